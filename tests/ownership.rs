@@ -141,7 +141,7 @@ impl House {
     }
 
     async fn state(&self) -> String {
-        self.shown(&self.stage.admin).await.state
+        self.shown(&self.stage.admin).await.state.to_string()
     }
 
     /// An account that has proved the domain, with an agent that a curator approved.
@@ -155,7 +155,12 @@ impl House {
         let found = domain_verify(&self.stage.app, &owner, DOMAIN)
             .await
             .unwrap();
-        assert_eq!(found.domain.state, "verified", "{:#?}", found.checks);
+        assert_eq!(
+            found.domain.state.as_str(),
+            "verified",
+            "{:#?}",
+            found.checks
+        );
         (owner, self.stage.agent(DOMAIN).await.id)
     }
 
@@ -164,7 +169,7 @@ impl House {
         Ok(found
             .checks
             .into_iter()
-            .map(|check| (check.outcome, check.place))
+            .map(|check| (check.outcome.to_string(), check.place))
             .collect())
     }
 }

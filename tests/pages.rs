@@ -304,7 +304,12 @@ async fn a_person_registers_a_card() {
     let domain = origin.address().to_string();
     // The answer is the page itself: no address leads to what only the sender may see.
     let command = format!("a2a-registry domain show '{domain}'");
-    let told = ["Registered", &domain, "It has been visited", &command];
+    let told = [
+        "Registered",
+        &domain,
+        "The first crawl has finished",
+        &command,
+    ];
     visitor.sees(&told).await;
     assert_eq!(visitor.path().await, "/register");
     visitor.browser.resize(390, 844).await;

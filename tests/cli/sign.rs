@@ -122,7 +122,8 @@ async fn a_registry_verifies_what_was_signed() {
     served.register(&origin.url("/a.json")).await;
     let hit = served.found("q=repeat").await;
     assert_eq!(
-        hit.summary.trust.signature, "untrusted",
+        hit.summary.trust.signature.as_str(),
+        "untrusted",
         "the domain is not proved"
     );
     assert_eq!(hit.summary.trust.level, None, "it came without TLS");

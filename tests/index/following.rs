@@ -188,7 +188,7 @@ async fn a_hold_of_a_later_kind_withholds(url: &str) {
         let shown = agent_show(&stage.app, &Caller::default(), &name).await;
         assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
     };
-    hold_back(&stage, held, Kept::Unknown(LATER.into())).await;
+    hold_back(&stage, held, Kept::read(LATER.into())).await;
     // What this process does meanwhile tells its index who may see the agent since.
     let labels = [("round".to_owned(), "one".to_owned())];
     let patch = AgentPatch {

@@ -52,7 +52,7 @@ async fn states(stage: &Stage) -> BTreeSet<String> {
         .agents()
         .await
         .into_iter()
-        .map(|row| row.liveness.text().to_owned())
+        .map(|row| row.liveness.as_str().to_owned())
         .collect()
 }
 
@@ -150,7 +150,7 @@ async fn strike(stage: &Stage, hostile: impl Fn(&str) -> bool) -> String {
     });
     ingest(&stage.app, &group).await.unwrap();
     let agent = stage.agent(&name(0)).await;
-    agent.liveness.text().to_owned()
+    agent.liveness.as_str().to_owned()
 }
 
 fn is_hostile(url: &str) -> bool {
@@ -281,7 +281,7 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
         .collect();
     assert_eq!(left.len(), 1);
     assert_eq!(
-        (left[0].liveness.text(), left[0].retired_at),
+        (left[0].liveness.as_str(), left[0].retired_at),
         ("gone", None)
     );
     let readiness = readiness(&stage.app).await;

@@ -52,7 +52,7 @@ impl House {
     }
 
     fn answer(&self, source: &source::Model) -> OriginAnswer {
-        let catalog = match source.kind.text() {
+        let catalog = match source.kind.as_str() {
             "ard" => &self.ard,
             "ai_catalog" => &self.ai_catalog,
             _ => {
@@ -97,7 +97,7 @@ async fn agents(stage: &Stage) -> Vec<(String, String)> {
             let shown = agent_show(&stage.app, &stage.admin, &row.id.to_string())
                 .await
                 .unwrap();
-            all.push((shown.hit.summary.name, row.liveness.text().to_owned()));
+            all.push((shown.hit.summary.name, row.liveness.as_str().to_owned()));
         }
     }
     all.sort();
@@ -115,7 +115,10 @@ async fn shown(stage: &Stage) -> DomainView {
 
 fn of_kind(view: &DomainView, kind: &str) -> Vec<SourceView> {
     let sources = view.sources.iter();
-    sources.filter(|one| one.kind == kind).cloned().collect()
+    sources
+        .filter(|one| one.kind.as_str() == kind)
+        .cloned()
+        .collect()
 }
 
 both_databases!(
@@ -155,7 +158,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
     );
     let view = shown(&stage).await;
     assert_eq!(of_kind(&view, "entry").len(), 3);
-    assert_eq!(of_kind(&view, "ard")[0].state, "fresh");
+    assert_eq!(of_kind(&view, "ard")[0].state.as_str(), "fresh");
     assert_eq!(
         of_kind(&view, "ard")[0]
             .last_attempt
@@ -189,7 +192,7 @@ async fn a_card_url_brings_no_catalog(url: &str) {
             .await
             .sources
             .into_iter()
-            .map(|one| one.kind)
+            .map(|one| one.kind.to_string())
             .collect();
         assert_eq!(kinds, ["url", "well_known", "ard", "ai_catalog"]);
     }
@@ -394,7 +397,7 @@ async fn either_catalog_keeps_an_agent(url: &str) {
     live(&stage, &house, Duration::hours(1)).await;
     let house = house.naming(&both[..1]);
     // The other one answers 304 as long as it may.
-    let answer = |source: &source::Model| match source.kind.text() {
+    let answer = |source: &source::Model| match source.kind.as_str() {
         "ai_catalog" if !source.full_wanted => OriginAnswer::NotModified,
         _ => house.answer(source),
     };

@@ -27,7 +27,7 @@ async fn diff(stage: &Stage, agent: uuid::Uuid) -> ChangeClass {
         &DiffQuery::default(),
     )
     .await;
-    diff.unwrap().change_class
+    diff.unwrap().change_class.known().unwrap()
 }
 
 both_databases!(
@@ -77,7 +77,7 @@ async fn a_high_change_waits(url: &str) {
     assert!(stage.holds(agent.id).await.is_empty());
     assert_eq!(
         stage.open_review(agent.id).await.unwrap().change_class,
-        Some(High)
+        Some(High.into())
     );
     assert_eq!(diff(&stage, agent.id).await, High);
     stage.index_equals_database().await;
@@ -131,6 +131,6 @@ async fn a_change_is_judged_against_what_is_approved(url: &str) {
     assert_eq!(stage.served(agent.id).await, Some(first));
     assert_eq!(
         stage.open_review(agent.id).await.unwrap().change_class,
-        Some(High)
+        Some(High.into())
     );
 }

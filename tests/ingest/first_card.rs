@@ -245,7 +245,7 @@ async fn a_vouched_domain_is_approved(url: &str) {
         let view = domain_vouch(&stage.app, &stage.admin, domain, &vouch)
             .await
             .unwrap();
-        assert_eq!(view.state, "verified");
+        assert_eq!(view.state.as_str(), "verified");
         assert_eq!(view.proofs.len(), 1);
     }
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);

@@ -197,7 +197,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     assert!(agent.tls);
     stage.look(DOMAIN, OriginAnswer::Fails(TlsInvalid)).await;
     let row = stage.agent(DOMAIN).await;
-    assert_eq!((row.tls, row.liveness.text()), (false, "stale"));
+    assert_eq!((row.tls, row.liveness.as_str()), (false, "stale"));
     stage.index_equals_database().await;
     assert_eq!(stage.found_by_anyone().await.len(), 1, "it is listed still");
     stage.advance(Duration::hours(25));
@@ -214,7 +214,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     assert!(stage.found_by_anyone().await.is_empty());
     stage.look(DOMAIN, OriginAnswer::Card(bytes)).await;
     let row = stage.agent(DOMAIN).await;
-    assert_eq!((row.tls, row.liveness.text()), (true, "fresh"));
+    assert_eq!((row.tls, row.liveness.as_str()), (true, "fresh"));
     stage.index_equals_database().await;
 }
 

@@ -86,7 +86,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     next_visit(&stage, OriginAnswer::Card(bytes)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!(
-        (row.liveness.text(), row.liveness_reason, row.gone_since),
+        (row.liveness.as_str(), row.liveness_reason, row.gone_since),
         ("fresh", None, None)
     );
     assert_eq!(row.lifecycle, Lifecycle::Approved);
@@ -232,7 +232,7 @@ async fn a_host_that_wants_rest_gets_it(url: &str) {
         .await;
     stage.register_url(&other).await;
     stage.advance(Duration::days(2));
-    let asked = stage.visit(|source| match source.kind.text() {
+    let asked = stage.visit(|source| match source.kind.as_str() {
         "well_known" => OriginAnswer::Rests(2 * 3600),
         _ => OriginAnswer::Card(card("Weary", "Lies beside it")),
     });

@@ -145,7 +145,7 @@ async fn approvals_of_approve_all_go_with_it(url: &str) {
         .await;
     let row = stage.agent("flag-test.com").await;
     assert_eq!(
-        (row.lifecycle.text(), row.approved_version),
+        (row.lifecycle.as_str(), row.approved_version),
         ("pending", None)
     );
     assert_eq!(stage.served(flag.id).await, None);

@@ -29,7 +29,7 @@ async fn signature(stage: &Stage, agent: uuid::Uuid) -> String {
     let view = agent_show(&stage.app, &stage.admin, &agent.to_string())
         .await
         .unwrap();
-    view.hit.summary.trust.signature
+    view.hit.summary.trust.signature.to_string()
 }
 
 async fn rules(stage: &Stage, agent: uuid::Uuid) -> Vec<String> {

@@ -132,7 +132,7 @@ async fn sources_join_and_part(url: &str) {
     assert_eq!(rows[0].id, agent.id);
     assert_eq!(rows[0].lifecycle, Lifecycle::Approved);
     assert_eq!(
-        (rows[1].slot.as_str(), rows[1].lifecycle.text()),
+        (rows[1].slot.as_str(), rows[1].lifecycle.as_str()),
         (format!("https://{DOMAIN}/second.json").as_str(), "pending")
     );
     stage.index_equals_database().await;

@@ -75,17 +75,16 @@ impl Scene<'_> {
 
     fn answer(&self, source: &source::Model) -> OriginAnswer {
         let path = source.url.split_once(&self.domain).unwrap().1;
-        let asked = match source.kind.text() {
+        let asked = match source.kind.as_str() {
             "well_known" => WELL_KNOWN,
             _ => path,
         };
         let bytes = || card("Travel", &self.domain);
         let entries = vec![("x".to_owned(), self.card_url())];
-        match source.kind.text() {
-            "ard" if self.catalog_elsewhere => OriginAnswer::CatalogOf(
-                entries,
-                "https://evil.agents-elsewhere.com/ard.json".into(),
-            ),
+        match source.kind.as_str() {
+            "ard" if self.catalog_elsewhere => {
+                OriginAnswer::CatalogOf(entries, "https://evil.agents-elsewhere.com/ard.json".into())
+            }
             "ard" if self.named => OriginAnswer::Catalog(entries, Read::Whole),
             "ard" => OriginAnswer::Catalog(Vec::new(), Read::Whole),
             "ai_catalog" => OriginAnswer::Fails(NotFound),
@@ -117,7 +116,8 @@ impl Scene<'_> {
         let app = &self.house.stage.app;
         let found = domain_verify(app, &self.caller(who), domain).await.unwrap();
         assert_eq!(
-            found.domain.state, "verified",
+            found.domain.state.as_str(),
+            "verified",
             "{domain}: {:#?}",
             found.checks
         );
@@ -152,7 +152,7 @@ impl Scene<'_> {
                 let view = domain_show(&stage.app, &stage.admin, &self.domain)
                     .await
                     .unwrap();
-                assert_eq!(view.state, "lapsed");
+                assert_eq!(view.state.as_str(), "lapsed");
             }
             Give => {
                 let to = Transfer {
@@ -238,10 +238,16 @@ impl Scene<'_> {
             .find(|row| row.id == agent)
             .unwrap();
         (
-            sources[0].coverage,
-            row.lifecycle.text().to_owned(),
+            sources[0].coverage.known().unwrap(),
+            row.lifecycle.as_str().to_owned(),
             shown.decision.rules.join(" "),
-            shown.hit.summary.trust.level.unwrap_or_default(),
+            shown
+                .hit
+                .summary
+                .trust
+                .level
+                .map(|level| level.to_string())
+                .unwrap_or_default(),
             row.urn.is_some(),
         )
     }
@@ -368,7 +374,7 @@ async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
     let first = of_slot("well-known").await;
     assert_ne!(first.id, nominated.id);
     assert_eq!(
-        (first.lifecycle.text(), first.urn.is_some()),
+        (first.lifecycle.as_str(), first.urn.is_some()),
         ("approved", true)
     );
     assert_eq!(stage.served(first.id).await, Some(own.clone()));
@@ -390,7 +396,7 @@ async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
         .into_iter()
         .find(|row| row.id == nominated.id)
         .unwrap();
-    assert_eq!((copy.lifecycle.text(), copy.urn), ("pending", None));
+    assert_eq!((copy.lifecycle.as_str(), copy.urn), ("pending", None));
     stage.index_equals_database().await;
     assert_eq!(stage.found_by_anyone().await, [first.id].into());
 }

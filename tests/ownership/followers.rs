@@ -47,7 +47,7 @@ async fn owned(house: &House, proved: &[&str], answer: OriginAnswer) -> Caller {
         let view = house.register(&owner, domain).await;
         house.place_standing(&view);
         let found = domain_verify(&house.stage.app, &owner, domain).await;
-        assert_eq!(found.unwrap().domain.state, "verified");
+        assert_eq!(found.unwrap().domain.state.as_str(), "verified");
     }
     house.stage.advance(Duration::minutes(2));
     let answer = |url: &str| match url.contains(OTHER) {
@@ -70,7 +70,7 @@ async fn became(house: &House) -> (String, bool, String) {
     let agent = house.stage.agent(DOMAIN).await;
     let mut versions = house.stage.versions(agent.id).await;
     let standing = versions.remove(0).standing;
-    let [lifecycle, standing] = [agent.lifecycle.text(), standing.text()].map(str::to_owned);
+    let [lifecycle, standing] = [agent.lifecycle.as_str(), standing.as_str()].map(str::to_owned);
     (lifecycle, agent.urn.is_some(), standing)
 }
 
@@ -91,7 +91,7 @@ async fn a_follower_is_judged_as_it_is_on_postgres() {
     let held = ending(&house, DOMAIN).await;
     let proving = domain_verify(&house.stage.app, &owner, OTHER);
     let proved = once_free(&house.stage.store, held, proving).await;
-    assert_eq!(proved.unwrap().domain.state, "verified");
+    assert_eq!(proved.unwrap().domain.state.as_str(), "verified");
     assert_eq!(became(&house).await, nominated());
 }
 

@@ -150,7 +150,7 @@ async fn a_catalog_names_its_agents(url: &str) {
             format!("https://{DOMAIN}/other.json"),
         ),
     ];
-    let answer = |source: &source::Model| match source.kind.text() {
+    let answer = |source: &source::Model| match source.kind.as_str() {
         "ard" => OriginAnswer::Catalog(entries.to_vec(), Read::Whole),
         "ai_catalog" | "well_known" => OriginAnswer::Fails(NotFound),
         _ => OriginAnswer::Card(card(&format!("At {}", source.url), "Books flights")),

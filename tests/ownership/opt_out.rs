@@ -38,6 +38,7 @@ impl House {
             .await
             .unwrap()
             .state
+            .to_string()
     }
 }
 

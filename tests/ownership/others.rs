@@ -202,7 +202,7 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
     let named = vec![("named".to_owned(), url("/named.json"))];
     for _ in 0..2 {
         stage
-            .look_at(DOMAIN, |source| match source.kind.text() {
+            .look_at(DOMAIN, |source| match source.kind.as_str() {
                 "ard" => OriginAnswer::Catalog(named.clone(), Read::Whole),
                 "ai_catalog" => OriginAnswer::NotModified,
                 _ => OriginAnswer::Card(card(&source.url, "Is the owner's")),
@@ -231,8 +231,8 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
             .find(|one| one.url == url(path))
             .unwrap();
         assert_eq!(
-            (told.coverage, told.state.as_str()),
-            (Coverage::Nomination, "new"),
+            (told.coverage.known(), told.state.as_str()),
+            (Some(Coverage::Nomination), "new"),
             "{path}"
         );
         ids.push(std::mem::take(&mut told.id));
@@ -359,7 +359,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     );
     let no_more = async |state: &str| {
         let view = house.shown(&first).await;
-        assert_eq!(view.state, state);
+        assert_eq!(view.state.as_str(), state);
         assert_eq!(
             (view.contact, view.known_by, view.owner, view.keys.len()),
             (None, None, None, 0),
@@ -505,7 +505,7 @@ async fn what_waits_says_what_keeps_it(url_of_database: &str) {
     house
         .stage
         .visit(|source| {
-            OriginAnswer::Card(match source.kind.text() {
+            OriginAnswer::Card(match source.kind.as_str() {
                 "url" => card("Nominated", "By somebody"),
                 _ => br#"{"name": "Broken", "skills": []}"#.to_vec(),
             })

@@ -119,7 +119,7 @@ async fn what_our_own_network_denies_is_not_missing(url: &str) {
     let shown = domain_show(&house.stage.app, &house.stage.admin, quiet)
         .await
         .unwrap();
-    assert_eq!(shown.state, "opted_out");
+    assert_eq!(shown.state.as_str(), "opted_out");
     // What its owner proves meanwhile counts: a record that is seen is there.
     house.place_standing(&house.shown(&owner).await);
     house.verify(&owner).await.unwrap();

@@ -1,6 +1,7 @@
 //! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
 
 use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_server::agents::views::agent_show;
 use serde_json::Value;
 
@@ -175,7 +176,7 @@ async fn a_file_proves_a_domain(url: &str) {
     let hit = agent_show(&house.stage.app, &acme, &agent.id.to_string())
         .await
         .unwrap();
-    assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
+    assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
     // It is looked for every day, and lapses when it is gone.
     assert_eq!(house.next_day().await, "verified");
     origin.answer(path, OriginReply::status(404));

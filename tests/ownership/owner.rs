@@ -178,7 +178,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
     };
     let app = &house.stage.app;
     let view = domain_patch(app, &owner, DOMAIN, &set(true)).await.unwrap();
-    assert_eq!(view.state, "opted_out");
+    assert_eq!(view.state.as_str(), "opted_out");
     assert_eq!(house.stage.served(agent).await, None);
     assert_eq!(
         house.next_day().await,
@@ -272,7 +272,13 @@ async fn an_owner_names_its_keys(url: &str) {
             .await
             .unwrap();
         let trust = shown.hit.summary.trust;
-        (trust.level.unwrap_or_default(), trust.signature)
+        (
+            trust
+                .level
+                .map(|level| level.to_string())
+                .unwrap_or_default(),
+            trust.signature.to_string(),
+        )
     };
     house
         .stage

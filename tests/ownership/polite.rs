@@ -49,7 +49,10 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
     assert_eq!(house.looks().await, 1);
     let checks = house.shown(&acme).await.checks;
     assert!(
-        !checks.is_empty() && checks.iter().all(|check| check.method.starts_with("dns")),
+        !checks.is_empty()
+            && checks
+                .iter()
+                .all(|check| check.method.as_str().starts_with("dns")),
         "{checks:?}"
     );
     assert_eq!(site.origin.requests(path).len(), 0);

@@ -3,6 +3,7 @@
 use a2a_crawler::dns::{TxtAnswer, TxtRecords};
 use a2a_registry_api::DomainPatch;
 use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::domain_vouch;
@@ -88,7 +89,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("acme"))
     );
-    assert_eq!(view.proofs[0].method, "dns");
+    assert_eq!(view.proofs[0].method.as_str(), "dns");
     assert!(view.next_check.is_some());
     // The shipped policy approves what waited, and the ladder is one step higher.
     assert_eq!(
@@ -98,11 +99,11 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
     let hit = agent_show(&house.stage.app, &Caller::default(), &agent.id.to_string())
         .await
         .unwrap();
-    assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L1"));
+    assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
     house.stage.index_equals_database().await;
     // Anyone may see that and how it is proved, and neither by whom nor what was looked for.
     let outside = house.shown(&Caller::default()).await;
-    assert_eq!(outside.proofs[0].method, "dns");
+    assert_eq!(outside.proofs[0].method.as_str(), "dns");
     assert_eq!(
         (outside.owner, outside.contact, outside.checks.len()),
         (None, None, 0)
@@ -143,7 +144,11 @@ async fn a_challenge_is_its_accounts_own(url: &str) {
     assert_eq!(missing.kind, ErrorKind::NotFound);
     let theirs = house.register(&mallory, DOMAIN).await;
     assert_ne!(view.challenges, theirs.challenges);
-    for challenge in view.challenges.iter().filter(|one| one.method == "dns") {
+    for challenge in view
+        .challenges
+        .iter()
+        .filter(|one| one.method.as_str() == "dns")
+    {
         house.place(
             challenge.name.as_ref().unwrap(),
             challenge.value.as_ref().unwrap(),
@@ -347,7 +352,7 @@ async fn an_admins_word_stands_beside_a_record(url: &str) {
     let hit = agent_show(&house.stage.app, &Caller::default(), &agent.to_string())
         .await
         .unwrap();
-    assert_eq!(hit.hit.summary.trust.level.as_deref(), Some("L0"));
+    assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L0.into()));
 }
 
 /// Two accounts that prove a domain equally well dispute it: its agents are withheld and neither may change
@@ -381,7 +386,7 @@ async fn two_proofs_are_a_dispute(url: &str) {
         .unwrap_err();
     assert_eq!(frozen.kind, ErrorKind::Conflict);
     // Both are shown the state; both go on being looked for.
-    assert_eq!(house.shown(&other).await.state, "disputed");
+    assert_eq!(house.shown(&other).await.state.as_str(), "disputed");
     house.place(STANDING, theirs.challenges[0].value.as_ref().unwrap());
     for _ in 0..3 {
         assert_eq!(house.next_day().await, "disputed");

@@ -75,7 +75,10 @@ pub struct ProofFile {
 impl ProofFile {
     /// The one that an account is shown.
     pub fn of(view: &DomainView) -> Self {
-        let file = view.challenges.iter().find(|one| one.method == "http");
+        let file = view
+            .challenges
+            .iter()
+            .find(|one| one.method.as_str() == "http");
         let file = file.unwrap();
         let url = file.url.clone().unwrap();
         let path = url.strip_prefix(&format!("https://{DOMAIN}")).unwrap();

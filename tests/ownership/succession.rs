@@ -1,6 +1,6 @@
 //! A domain whose name servers, TLS key and card keys have all changed has another owner (docs/ownership.md#generations).
 
-use a2a_registry_api::KnownBy;
+use a2a_registry_api::OwnerFingerprint;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::events::list::events_after;
@@ -51,7 +51,7 @@ impl Owned {
         self.house.stage.look(DOMAIN, answer).await;
     }
 
-    async fn known_by(&self) -> KnownBy {
+    async fn known_by(&self) -> OwnerFingerprint {
         let view = self.house.shown(&self.house.stage.admin).await;
         view.known_by.unwrap()
     }
@@ -142,7 +142,7 @@ async fn when_all_has_changed_a_generation_ends(url: &str) {
     );
     let now = house.stage.agent(DOMAIN).await;
     assert_eq!(
-        (now.lifecycle.text(), now.approved_version, now.owner_id),
+        (now.lifecycle.as_str(), now.approved_version, now.owner_id),
         ("pending", None, None)
     );
     assert_eq!(now.urn, agent.urn, "a name is never given twice");

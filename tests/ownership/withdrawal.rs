@@ -19,7 +19,7 @@ use crate::support::stage::{OriginAnswer, Read, card};
 
 /// A site with a card at every path, a broken one at the well-known path, and a catalog that names these.
 fn site(source: &source::Model, named: &[&str]) -> OriginAnswer {
-    match source.kind.text() {
+    match source.kind.as_str() {
         "ard" => {
             let entries = named.iter().map(|path| ((*path).to_owned(), url(path)));
             OriginAnswer::Catalog(entries.collect(), Read::Whole)
@@ -41,14 +41,17 @@ impl House {
 
     async fn id_of(&self, kind: &str) -> String {
         let view = self.shown(&self.stage.admin).await;
-        let source = view.sources.into_iter().find(|one| one.kind == kind);
+        let source = view
+            .sources
+            .into_iter()
+            .find(|one| one.kind.as_str() == kind);
         source.unwrap().id
     }
 
     async fn lifecycle(&self, agent: Uuid) -> String {
         let all = self.stage.agents().await;
         let row = all.into_iter().find(|row| row.id == agent).unwrap();
-        row.lifecycle.text().to_owned()
+        row.lifecycle.as_str().to_owned()
     }
 
     /// Every source with what became of its agent.
@@ -60,7 +63,7 @@ impl House {
                 Some(agent) => Some(self.lifecycle(agent).await),
                 None => None,
             };
-            all.push((source.kind, lifecycle));
+            all.push((source.kind.to_string(), lifecycle));
         }
         all
     }
@@ -110,7 +113,7 @@ async fn what_is_the_owners_stays(url_of_database: &str) {
     assert!(
         view.sources
             .iter()
-            .all(|one| one.own || one.kind == "entry"),
+            .all(|one| one.own || one.kind.as_str() == "entry"),
         "{view:#?}"
     );
     let view = house.shown(&stranger).await;
@@ -201,7 +204,7 @@ async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
     assert!(
         view.sources
             .iter()
-            .all(|one| one.kind != "entry" && one.kind != "ard"),
+            .all(|one| one.kind.as_str() != "entry" && one.kind.as_str() != "ard"),
         "{view:#?}"
     );
     house.stage.index_equals_database().await;
@@ -268,7 +271,7 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
     for _ in 0..2 {
         house
             .stage
-            .look_lightly(DOMAIN, |source| match source.kind.text() {
+            .look_lightly(DOMAIN, |source| match source.kind.as_str() {
                 "ard" if !source.full_wanted => OriginAnswer::NotModified,
                 _ => site(source, &["/a.json"]),
             })

@@ -101,7 +101,7 @@ async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
     register(&stage.app, &stage.admin, &whole()).await.unwrap();
     for named in ["/a.json", "/b.json", "/b.json"] {
         stage
-            .look_at(DOMAIN, |source| match source.kind.text() {
+            .look_at(DOMAIN, |source| match source.kind.as_str() {
                 "ard" => OriginAnswer::Catalog(vec![("one".into(), url(named))], Read::Whole),
                 "entry" if source.url == url("/b.json") => {
                     OriginAnswer::Card(card("Other", "Is elsewhere"))

@@ -310,7 +310,7 @@ impl Stage {
     pub async fn holds(&self, agent: Uuid) -> Vec<String> {
         let rows: Vec<hold::Model> = agents::holds_of(&self.store, &[agent]).await.unwrap();
         rows.into_iter()
-            .map(|row| row.hold.text().to_owned())
+            .map(|row| row.hold.as_str().to_owned())
             .collect()
     }
 
@@ -319,7 +319,7 @@ impl Stage {
         let all = self.review_page(None).await;
         all.into_iter()
             .filter(|review| review.agent == agent)
-            .map(|review| (review.digest, review.state))
+            .map(|review| (review.digest, review.state.known().unwrap()))
             .collect()
     }
 

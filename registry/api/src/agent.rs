@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_domain::trust::TrustLevel;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -96,12 +99,14 @@ pub struct Summary {
     /// How well the card's origin is proved.
     pub trust: Trust,
     /// Lifecycle state of the agent, `suspended` while it is on hold.
-    pub lifecycle: ShownLifecycle,
+    #[schema(value_type = ShownLifecycle)]
+    pub lifecycle: OpenEnum<ShownLifecycle>,
     /// Deprecation notice; only while the agent is deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecation: Option<Deprecation>,
     /// Who can find it.
-    pub visibility: Visibility,
+    #[schema(value_type = Visibility)]
+    pub visibility: OpenEnum<Visibility>,
     /// Whether the last fetches of the card succeeded, as of the last change of this entry.
     pub liveness: Liveness,
     /// SHA-256 of the served card.
@@ -164,11 +169,25 @@ pub struct HitSkill {
 pub struct Trust {
     /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1`: the domain is proved, and the proof covers
     /// the card; `L2`: signed with a key of that domain; `L3`: signed with a key that the domain's owner enrolled.
-    pub level: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub level: Option<OpenEnum<TrustLevel>>,
     /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
-    pub domain: String,
+    #[schema(value_type = String)]
+    pub domain: OpenEnum<DomainState>,
     /// Result of checking the signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
-    pub signature: String,
+    #[schema(value_type = String)]
+    pub signature: OpenEnum<SignatureState>,
+}
+
+impl Trust {
+    /// Whether an account has proved the domain. A card that was not fetched over valid TLS has no level, so that the
+    /// domain's state decides.
+    pub fn is_proved(&self) -> bool {
+        match &self.level {
+            Some(level) => *level != TrustLevel::L0,
+            None => self.domain == DomainState::Verified,
+        }
+    }
 }
 
 /// Deprecation notice of an agent, which is still served.
@@ -205,7 +224,8 @@ impl Deprecation {
 pub struct Liveness {
     /// `fresh`: the last fetch succeeded; `stale`: it failed, and the last good card is served; `gone`: fetches failed for
     /// so long that the agent is not listed.
-    pub state: LivenessState,
+    #[schema(value_type = LivenessState)]
+    pub state: OpenEnum<LivenessState>,
     /// Reason of the last failure; null if `fresh`.
     pub reason: Option<String>,
     /// Time of the last successful fetch; null in search and lookup results, because a fetch that finds the card
@@ -247,16 +267,33 @@ pub struct Agent {
     /// The decision on this version of the card.
     pub decision: Decision,
     /// `covered` if a proof of the domain applies to the card, `nomination` if somebody else registered it.
-    pub coverage: Coverage,
+    #[schema(value_type = Coverage)]
+    pub coverage: OpenEnum<Coverage>,
     /// Holds on the agent; empty for callers who may not see them.
     pub holds: Vec<HoldView>,
+}
+
+impl Agent {
+    /// Whether a proof of the domain covers the card, in words.
+    pub fn coverage_meaning(&self) -> String {
+        coverage_meaning(&self.coverage, self.hit.summary.trust.is_proved())
+    }
+}
+
+/// What a coverage means; an unknown one is shown as it is.
+pub(crate) fn coverage_meaning(coverage: &OpenEnum<Coverage>, is_proved: bool) -> String {
+    match coverage.known() {
+        Some(known) => known.meaning(is_proved).to_owned(),
+        None => coverage.to_string(),
+    }
 }
 
 /// Result of checking the signatures of one version of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignatureVerdict {
     /// The best result among the signatures.
-    pub state: SignatureState,
+    #[schema(value_type = SignatureState)]
+    pub state: OpenEnum<SignatureState>,
     /// Reason for the result, in one sentence.
     pub reason: String,
     /// The first 16 signatures, in the card's order.
@@ -276,7 +313,8 @@ pub struct SignatureEntryView {
     /// Source of the key: the URL of a key set, or `enrolled`; null if no key was found.
     pub key_from: Option<String>,
     /// Result for this signature alone; `unsigned` for an entry that is not a JWS.
-    pub verdict: SignatureState,
+    #[schema(value_type = SignatureState)]
+    pub verdict: OpenEnum<SignatureState>,
     /// Reason for the result, in one sentence.
     pub reason: String,
 }
@@ -285,7 +323,8 @@ pub struct SignatureEntryView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Decision {
     /// State of the version.
-    pub state: VersionState,
+    #[schema(value_type = VersionState)]
+    pub state: OpenEnum<VersionState>,
     /// Names of the rules that decided.
     pub rules: Vec<String>,
     /// Account that decided, or `policy`.
@@ -303,7 +342,8 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HoldView {
     /// Kind of the hold.
-    pub hold: Hold,
+    #[schema(value_type = Hold)]
+    pub hold: OpenEnum<Hold>,
     /// Why it was set.
     pub reason: String,
     /// Time from which it applies.
@@ -322,9 +362,11 @@ pub struct Version {
     /// Time at which it was first fetched.
     pub observed_at: Timestamp,
     /// State of the version.
-    pub state: VersionState,
+    #[schema(value_type = VersionState)]
+    pub state: OpenEnum<VersionState>,
     /// Class of the change against the version that was approved at the time; null for a first card.
-    pub change_class: Option<ChangeClass>,
+    #[schema(value_type = Option<ChangeClass>)]
+    pub change_class: Option<OpenEnum<ChangeClass>>,
     /// Wire format that the card was read as.
     pub wire_family: String,
     /// True if this version is served.
@@ -344,7 +386,8 @@ pub struct Diff {
     #[schema(value_type = limits::Digest)]
     pub to: String,
     /// Class of the whole change: the gravest class among its parts.
-    pub change_class: ChangeClass,
+    #[schema(value_type = ChangeClass)]
+    pub change_class: OpenEnum<ChangeClass>,
     /// The changes, the gravest first.
     pub changes: Vec<Change>,
     /// True if there are more changes than are listed.
@@ -363,7 +406,8 @@ pub struct Change {
     #[schema(value_type = Value)]
     pub after: Option<serde_json::Value>,
     /// Class of this change.
-    pub class: ChangeClass,
+    #[schema(value_type = ChangeClass)]
+    pub class: OpenEnum<ChangeClass>,
     /// Why it has that class.
     pub reason: String,
 }
@@ -374,7 +418,7 @@ impl From<&a2a_card::CardChange> for Change {
             pointer: change.pointer.clone(),
             before: change.before.clone(),
             after: change.after.clone(),
-            class: change.class.into(),
+            class: ChangeClass::from(change.class).into(),
             reason: change.reason.clone(),
         }
     }
@@ -429,4 +473,45 @@ pub struct AgentPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Labels>)]
     pub labels: Option<BTreeMap<String, String>>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn trust(level: Option<&str>, domain: &str) -> Trust {
+        let value = serde_json::json!({"level": level, "domain": domain, "signature": "unsigned"});
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_proof_is_claimed_only_of_a_proved_domain() {
+        for (level, domain, is_proved) in [
+            (None, "unverified", false),
+            (None, "verified", true),
+            (Some("L0"), "unverified", false),
+            // The operator vouches for it, and no account has proved it.
+            (Some("L0"), "verified", false),
+            (Some("L1"), "verified", true),
+            (Some("L3"), "verified", true),
+        ] {
+            let trust = trust(level, domain);
+            assert_eq!(trust.is_proved(), is_proved, "{level:?} {domain}");
+            let meaning = coverage_meaning(&Coverage::Covered.into(), trust.is_proved());
+            assert_eq!(meaning.contains("a proof of"), is_proved, "{meaning}");
+        }
+        let newer = OpenEnum::read("moonlit".into());
+        assert_eq!(coverage_meaning(&newer, true), "moonlit");
+    }
+
+    /// What a newer registry says is read, and written again as it was.
+    #[test]
+    fn states_of_a_newer_registry_are_kept() {
+        let newer = serde_json::json!({"level": "L9", "domain": "moonlit", "signature": "sealed"});
+        let trust: Trust = serde_json::from_value(newer.clone()).unwrap();
+        assert_eq!(trust.domain.known(), None);
+        assert_eq!(serde_json::to_value(&trust).unwrap(), newer);
+    }
 }

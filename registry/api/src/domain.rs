@@ -1,6 +1,9 @@
 //! Domains as callers see them.
 
 use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::{DomainState, Look, Method};
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -30,7 +33,8 @@ pub struct DomainView {
     /// `host` or `host:port`.
     pub domain: String,
     /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: OpenEnum<DomainState>,
     /// Number of the owner: it rises by one when the domain changes hands.
     pub generation: i64,
     /// Proofs that are valid now.
@@ -43,7 +47,7 @@ pub struct DomainView {
     /// changes, the domain has a new owner. Only shown to callers who registered it and to those who see
     /// everything; null before the first successful check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known_by: Option<KnownBy>,
+    pub known_by: Option<OwnerFingerprint>,
     /// Keys enrolled for signing its cards, sorted by name; only shown to callers who registered it and to those
     /// who see everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,7 +83,8 @@ pub struct DomainView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Proof {
     /// `dns`, `dns-parent` (a record of a domain above, for all below it), `http` or `operator`.
-    pub method: String,
+    #[schema(value_type = String)]
+    pub method: OpenEnum<Method>,
     /// Time from which the proof is valid.
     pub at: Timestamp,
     /// Time of the last check that found it.
@@ -92,7 +97,7 @@ pub struct Proof {
 
 /// Fingerprint that detects a change of owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct KnownBy {
+pub struct OwnerFingerprint {
     /// Name servers of the registrable domain; empty if the lookup failed.
     pub name_servers: Vec<String>,
     /// SHA-256, in base64url, of the public key in the domain's TLS certificate; null if the connection failed.
@@ -107,7 +112,8 @@ pub struct KnownBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Challenge {
     /// `dns` or `http`.
-    pub method: String,
+    #[schema(value_type = String)]
+    pub method: OpenEnum<Method>,
     /// Name of the TXT record, for `dns`.
     pub name: Option<String>,
     /// URL of the file, for `http`.
@@ -137,11 +143,13 @@ pub struct ProofCheck {
     /// Time of the check.
     pub at: Timestamp,
     /// `dns`, `dns-parent` or `http`.
-    pub method: String,
+    #[schema(value_type = String)]
+    pub method: OpenEnum<Method>,
     /// The DNS names or the URL that were queried.
     pub place: String,
     /// `held`, `absent`, `wrong`, `unknown` (the check failed, which does not mean absent) or `bogus`.
-    pub outcome: String,
+    #[schema(value_type = String)]
+    pub outcome: OpenEnum<Look>,
     /// The result, and what to do.
     pub detail: String,
     /// The expected text, if it was not found; at most 255 characters.
@@ -216,15 +224,18 @@ pub struct SourceView {
     pub url: String,
     /// `well_known`, `url`, `ard` and `ai_catalog` (catalogs, in which a domain lists its agents), or `entry` (a card
     /// that a catalog lists).
-    pub kind: String,
+    #[schema(value_type = String)]
+    pub kind: OpenEnum<SourceKind>,
     /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that does not exist, which is not an error.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: OpenEnum<SourceState>,
     /// The agent of which this is a source; null if there is none that the caller may see.
     pub agent: Option<Uuid>,
     /// `covered`: a proof of the domain applies to it (a well-known path, a card that the domain's own catalog lists, a
     /// URL registered by the owner). `nomination`: somebody else registered it. Rules that trust a domain do not
     /// decide on a nomination, and it gets no trust level and no URN from the domain.
-    pub coverage: Coverage,
+    #[schema(value_type = Coverage)]
+    pub coverage: OpenEnum<Coverage>,
     /// True if the caller registered it.
     pub own: bool,
     /// The limit that was reached, if a card was fetched but no agent was created from it.
@@ -363,10 +374,10 @@ mod tests {
         SourceView {
             id: "7".into(),
             url: "https://a.example/card.json".into(),
-            kind: "url".into(),
-            state: "fresh".into(),
+            kind: SourceKind::Url.into(),
+            state: SourceState::Fresh.into(),
             agent: None,
-            coverage: Coverage::Covered,
+            coverage: Coverage::Covered.into(),
             own: false,
             limit_met: None,
             last_attempt: None,

@@ -3,6 +3,8 @@
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::{DomainState, Method};
 use a2a_registry_domain::review::{ChangeClass, ReviewState};
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -11,6 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::agent::coverage_meaning;
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
 /// Review of one version of a card.
@@ -25,7 +28,8 @@ pub struct Review {
     /// Domain of the agent.
     pub domain: String,
     /// `covered` if a proof of the domain applies to the card, `nomination` if somebody else registered it.
-    pub coverage: Coverage,
+    #[schema(value_type = Coverage)]
+    pub coverage: OpenEnum<Coverage>,
     /// Digest of the reviewed content.
     #[schema(value_type = limits::Digest)]
     pub digest: String,
@@ -33,11 +37,13 @@ pub struct Review {
     #[schema(value_type = Option<limits::Digest>)]
     pub previous: Option<String>,
     /// Class of the change; null for a first card.
-    pub change_class: Option<ChangeClass>,
+    #[schema(value_type = Option<ChangeClass>)]
+    pub change_class: Option<OpenEnum<ChangeClass>>,
     /// Result of checking the signatures of the reviewed content.
     pub signature_verdict: SignatureVerdict,
     /// State of the review.
-    pub state: ReviewState,
+    #[schema(value_type = ReviewState)]
+    pub state: OpenEnum<ReviewState>,
     /// Account that was the first to register the card's source, not necessarily the domain's owner; null if it was
     /// registered without an account.
     pub submitter: Option<String>,
@@ -73,17 +79,39 @@ pub struct ReviewDetail {
     pub domain_proofs: DomainProofs,
 }
 
+impl ReviewDetail {
+    /// Whether a proof of the domain covers the reviewed card, in words.
+    pub fn coverage_meaning(&self) -> String {
+        let mut proofs = self.domain_proofs.proofs.iter();
+        let is_proved = proofs.any(|proof| proof.method != Method::Operator);
+        coverage_meaning(&self.review.coverage, is_proved)
+    }
+}
+
 /// Ownership of a domain.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DomainProofs {
     /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: OpenEnum<DomainState>,
     /// Account that has proved it.
     pub owner: Option<String>,
     /// Proofs that are valid now.
     pub proofs: Vec<Proof>,
     /// Names of the keys enrolled for signing its cards.
     pub enrolled_keys: Vec<String>,
+}
+
+/// Of a domain that is no longer registered.
+impl Default for DomainProofs {
+    fn default() -> Self {
+        Self {
+            state: OpenEnum::Unknown(String::new()),
+            owner: None,
+            proofs: Vec::new(),
+            enrolled_keys: Vec::new(),
+        }
+    }
 }
 
 /// A decision on a review.
@@ -132,7 +160,8 @@ pub struct Event {
     /// Time of the event.
     pub at: Timestamp,
     /// Kind of the event.
-    pub kind: EventKind,
+    #[schema(value_type = EventKind)]
+    pub kind: OpenEnum<EventKind>,
     /// Subject of the event: an agent's id, a domain, a review's id.
     pub subject: String,
     /// Account that caused it, or `crawler`, `policy`, `system`.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use a2a_registry_api::{DomainPatch, DomainView, SourceView, Verification};
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::Look;
 use a2a_registry_domain::source::SourceState;
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -285,7 +287,7 @@ fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
 async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {
     let reply = client.verify(&name.domain).await?;
     let Verification { domain, checks } = &reply.value;
-    let proved = checks.iter().any(|check| check.outcome == "held");
+    let proved = checks.iter().any(|check| check.outcome == Look::Held);
     if console.json {
         console.raw_json(&reply.raw)?;
     } else {
@@ -325,7 +327,7 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
         .map(|domain| {
             vec![
                 domain.domain.clone(),
-                domain.state.clone(),
+                domain.state.to_string(),
                 domain.agents.len().to_string(),
                 counted_states(&domain.sources),
             ]
@@ -342,10 +344,10 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
 
 /// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.
 fn counted_states(sources: &[SourceView]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&OpenEnum<SourceState>, usize> = BTreeMap::new();
     for source in sources
         .iter()
-        .filter(|source| source.state != SourceState::Absent.as_str())
+        .filter(|source| source.state != SourceState::Absent)
     {
         *counts.entry(&source.state).or_default() += 1;
     }

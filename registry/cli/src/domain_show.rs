@@ -2,8 +2,10 @@
 //!
 //! Whatever a domain has many of is told in counts and by its first few; `--attempts` and `--json` tell the rest.
 
-use a2a_registry_api::{AttemptView, DomainView, KnownBy, Proof, ProofCheck, SourceView};
+use a2a_registry_api::{AttemptView, DomainView, OwnerFingerprint, Proof, ProofCheck, SourceView};
 use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::{DomainState, Look};
 use a2a_registry_domain::source::{SourceKind, SourceState};
 
 use super::console::Console;
@@ -53,7 +55,7 @@ fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
     }
     vec![
         ("domain", domain.domain.clone()),
-        ("state", domain.state.clone()),
+        ("state", domain.state.to_string()),
         ("generation", domain.generation.to_string()),
         ("registered", domain.created_at.to_rfc3339()),
         ("proofs", or(proofs.join("; "), "none")),
@@ -98,7 +100,7 @@ fn proof(proof: &Proof) -> String {
 }
 
 /// What another owner of a domain is told by, as one line.
-fn known_by(known: &KnownBy) -> String {
+fn known_by(known: &OwnerFingerprint) -> String {
     let or_none = |words: &[String]| match words {
         [] => "none seen".to_owned(),
         words => words.join(" "),
@@ -140,7 +142,7 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
         .filter(|check| Some(check.at) == latest)
         .collect();
     // What was found tells more than that nothing was.
-    checks.sort_by_key(|check| check.outcome == "absent");
+    checks.sort_by_key(|check| check.outcome == Look::Absent);
     lines.extend(checks.iter().take(looks).map(|check| {
         format!(
             "looked for a proof {}: {} at {}: {}",
@@ -151,7 +153,7 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
         )
     }));
     more(&mut lines, "looks for a proof", checks.len(), looks);
-    if domain.state != "verified" {
+    if domain.state != DomainState::Verified {
         let challenges = domain.challenges.iter();
         lines.extend(challenges.map(|challenge| format!("to place: {}", placed(challenge))));
         let none = domain.no_challenge.iter();
@@ -169,10 +171,10 @@ fn more(lines: &mut Vec<String>, what: &str, all: usize, shown: usize) {
 }
 
 /// What to call a source.
-fn named(kind: &str) -> &'static str {
-    match kind.parse() {
-        Ok(SourceKind::Ard | SourceKind::AiCatalog) => "catalog",
-        Ok(SourceKind::Entry) => "source named by a catalog",
+fn named(kind: &OpenEnum<SourceKind>) -> &'static str {
+    match kind.known() {
+        Some(SourceKind::Ard | SourceKind::AiCatalog) => "catalog",
+        Some(SourceKind::Entry) => "source in a catalog",
         _ => "source",
     }
 }
@@ -183,9 +185,9 @@ fn source_line(source: &SourceView, whole: bool) -> String {
         || "not asked again".to_owned(),
         |due| format!("asked again at {}", due.to_rfc3339()),
     );
-    let nominated = match source.coverage {
-        Coverage::Covered => "",
-        Coverage::Nomination => " (a nomination)",
+    let nominated = match source.coverage.known() {
+        Some(Coverage::Covered) | None => "",
+        Some(Coverage::Nomination) => " (a nomination)",
     };
     let mut line = format!(
         "{} {}{nominated}: {}, {due}",
@@ -198,7 +200,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
     }
     // Most domains have no catalog, which is no failure.
     let kept: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
-    if source.state != SourceState::Absent.as_str() && !kept.is_empty() {
+    if source.state != SourceState::Absent && !kept.is_empty() {
         let failures = || kept.iter().filter(|attempt| has_failed(attempt));
         line.push_str(&format!(
             "; of the last {} attempts {} failed",
@@ -271,6 +273,8 @@ fn attempt_line(source: &SourceView, attempt: &AttemptView) -> String {
 mod tests {
     use uuid::Uuid;
 
+    use a2a_registry_domain::ownership::Method;
+
     use super::*;
     use a2a_registry_api::{Challenge, KnownValidators, SourceDay};
     use a2a_registry_domain::timestamp::Timestamp;
@@ -295,15 +299,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_state_of_a_newer_registry_is_shown_as_it_is() {
+        let mut newer = source(Vec::new());
+        newer.state = OpenEnum::read("moonlit".into());
+        newer.kind = OpenEnum::read("moon".into());
+        let line = source_line(&newer, false);
+        assert!(
+            line.starts_with("source https://a.example/card.json: moonlit"),
+            "{line}"
+        );
+    }
+
     fn source(attempts: Vec<AttemptView>) -> SourceView {
         let mut attempts = attempts.into_iter();
         SourceView {
             id: "7".into(),
             url: "https://a.example/card.json".into(),
-            kind: "url".into(),
-            state: "stale".into(),
+            kind: SourceKind::Url.into(),
+            state: SourceState::Stale.into(),
             agent: None,
-            coverage: Coverage::Covered,
+            coverage: Coverage::Covered.into(),
             own: true,
             limit_met: None,
             last_attempt: attempts.next(),
@@ -319,7 +335,7 @@ mod tests {
     fn domain(sources: Vec<SourceView>) -> DomainView {
         DomainView {
             domain: "a.example".into(),
-            state: "unverified".into(),
+            state: DomainState::Unverified.into(),
             generation: 3,
             proofs: Vec::new(),
             owner: None,
@@ -386,8 +402,8 @@ mod tests {
     #[test]
     fn a_catalog_that_is_not_there_has_not_failed() {
         let mut one = source(vec![attempt(1, "not_found")]);
-        one.kind = "ard".into();
-        one.state = SourceState::Absent.as_str().into();
+        one.kind = SourceKind::Ard.into();
+        one.state = SourceState::Absent.into();
         assert_eq!(
             source_line(&one, false),
             "catalog https://a.example/card.json: absent, not asked again"
@@ -419,9 +435,9 @@ mod tests {
         let mut view = domain((0..100).map(|_| source(Vec::new())).collect());
         view.not_listed = vec!["it waits".into(); 60];
         view.agents = (0..100).map(Uuid::from_u128).collect();
-        let check = |outcome: &str| ProofCheck {
+        let check = |outcome: Look| ProofCheck {
             at: at(9),
-            method: "dns".into(),
+            method: Method::Dns.into(),
             place: "_a2a-registry.a.example".into(),
             outcome: outcome.into(),
             detail: "so it was".into(),
@@ -429,10 +445,10 @@ mod tests {
             found: vec!["hello".into()],
             aliased: false,
         };
-        view.checks = vec![check("absent"); 20];
-        view.checks.push(check("wrong"));
+        view.checks = vec![check(Look::Absent); 20];
+        view.checks.push(check(Look::Wrong));
         let challenge = Challenge {
-            method: "dns".into(),
+            method: Method::Dns.into(),
             name: None,
             url: None,
             value: None,

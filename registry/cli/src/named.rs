@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use a2a_crawler::guard::{Domain, normalised};
 use a2a_registry_api::{Agent, DomainView, Hit};
 use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::ownership::Method;
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
@@ -144,7 +145,11 @@ impl Client {
             found.own.extend(self.shown(&id.to_string()).await?);
         }
         // Where its owner has proved the domain, what a stranger has nominated there is not the domain's own.
-        if view.proofs.iter().any(|proof| proof.method != "operator") {
+        if view
+            .proofs
+            .iter()
+            .any(|proof| proof.method != Method::Operator)
+        {
             let covered = |hit: &Hit| {
                 let mut sources = view.sources.iter();
                 sources.any(|source| {

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use a2a_registry_api::{Challenge, DomainView, Registration};
+use a2a_registry_domain::ownership::Method;
 use clap::Args;
 use serde_json::Value;
 
@@ -197,13 +198,13 @@ fn place(console: &Console, domain: &DomainView) -> Result<(), Failure> {
 /// One challenge in words.
 pub fn placed(challenge: &Challenge) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let what = match challenge.method.as_str() {
-        "dns" => format!(
+    let what = match challenge.method.known() {
+        Some(Method::Dns) => format!(
             "DNS: a TXT record at {} with {}",
             text(&challenge.name),
             text(&challenge.value)
         ),
-        "http" => format!(
+        Some(Method::Http) => format!(
             "HTTP: a file at {} with {}",
             text(&challenge.url),
             text(&challenge.body)

@@ -127,7 +127,8 @@ async fn list(
 fn change(review: &Review) -> String {
     review
         .change_class
-        .map_or_else(|| "first card".to_owned(), |class| class.to_string())
+        .as_ref()
+        .map_or_else(|| "first card".to_owned(), ToString::to_string)
 }
 
 fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
@@ -163,7 +164,7 @@ fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
 /// Who stands behind a domain, in one line.
 fn proofs(detail: &ReviewDetail) -> String {
     let known = &detail.domain_proofs;
-    let mut parts = vec![known.state.clone()];
+    let mut parts = vec![known.state.to_string()];
     parts.extend(known.owner.iter().map(|owner| format!("owner {owner}")));
     parts.extend(known.proofs.iter().map(|proof| {
         let missing = proof.missing_since.map_or_else(String::new, |since| {
@@ -193,7 +194,7 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
             ("agent", format!("{} ({})", review.name, review.agent)),
             ("domain", review.domain.clone()),
             ("domain's proofs", proofs(detail)),
-            ("coverage", review.coverage.meaning().to_owned()),
+            ("coverage", detail.coverage_meaning()),
             ("change", change(review)),
             ("access", detail.security.join("; or ")),
             ("digest", review.digest.clone()),

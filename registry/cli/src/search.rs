@@ -230,11 +230,8 @@ pub fn speaks(summary: &Summary) -> String {
 
 /// The level of trust, `-` where the card was not fetched over valid TLS.
 pub fn trust(summary: &Summary) -> String {
-    summary
-        .trust
-        .level
-        .clone()
-        .unwrap_or_else(|| "-".to_owned())
+    let level = summary.trust.level.as_ref();
+    level.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
 fn facets(console: &Console, list: &AgentList) -> Result<(), Failure> {

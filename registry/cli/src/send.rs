@@ -158,20 +158,27 @@ async fn load_card(
 fn concerns(agent: &Agent) -> Vec<String> {
     let summary = &agent.hit.summary;
     let mut concerns = Vec::new();
-    match summary.lifecycle {
-        ShownLifecycle::Approved | ShownLifecycle::Deprecated => {}
-        ShownLifecycle::Pending => {
+    match summary.lifecycle.known() {
+        Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated) => {}
+        Some(ShownLifecycle::Pending) => {
             concerns.push("is not approved: it waits for a decision".to_owned());
         }
-        ShownLifecycle::Rejected => concerns.push("is not approved: it was rejected".to_owned()),
-        ShownLifecycle::Retired => concerns.push("has been retired".to_owned()),
-        ShownLifecycle::Suspended => {
+        Some(ShownLifecycle::Rejected) => {
+            concerns.push("is not approved: it was rejected".to_owned())
+        }
+        Some(ShownLifecycle::Retired) => concerns.push("has been retired".to_owned()),
+        Some(ShownLifecycle::Suspended) => {
             let holds = agent.holds.iter();
             let holds: Vec<_> = holds
                 .map(|hold| format!("{}: {}", hold.hold, hold.reason))
                 .collect();
             concerns.push(format!("is on hold ({})", holds.join("; ")));
         }
+        // A newer registry has it. What it stands for may be as bad as a hold.
+        None => concerns.push(format!(
+            "is in a state that this program does not know: {}",
+            summary.lifecycle
+        )),
     }
     // A hold does not take a deprecation away. One that was made before messages were kept has none.
     let said = summary.deprecation.as_ref();

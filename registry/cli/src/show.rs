@@ -121,7 +121,8 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Outcom
                 },
                 version
                     .change_class
-                    .map(|class| class.to_string())
+                    .as_ref()
+                    .map(ToString::to_string)
                     .unwrap_or_default(),
                 version.signature_verdict.state.to_string(),
                 version.wire_family.clone(),
@@ -319,7 +320,7 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
         ("last seen", moment(summary.liveness.last_seen)),
         ("changed", moment(summary.liveness.last_changed)),
         ("trust", trusted(summary)),
-        ("coverage", agent.coverage.meaning().to_owned()),
+        ("coverage", agent.coverage_meaning()),
         ("speaks", speaks(summary)),
         ("tags", summary.tags.join(", ")),
         ("labels", labels.join(", ")),

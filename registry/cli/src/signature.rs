@@ -66,7 +66,7 @@ mod tests {
             alg: Some("ES256".into()),
             key_thumbprint: None,
             key_from: kid.map(|_| "https://a.example/keys.json".into()),
-            verdict: SignatureState::Invalid,
+            verdict: SignatureState::Invalid.into(),
             reason: reason.into(),
         }
     }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn key_algorithm_origin_and_what_failed_are_told_once() {
         let mut verdict = SignatureVerdict {
-            state: SignatureState::Invalid,
+            state: SignatureState::Invalid.into(),
             reason: "It does not verify.".into(),
             signatures: vec![
                 entry(Some("k\u{1b}1"), "It does not verify."),

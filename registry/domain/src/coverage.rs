@@ -31,10 +31,11 @@ text_enum! {
 }
 
 impl Coverage {
-    /// What that means, for whoever decides whether to rely on it.
-    pub const fn meaning(self) -> &'static str {
+    /// What that means, for whoever decides whether to rely on it. `is_proved`: an account has proved the domain.
+    pub const fn meaning(self, is_proved: bool) -> &'static str {
         match self {
-            Self::Covered => "the domain's own: a proof of the domain covers it",
+            Self::Covered if is_proved => "the domain's own: a proof of the domain covers it",
+            Self::Covered => "the domain's own, but no account has proved the domain",
             Self::Nomination => "a nomination: no proof of the domain covers it",
         }
     }
@@ -184,6 +185,19 @@ mod tests {
                 .iter()
                 .map(|&(account, role)| Registrant { account, role })
                 .collect(),
+        }
+    }
+
+    #[test]
+    fn no_proof_is_claimed_of_an_unproved_domain() {
+        assert!(Coverage::Covered.meaning(true).contains("a proof of"));
+        assert!(!Coverage::Covered.meaning(false).contains("a proof of"));
+        for is_proved in [false, true] {
+            assert!(
+                Coverage::Nomination
+                    .meaning(is_proved)
+                    .contains("no proof of")
+            );
         }
     }
 

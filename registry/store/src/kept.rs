@@ -1,6 +1,9 @@
 //! What a column holds whose values are an enum of the domain, where a program of a later version may write into the same
 //! database: a value that this one does not know is read as such, and costs the row that has it and no other.
 
+use std::ops::Deref;
+
+use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::text_enum::TextEnum;
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, StringLen, ValueType, ValueTypeErr};
 use sea_orm::{
@@ -11,38 +14,14 @@ use serde::{Serialize, Serializer};
 use super::StoreError;
 use super::error::CorruptRow;
 
-/// A value of the domain, or a text that stands for none of those that this program knows.
+/// The value of such a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept<T> {
-    /// One that this program knows.
-    Known(T),
-    /// One that it does not, as it stands there.
-    Unknown(String),
-}
+pub struct Kept<T>(pub OpenEnum<T>);
 
 impl<T: TextEnum> Kept<T> {
-    /// The value, where this program knows it.
-    pub fn known(&self) -> Option<T> {
-        match self {
-            Self::Known(value) => Some(*value),
-            Self::Unknown(_) => None,
-        }
-    }
-
-    /// Whether it is that value, or may stand for it: where this program does not know it, it may stand for any.
-    pub fn may_be(&self, value: T) -> bool
-    where
-        T: PartialEq,
-    {
-        self.known().is_none_or(|known| known == value)
-    }
-
-    /// The text as it stands in the column.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Known(value) => value.text(),
-            Self::Unknown(text) => text,
-        }
+    /// The value with this text.
+    pub fn read(text: String) -> Self {
+        Self(OpenEnum::read(text))
     }
 
     /// The value of that column of the row with that primary key.
@@ -60,39 +39,43 @@ impl<T: TextEnum> Kept<T> {
                 table,
                 column,
                 id: id.to_string(),
-                value: self.text().to_owned(),
+                value: self.as_str().to_owned(),
             })
         })
     }
+}
 
-    fn read(text: String) -> Self {
-        text.parse().map_or(Self::Unknown(text), Self::Known)
+impl<T> Deref for Kept<T> {
+    type Target = OpenEnum<T>;
+
+    fn deref(&self) -> &OpenEnum<T> {
+        &self.0
     }
 }
 
 impl<T> From<T> for Kept<T> {
     fn from(value: T) -> Self {
-        Self::Known(value)
+        Self(OpenEnum::Known(value))
     }
 }
 
-/// Equal to a value of the domain only where it is known: what is not known is like nothing.
+/// Equal to a value of the domain only if it is known.
 impl<T: PartialEq> PartialEq<T> for Kept<T> {
     fn eq(&self, other: &T) -> bool {
-        matches!(self, Self::Known(value) if value == other)
+        self.0 == *other
     }
 }
 
 /// The text as it stands in the column.
 impl<T: TextEnum> Serialize for Kept<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.text())
+        self.0.serialize(serializer)
     }
 }
 
 impl<T: TextEnum> From<Kept<T>> for Value {
     fn from(kept: Kept<T>) -> Self {
-        kept.text().into()
+        kept.as_str().into()
     }
 }
 
@@ -148,7 +131,7 @@ mod tests {
     #[test]
     fn what_a_later_version_wrote_is_kept_and_named() {
         let known: Kept<Hold> = ValueType::try_from("denied".into()).unwrap();
-        assert_eq!(known, Kept::Known(Hold::Denied));
+        assert_eq!(known, Kept(OpenEnum::Known(Hold::Denied)));
         assert_eq!(known, Hold::Denied);
         assert_eq!(known.of("holds", "hold", 7).unwrap(), Hold::Denied);
 

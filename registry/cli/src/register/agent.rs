@@ -42,7 +42,7 @@ impl<'a> Agents<'a> {
             Err(error) => return vec![format!("{name}: found an agent ({id}): {error}")],
         };
         let summary = &agent.hit.summary;
-        let next = self.next_step(id, summary.lifecycle).await;
+        let next = self.next_step(id, summary.lifecycle.known()).await;
         let mut lines = vec![format!(
             "{name}: found {} ({id}), {}{next}",
             summary.name, summary.lifecycle
@@ -59,13 +59,13 @@ impl<'a> Agents<'a> {
     }
 
     /// The command that takes an agent further, where there is one.
-    async fn next_step(&mut self, id: Uuid, state: ShownLifecycle) -> String {
+    async fn next_step(&mut self, id: Uuid, state: Option<ShownLifecycle>) -> String {
         let program = invocation::program();
         match state {
-            ShownLifecycle::Approved | ShownLifecycle::Deprecated => {
+            Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated) => {
                 format!("; try `{program} show {id}`")
             }
-            ShownLifecycle::Pending => match self.review(id).await {
+            Some(ShownLifecycle::Pending) => match self.review(id).await {
                 Some(review) => {
                     format!("; approve it with `{program} review approve {review} --reason TEXT`")
                 }

@@ -132,7 +132,7 @@ impl Seen {
                 // What a catalog names is for the visits after the first, and waited for where nothing else came.
                 let (entries, named): (Vec<_>, Vec<_>) = sources
                     .into_iter()
-                    .partition(|source| source.kind == SourceKind::Entry.as_str());
+                    .partition(|source| source.kind == SourceKind::Entry);
                 let found = |source: &&SourceView| source.agent.is_some();
                 !named.is_empty()
                     && named.iter().all(asked)
@@ -147,7 +147,7 @@ impl Seen {
 /// Whether all is known that the first visit tells of a source. A card that it gave becomes an agent a moment later.
 fn is_asked(source: &SourceView) -> bool {
     source.agent.is_some()
-        || source.state == SourceState::Absent.as_str()
+        || source.state == SourceState::Absent
         || source.limit_met.is_some()
         || (source.last_attempt.is_some() && !gave_a_card(source))
 }
@@ -165,10 +165,10 @@ fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a Source
         Some(Err(_)) => false,
         // A bare name is asked over https: other card URLs of the domain were named by themselves, and so was what is
         // asked over plain http. What a catalog names may lie anywhere.
-        None => match source.kind.parse() {
-            Ok(SourceKind::Url) | Err(_) => false,
-            Ok(SourceKind::Entry) => true,
-            Ok(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => {
+        None => match source.kind.known() {
+            Some(SourceKind::Url) | None => false,
+            Some(SourceKind::Entry) => true,
+            Some(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => {
                 source.url.starts_with("https://")
             }
         },
@@ -214,7 +214,7 @@ async fn lines(
     // Where a domain has brought an agent, what else was looked for on the way is not worth a line.
     let failed = sources.iter().filter(|source| {
         source.agent.is_none()
-            && source.state != SourceState::Absent.as_str()
+            && source.state != SourceState::Absent
             && (ids.is_empty() || source.limit_met.is_some())
     });
     lines.extend(failed.map(|source| without_agent(name, source)));

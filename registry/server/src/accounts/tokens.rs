@@ -95,7 +95,7 @@ async fn account_for(
                 format!(
                     "The account {} has the role {}.",
                     account.name,
-                    account.role.text()
+                    account.role.as_str()
                 ),
             ));
         }
@@ -364,7 +364,7 @@ mod tests {
         let context = build.await.unwrap().context;
         let now = context.now();
         let account = account::Model {
-            role: Kept::Unknown("warden".into()),
+            role: Kept::read("warden".into()),
             ..account_row("later", Role::Admin, now, entropy.as_ref())
         };
         let token = token_row(THEIRS, account.id, "test", false, now, entropy.as_ref());

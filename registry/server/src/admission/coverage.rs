@@ -6,7 +6,7 @@ use a2a_registry_domain::coverage::{DomainFacts, Registrant, SourceFacts, Standi
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{domain, proof, source, source_registrant, version_source};
-use a2a_registry_store::{Handle, Kept, coverage, domains};
+use a2a_registry_store::{Handle, coverage, domains};
 use url::Url;
 use uuid::Uuid;
 
@@ -194,6 +194,6 @@ fn domain_facts(
 fn registrant(row: &source_registrant::Model) -> Registrant {
     Registrant {
         account: row.account_id,
-        role: row.role.as_ref().and_then(Kept::known),
+        role: row.role.as_ref().and_then(|role| role.known()),
     }
 }

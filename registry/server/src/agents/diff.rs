@@ -83,7 +83,7 @@ pub(crate) async fn diff_of(
     Ok(Diff {
         from: from.digest.clone(),
         to: to.digest.clone(),
-        change_class: change_class(difference.as_ref(), states),
+        change_class: change_class(difference.as_ref(), states).into(),
         changes: difference
             .iter()
             .flat_map(|difference| &difference.changes)

@@ -7,6 +7,7 @@ use a2a_card::{
 };
 use a2a_registry_api::{Capabilities, HitSkill, Interface, Links, Provider, Summary};
 use a2a_registry_domain::source::SourceKind;
+use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_search::{Document, SkillText};
 use a2a_registry_store::agents;
 use a2a_registry_store::entity::agent;
@@ -58,9 +59,9 @@ pub(crate) fn summary(context: &Context, record: &AgentRecord) -> Summary {
         auth: auth_labels(card),
         labels: labels(agent),
         trust: record.trust(),
-        lifecycle: record.shown(),
+        lifecycle: record.shown().into(),
         deprecation: record.deprecation(),
-        visibility: record.known.visibility,
+        visibility: record.known.visibility.into(),
         liveness: record.liveness(),
         card_digest: record.version.digest.clone(),
         links,
@@ -113,8 +114,11 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
             .collect(),
         lifecycle: summary.lifecycle.as_str().into(),
         liveness: summary.liveness.state.as_str().into(),
-        signature: summary.trust.signature.clone(),
-        trust: summary.trust.level.as_deref().and_then(trust_level),
+        signature: summary.trust.signature.as_str().into(),
+        trust: summary
+            .trust
+            .level
+            .and_then(|level| trust_rank(level.known()?)),
         visible_to: record.visible_to(),
         lookups: distinct(lookups(record)),
         created_at: record.agent.created_at,
@@ -163,9 +167,6 @@ fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// The levels of trust, the lowest first.
-pub(crate) const TRUST_LEVELS: [&str; 5] = ["L0", "L1", "L2", "L3", "L4"];
-
 /// Where a card says that its agent can be reached, in the order to try.
 pub(crate) fn interfaces(card: &AgentCard) -> Vec<Interface> {
     card.interfaces
@@ -179,9 +180,9 @@ pub(crate) fn interfaces(card: &AgentCard) -> Vec<Interface> {
         .collect()
 }
 
-/// `L0` to `L4` as a number.
-pub(crate) fn trust_level(text: &str) -> Option<u8> {
-    let level = TRUST_LEVELS.iter().position(|level| *level == text)?;
+/// A level of trust as a number.
+pub(crate) fn trust_rank(level: TrustLevel) -> Option<u8> {
+    let level = TrustLevel::ALL.iter().position(|one| *one == level)?;
     u8::try_from(level).ok()
 }
 

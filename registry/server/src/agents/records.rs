@@ -12,6 +12,7 @@ use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_store::entity::{agent, hold, source, version};
 use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, versions};
 use uuid::Uuid;
@@ -115,21 +116,21 @@ impl AgentRecord {
             signature,
         ) {
             (false, ..) => None,
-            (true, true, SignatureState::Valid) if key_enrolled => Some("L3"),
-            (true, true, SignatureState::Valid) => Some("L2"),
-            (true, true, _) => Some("L1"),
-            (true, false, _) => Some("L0"),
+            (true, true, SignatureState::Valid) if key_enrolled => Some(TrustLevel::L3),
+            (true, true, SignatureState::Valid) => Some(TrustLevel::L2),
+            (true, true, _) => Some(TrustLevel::L1),
+            (true, false, _) => Some(TrustLevel::L0),
         };
         Trust {
-            level: level.map(str::to_owned),
-            domain: self.known.domain.as_str().to_owned(),
-            signature: signature.as_str().to_owned(),
+            level: level.map(Into::into),
+            domain: self.known.domain.into(),
+            signature: signature.into(),
         }
     }
 
     pub(crate) fn liveness(&self) -> Liveness {
         Liveness {
-            state: self.known.liveness,
+            state: self.known.liveness.into(),
             reason: self.agent.liveness_reason.clone(),
             last_seen: self.agent.last_seen_at.map(Timestamp),
             // Of what is shown: what waits for a decision is not everybody's to know.

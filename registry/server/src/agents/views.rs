@@ -68,14 +68,14 @@ pub(crate) async fn agent_view(
         signature_verdict: record.signature_verdict(),
         card: record.card.clone(),
         decision: decision(context, record).await?,
-        coverage: record.coverage(),
+        coverage: record.coverage().into(),
         holds,
     })
 }
 
 async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, AppError> {
     let rows = decisions::decisions_on(&context.store, &[record.agent.id]).await?;
-    let state = record.known.state;
+    let state = record.known.state.into();
     let made = rows
         .into_iter()
         .rev()
@@ -306,7 +306,7 @@ pub(crate) async fn owns(
 
 fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {
     HoldView {
-        hold: row.shown(),
+        hold: row.shown().into(),
         reason: row.reason.clone(),
         since: Timestamp(row.since),
     }
@@ -330,8 +330,8 @@ fn version_view(
         digest: row.digest,
         content_digest: row.content_digest,
         observed_at: Timestamp(row.observed_at),
-        state,
-        change_class,
+        state: state.into(),
+        change_class: change_class.map(Into::into),
         wire_family: row.wire_family,
     })
 }

@@ -72,7 +72,7 @@ fn sentences<'a>(
             }
             None => format!(
                 "It has opted out in a way that only a later version of this registry knows ({}).",
-                by.text()
+                by.as_str()
             ),
         });
     }
@@ -191,14 +191,14 @@ fn of_agent(
         .iter()
         .filter(|hold| hold.agent_id == id)
         .map(|hold| {
-            let kind = hold.hold.text();
+            let kind = hold.hold.as_str();
             format!("Agent {id} is withheld ({kind}): {}.", hold.reason)
         })
         .collect();
     match agent.lifecycle.known() {
         None => reasons.push(format!(
             "Agent {id} is shown to nobody: only a later version of this registry knows where it stands ({}).",
-            agent.lifecycle.text()
+            agent.lifecycle.as_str()
         )),
         Some(Lifecycle::Pending) => reasons.push(format!(
             "Agent {id} waits for its first approval: {}.",

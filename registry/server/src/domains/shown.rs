@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{
-    Challenge, DomainView, EnrolledKey, KnownBy, Proof, ProofCheck, SourceView,
+    Challenge, DomainView, EnrolledKey, OwnerFingerprint, Proof, ProofCheck, SourceView,
 };
+use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{self, agent, attempt, domain, proof_check};
@@ -98,10 +99,10 @@ impl<'a> ShownDomain<'a> {
         self.sight != Sight::Outside
     }
 
-    fn state(&self) -> String {
+    fn state(&self) -> OpenEnum<DomainState> {
         match self.told {
-            Told::Everything => self.row.state.text().to_owned(),
-            Told::Nothing { .. } => DomainState::Unverified.as_str().into(),
+            Told::Everything => self.row.state.0.clone(),
+            Told::Nothing { .. } => DomainState::Unverified.into(),
         }
     }
 
@@ -128,7 +129,7 @@ impl<'a> ShownDomain<'a> {
             .map(|account| account.name.clone())
     }
 
-    fn known_by(&self) -> Option<KnownBy> {
+    fn known_by(&self) -> Option<OwnerFingerprint> {
         let mut marks = self.known.marks.iter();
         marks
             .find(|marks| marks.domain_id == self.row.id && self.is_inside())
@@ -214,9 +215,9 @@ impl<'a> ShownDomain<'a> {
     }
 }
 
-fn known_by(row: &entity::owner_marks::Model) -> KnownBy {
+fn known_by(row: &entity::owner_marks::Model) -> OwnerFingerprint {
     let marks = owner_marks(row);
-    KnownBy {
+    OwnerFingerprint {
         name_servers: marks.name_servers.into_iter().collect(),
         tls_key: marks.tls_key,
         card_keys: marks.card_keys.into_iter().collect(),
@@ -227,9 +228,9 @@ fn known_by(row: &entity::owner_marks::Model) -> KnownBy {
 fn check_view(row: &proof_check::Model) -> ProofCheck {
     ProofCheck {
         at: Timestamp(row.at),
-        method: row.method.text().to_owned(),
+        method: row.method.0.clone(),
         place: row.place.clone(),
-        outcome: row.outcome.text().to_owned(),
+        outcome: row.outcome.0.clone(),
         detail: row.detail.clone(),
         wanted: row.wanted.clone(),
         found: row

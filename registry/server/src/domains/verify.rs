@@ -50,9 +50,9 @@ pub async fn domain_verify(
             .into_iter()
             .map(|found| ProofCheck {
                 at,
-                method: found.method.as_str().into(),
+                method: found.method.into(),
                 place: found.place,
-                outcome: found.outcome.as_str().into(),
+                outcome: found.outcome.into(),
                 detail: found.detail,
                 wanted: found.wanted,
                 found: found.found,

@@ -54,7 +54,7 @@ pub(crate) async fn domain_view(
     for source in view
         .sources
         .iter_mut()
-        .filter(|one| one.state != SourceState::New.as_str())
+        .filter(|one| one.state != SourceState::New)
     {
         let id = names.get(&source.id).copied();
         let of_source = days.iter().filter(|day| Some(day.source_id) == id);
@@ -112,7 +112,7 @@ pub(crate) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model
 
 pub(crate) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
     Proof {
-        method: row.method.text().to_owned(),
+        method: row.method.0.clone(),
         at: Timestamp(row.proved_at),
         seen: Timestamp(row.held_at),
         missing_since: row.absent_since.map(Timestamp),
@@ -156,10 +156,10 @@ pub(crate) fn source_view(
     SourceView {
         id: String::new(),
         url: row.url.clone(),
-        kind: row.kind.text().to_owned(),
-        state: row.liveness.text().to_owned(),
+        kind: row.kind.0.clone(),
+        state: row.liveness.0.clone(),
         agent: None,
-        coverage: Coverage::Nomination,
+        coverage: Coverage::Nomination.into(),
         own: false,
         limit_met: row.limit_met.clone(),
         last_attempt,
@@ -276,7 +276,7 @@ mod tests {
         let write = context.store.write().await.unwrap();
         write.domain_insert(row("known.example")).await.unwrap();
         let later = domain::Model {
-            state: Kept::Unknown("moonlit".into()),
+            state: Kept::read("moonlit".into()),
             ..row("later.example")
         };
         let later = write.domain_insert(later).await.unwrap();

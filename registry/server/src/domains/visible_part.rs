@@ -147,7 +147,7 @@ impl Part {
         };
         Some(SourceView {
             agent,
-            coverage,
+            coverage: coverage.into(),
             own,
             ..view
         })
@@ -163,7 +163,7 @@ pub(crate) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) ->
     };
     SourceView {
         own: true,
-        coverage: unasked_coverage(source),
+        coverage: unasked_coverage(source).into(),
         ..source_view(&new, None, sight)
     }
 }

@@ -89,7 +89,7 @@ fn view(row: event::Model) -> Option<Event> {
     Some(Event {
         seq: row.seq,
         at: Timestamp(row.at),
-        kind,
+        kind: kind.into(),
         subject: row.subject,
         actor: row.actor,
         data: serde_json::from_str(&row.data).unwrap_or_default(),

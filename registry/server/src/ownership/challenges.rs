@@ -5,6 +5,7 @@ use a2a_crawler::challenge::standing_record::Policy;
 use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
 use a2a_registry_api::Challenge;
 use a2a_registry_domain::ownership::CHALLENGE_LASTS;
+use a2a_registry_domain::ownership::Method;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{challenge, domain};
 use a2a_registry_store::{Write, ownership};
@@ -119,7 +120,7 @@ pub(crate) fn challenge_views(
     };
     let expires = Timestamp(row.expires_at);
     let record = |name: String, value: String, expires| Challenge {
-        method: "dns".into(),
+        method: Method::Dns.into(),
         name: Some(name),
         url: None,
         value: Some(value),
@@ -138,7 +139,7 @@ pub(crate) fn challenge_views(
     ];
     if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
         views.push(Challenge {
-            method: "http".into(),
+            method: Method::Http.into(),
             name: None,
             url: Some(expected.file_url(&origin).into()),
             value: None,

@@ -2,8 +2,11 @@
 
 use a2a_registry_api::{Liveness, Summary, Trust};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::signature::SignatureState;
 
-use crate::pages::text;
+use crate::pages::text::{self, LINE};
 
 /// A short mark with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +43,7 @@ const LADDER: [(&str, &str); 5] = [
     ),
     (
         "L4",
-        "This version can be proved to stand in the public log.",
+        "This version is in the public log, which can be proved.",
     ),
 ];
 
@@ -48,7 +51,7 @@ const LADDER: [(&str, &str); 5] = [
 pub(crate) fn ladder(trust: &Trust) -> Vec<Step> {
     let reached = LADDER
         .iter()
-        .position(|(level, _)| Some(*level) == trust.level.as_deref());
+        .position(|(level, _)| Some(*level) == trust.level.as_ref().map(OpenEnum::as_str));
     LADDER
         .iter()
         .enumerate()
@@ -72,7 +75,7 @@ pub(crate) fn level_meaning(level: &str) -> &'static str {
 
 /// The badge of the level reached.
 pub(crate) fn trust_badge(trust: &Trust) -> Badge {
-    let level = trust.level.as_deref();
+    let level = trust.level.as_ref().map(OpenEnum::as_str);
     Badge {
         label: level.map_or_else(
             || "trust: none".to_owned(),
@@ -90,55 +93,60 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
 /// The badges of an agent: its level and liveness, and where they are worth one, its lifecycle and visibility.
 pub(crate) fn badges(agent: &Summary) -> Vec<Badge> {
     let mut badges = vec![trust_badge(&agent.trust), liveness_badge(&agent.liveness)];
-    badges.extend(lifecycle_badge(agent.lifecycle));
-    badges.extend(visibility_badge(agent.visibility));
+    badges.extend(agent.lifecycle.known().and_then(lifecycle_badge));
+    badges.extend(agent.visibility.known().and_then(visibility_badge));
     badges
 }
 
 /// What is known about the card's signatures.
-pub(crate) fn signature_meaning(signature: &str) -> &'static str {
-    match signature {
-        "valid" => "valid: it verifies with a key that is bound to the domain or enrolled",
-        "untrusted" => "untrusted: it verifies, but its key is bound to nothing",
-        "invalid" => "invalid: no signature verifies",
-        "unknown" => "unknown: the key could not be had",
-        _ => "none: the card is not signed",
+pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'static str {
+    match signature.known() {
+        Some(SignatureState::Valid) => {
+            "valid: it verifies with a key that is bound to the domain or enrolled"
+        }
+        Some(SignatureState::Untrusted) => {
+            "untrusted: it verifies, but its key is not bound to the domain"
+        }
+        Some(SignatureState::Invalid) => "invalid: no signature verifies",
+        Some(SignatureState::Unknown) => "unknown: the key could not be fetched",
+        Some(SignatureState::Unsigned) | None => "none: the card is not signed",
     }
 }
 
 /// What the state of a domain means.
-pub(crate) fn domain_meaning(state: &str) -> &'static str {
-    match state {
-        "verified" => "verified: its owner, or the operator, vouches for it",
-        "lapsed" => "lapsed: a proof held once and holds no more",
-        "disputed" => "disputed: two accounts claim it",
-        "opted_out" => "opted out: its owner wants no listing",
-        _ => "unverified: nobody has proved to own it",
+pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
+    match state.known() {
+        Some(DomainState::Verified) => "verified: its owner, or the operator, vouches for it",
+        Some(DomainState::Lapsed) => "lapsed: its proof is no longer valid",
+        Some(DomainState::Disputed) => "disputed: two accounts claim it",
+        Some(DomainState::OptedOut) => "opted out: its owner does not want it listed",
+        Some(DomainState::Unverified) | None => "unverified: no account has proved it",
     }
 }
 
 /// The badge of liveness.
 pub(crate) fn liveness_badge(liveness: &Liveness) -> Badge {
-    let (label, meaning, tone) = match liveness.state {
-        LivenessState::Fresh => (
+    let (label, meaning, tone) = match liveness.state.known() {
+        Some(LivenessState::Fresh) => (
             "fresh",
-            "The card was reachable when it was last looked at. This says nothing about whether the \
-             agent answers.",
+            "The last fetch of the card succeeded. This says nothing about whether the agent \
+             responds.",
             "good",
         ),
-        LivenessState::Stale => (
+        Some(LivenessState::Stale) => (
             "stale",
-            "The last look at the card failed; the last good card is shown.",
+            "The last fetch of the card failed; the last good card is shown.",
             "warn",
         ),
-        LivenessState::Gone => (
+        Some(LivenessState::Gone) => (
             "gone",
-            "The card has been unreachable for so long that the agent has left the search.",
+            "The card has been unreachable for so long that the agent is no longer listed.",
             "bad",
         ),
+        None => (liveness.state.as_str(), "", "plain"),
     };
     Badge {
-        label: label.to_owned(),
+        label: text::line(label, LINE),
         meaning: meaning.to_owned(),
         tone,
     }
@@ -154,8 +162,8 @@ pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
         ),
         ShownLifecycle::Rejected => ("Its card was rejected; nothing of it is served.", "bad"),
         ShownLifecycle::Deprecated => ("It is still served, with the advice to move on.", "warn"),
-        ShownLifecycle::Retired => ("It is gone for good.", "bad"),
-        ShownLifecycle::Suspended => ("It is withheld; the holds say why.", "bad"),
+        ShownLifecycle::Retired => ("It is retired permanently.", "bad"),
+        ShownLifecycle::Suspended => ("It is on hold; the holds give the reason.", "bad"),
     };
     Some(Badge {
         label: lifecycle.as_str().to_owned(),
@@ -168,7 +176,7 @@ pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
 pub(crate) fn visibility_badge(visibility: Visibility) -> Option<Badge> {
     let meaning = match visibility {
         Visibility::Public => return None,
-        Visibility::Internal => "Only callers who are signed in find it.",
+        Visibility::Internal => "Only signed-in callers find it.",
         Visibility::Restricted => "Only named groups find it.",
     };
     Some(Badge {

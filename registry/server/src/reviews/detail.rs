@@ -95,7 +95,7 @@ async fn domain_proofs(
     let proofs = domains::proofs_of(&context.store, &ids).await?;
     let keys = ownership::enrolled_of(&context.store, &ids).await?;
     Ok(DomainProofs {
-        state: row.state()?.to_string(),
+        state: row.state()?.into(),
         owner: owner.map(|account| account.name),
         proofs: proofs
             .iter()

@@ -127,7 +127,7 @@ async fn review_decide(
             ErrorKind::Conflict,
             format!(
                 "This review is {}; only an open one can be decided.",
-                question.state.text()
+                question.state.as_str()
             ),
         ));
     }
@@ -195,14 +195,15 @@ async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>
             coverage: match about {
                 Some(about) => about.standing()?.coverage(),
                 None => Coverage::Nomination,
-            },
+            }
+            .into(),
             digest: about.map(|about| about.digest.clone()).unwrap_or_default(),
             previous: row
                 .previous_version
                 .and_then(version)
                 .map(|row| row.digest.clone()),
-            change_class: row.change_class()?,
-            state: row.state()?,
+            change_class: row.change_class()?.map(Into::into),
+            state: row.state()?.into(),
             submitter: row.submitter,
             deciders: row.decider.into_iter().collect(),
             reason: row.reason,

@@ -6,13 +6,14 @@ use a2a_registry_api::limits::{
 };
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_search::{FacetName, Filters, SearchRequest, Sort};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
-use crate::agents::documents::{TRUST_LEVELS, trust_level};
+use crate::agents::documents::trust_rank;
 use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
@@ -115,7 +116,7 @@ pub struct SearchQuery {
 }
 
 fn trust_schema() -> Object {
-    one_of(TRUST_LEVELS).build()
+    one_of(TrustLevel::ALL.iter().map(|level| level.as_str())).build()
 }
 
 fn sort_schema() -> Object {
@@ -207,7 +208,7 @@ impl SearchQuery {
         }
         let trust_at_least = match self.trust.as_deref() {
             None => None,
-            Some(text) => Some(trust_level(text).ok_or_else(|| {
+            Some(text) => Some(text.parse().ok().and_then(trust_rank).ok_or_else(|| {
                 AppError::invalid("/trust", "trust is one of L0, L1, L2, L3, L4")
             })?),
         };

@@ -69,7 +69,7 @@ impl KeptVerdict {
                 alg: self.alg,
                 key_thumbprint: self.key,
                 key_from: self.from,
-                verdict: self.verdict,
+                verdict: self.verdict.into(),
                 reason: self.reason,
             };
         };
@@ -93,7 +93,7 @@ impl KeptVerdict {
             alg: self.alg,
             key_thumbprint: self.key,
             key_from: from,
-            verdict,
+            verdict: verdict.into(),
         }
     }
 }
@@ -192,7 +192,7 @@ impl KeyBinding {
     pub(crate) fn verdict(&self, row: Option<&version::Model>) -> SignatureVerdict {
         let Some(row) = row else {
             return SignatureVerdict {
-                state: SignatureState::Unknown,
+                state: SignatureState::Unknown.into(),
                 reason: "This version of the card is no longer kept.".to_owned(),
                 signatures: Vec::new(),
             };
@@ -208,7 +208,7 @@ impl KeyBinding {
             None => "Why is known once this version has been judged again, shortly.".to_owned(),
         };
         SignatureVerdict {
-            state,
+            state: state.into(),
             reason,
             signatures,
         }

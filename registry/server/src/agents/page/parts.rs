@@ -30,7 +30,7 @@ pub(crate) struct TrustView {
     pub level: Option<String>,
     pub ladder: Vec<Step>,
     pub domain: &'static str,
-    pub coverage: &'static str,
+    pub coverage: String,
     pub signature: &'static str,
     /// Why the signatures are worth that, in a sentence.
     pub reason: String,
@@ -43,13 +43,13 @@ pub(crate) struct SignatureView {
     pub alg: Option<String>,
     pub key: Option<String>,
     pub from: Option<String>,
-    pub verdict: &'static str,
+    pub verdict: String,
     pub reason: String,
 }
 
 /// The decision on the version that is shown.
 pub(crate) struct DecisionView {
-    pub state: &'static str,
+    pub state: String,
     pub by: String,
     pub rules: String,
     pub at: Moment,
@@ -67,7 +67,7 @@ pub(crate) struct DeprecationView {
 
 /// A hold on the agent.
 pub(crate) struct HoldView {
-    pub hold: &'static str,
+    pub hold: String,
     pub reason: String,
     pub since: Moment,
 }
@@ -84,11 +84,11 @@ pub(crate) struct VersionView {
     pub short: String,
     pub link: String,
     pub observed: Moment,
-    pub state: &'static str,
-    pub change: &'static str,
+    pub state: String,
+    pub change: String,
     pub family: String,
     pub served: bool,
-    pub signature: &'static str,
+    pub signature: String,
     pub signature_reason: String,
 }
 
@@ -126,10 +126,13 @@ impl TrustView {
         let trust = &agent.hit.summary.trust;
         let verdict = &agent.signature_verdict;
         Self {
-            level: trust.level.as_deref().map(|level| text::line(level, 8)),
+            level: trust
+                .level
+                .as_ref()
+                .map(|level| text::line(level.as_str(), 8)),
             ladder: trust::ladder(trust),
             domain: trust::domain_meaning(&trust.domain),
-            coverage: agent.coverage.meaning(),
+            coverage: agent.coverage_meaning(),
             signature: trust::signature_meaning(&trust.signature),
             reason: text::line(&verdict.reason, 500),
             entries: verdict
@@ -150,7 +153,7 @@ impl SignatureView {
             alg: shown(&entry.alg),
             key: shown(&entry.key_thumbprint),
             from: shown(&entry.key_from),
-            verdict: entry.verdict.as_str(),
+            verdict: text::line(entry.verdict.as_str(), LINE),
             reason: text::line(&entry.reason, 500),
         }
     }
@@ -159,7 +162,7 @@ impl SignatureView {
 impl DecisionView {
     pub fn new(decision: &Decision, now: Timestamp) -> Self {
         Self {
-            state: decision.state.as_str(),
+            state: text::line(decision.state.as_str(), LINE),
             by: text::line(&decision.by, LINE),
             rules: text::line(&decision.rules.join(", "), BLOCK),
             at: Moment::new(decision.at, now),
@@ -186,7 +189,7 @@ impl DeprecationView {
 impl HoldView {
     pub fn new(hold: &Hold, now: Timestamp) -> Self {
         Self {
-            hold: hold.hold.as_str(),
+            hold: text::line(hold.hold.as_str(), LINE),
             reason: text::block(&hold.reason, BLOCK),
             since: Moment::new(hold.since, now),
         }
@@ -215,13 +218,14 @@ impl VersionView {
             link: format!("{api}/card?version={}", text::segment(&version.digest)),
             digest,
             observed: Moment::new(version.observed_at, now),
-            state: version.state.as_str(),
-            change: version
-                .change_class
-                .map_or("first card", |class| class.as_str()),
+            state: text::line(version.state.as_str(), LINE),
+            change: match &version.change_class {
+                Some(class) => text::line(class.as_str(), LINE),
+                None => "first card".to_owned(),
+            },
             family: text::line(&version.wire_family, 20),
             served: version.served,
-            signature: version.signature_verdict.state.as_str(),
+            signature: text::line(version.signature_verdict.state.as_str(), LINE),
             signature_reason: text::line(&version.signature_verdict.reason, 500),
         }
     }

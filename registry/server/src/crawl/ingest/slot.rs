@@ -5,7 +5,6 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_store::Kept;
 use a2a_registry_store::entity::{agent, source, source_registrant};
 use a2a_registry_store::versions::VersionKey;
 use serde_json::json;
@@ -158,7 +157,7 @@ impl<'a> Seeker<'a> {
 fn limit_met(context: &Context, group: &Group, source: i64, standing: Standing) -> Option<String> {
     let row = group.sources.get(&source)?;
     let admins = |one: &source_registrant::Model| {
-        let role: Option<Role> = one.role.as_ref().and_then(Kept::known);
+        let role: Option<Role> = one.role.as_ref().and_then(|role| role.known());
         role.is_some_and(|role| role.may(Permission::Administer))
     };
     if group.standings.registrants(source).iter().any(admins) {

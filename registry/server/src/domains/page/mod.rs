@@ -8,7 +8,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
-use parts::{AgentView, ChallengeView, CheckView, KnownByView, ProofView, SourceView};
+use parts::{AgentView, ChallengeView, CheckView, OwnerFingerprintView, ProofView, SourceView};
 
 use crate::agents::views::agent_show;
 use crate::caller::Caller;
@@ -25,7 +25,7 @@ use crate::pages::{text, trust};
 /// How often a page that waits for the first visit reloads itself, every two seconds.
 const RELOADS: u32 = 20;
 /// The state of a source that was never asked.
-pub(crate) const NEW: &str = SourceState::New.as_str();
+pub(crate) const NEW: SourceState = SourceState::New;
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
 
@@ -42,7 +42,7 @@ pub(crate) struct DomainPage {
     proofs: Vec<ProofView>,
     challenges: Vec<ChallengeView>,
     no_challenge: Option<String>,
-    known_by: Option<KnownByView>,
+    known_by: Option<OwnerFingerprintView>,
     checks: Vec<CheckView>,
     sources: Vec<SourceView>,
     agents: Vec<AgentView>,
@@ -205,7 +205,7 @@ impl DomainPage {
             known_by: view
                 .known_by
                 .as_ref()
-                .map(|known| KnownByView::new(known, now)),
+                .map(|known| OwnerFingerprintView::new(known, now)),
             no_challenge: view
                 .no_challenge
                 .as_deref()

@@ -1,10 +1,12 @@
 //! The parts of a domain's page, each made fit for it.
 
 use a2a_registry_api::{
-    AttemptView as Attempt, Challenge, KnownBy, KnownValidators, Proof, ProofCheck,
+    AttemptView as Attempt, Challenge, KnownValidators, OwnerFingerprint, Proof, ProofCheck,
     SourceView as Source,
 };
 use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::domains::page::{LIST, NEW};
@@ -24,7 +26,7 @@ pub(crate) struct ProofView {
 }
 
 /// The fingerprint that detects a change of owner.
-pub(crate) struct KnownByView {
+pub(crate) struct OwnerFingerprintView {
     pub name_servers: Vec<String>,
     pub tls_key: Option<String>,
     pub card_keys: Vec<String>,
@@ -83,7 +85,7 @@ pub(crate) struct AgentView {
 impl ProofView {
     pub fn new(proof: &Proof, now: Timestamp) -> Self {
         Self {
-            method: text::line(&proof.method, LINE),
+            method: text::line(proof.method.as_str(), LINE),
             since: Moment::new(proof.at, now),
             missing: Moment::maybe(proof.missing_since, now),
             reason: proof
@@ -94,8 +96,8 @@ impl ProofView {
     }
 }
 
-impl KnownByView {
-    pub fn new(known: &KnownBy, now: Timestamp) -> Self {
+impl OwnerFingerprintView {
+    pub fn new(known: &OwnerFingerprint, now: Timestamp) -> Self {
         let lines = |words: &[String]| {
             let shown = words.iter().take(LIST);
             shown.map(|word| text::line(word, ADDRESS)).collect()
@@ -114,7 +116,7 @@ impl ChallengeView {
         let place = challenge.name.as_ref().or(challenge.url.as_ref());
         let content = challenge.value.as_ref().or(challenge.body.as_ref());
         Self {
-            method: text::line(&challenge.method, LINE),
+            method: text::line(challenge.method.as_str(), LINE),
             place: text::line(place.map_or("", |place| place), ADDRESS),
             content: text::line(content.map_or("", |content| content), BLOCK),
             expires: Moment::maybe(challenge.expires, now),
@@ -126,7 +128,7 @@ impl CheckView {
     pub fn new(check: &ProofCheck, now: Timestamp) -> Self {
         Self {
             at: Moment::new(check.at, now),
-            outcome: text::line(&check.outcome, LINE),
+            outcome: text::line(check.outcome.as_str(), LINE),
             place: text::line(&check.place, ADDRESS),
             detail: text::line(&check.sentence(), BLOCK),
         }
@@ -140,7 +142,7 @@ impl SourceView {
             kind: kind_name(&source.kind),
             nominated: source.coverage == Coverage::Nomination,
             asked: source.state != NEW,
-            state: text::line(&source.state, LINE),
+            state: text::line(source.state.as_str(), LINE),
             tone: state_tone(&source.state),
             attempts: source
                 .last_attempt
@@ -157,24 +159,24 @@ impl SourceView {
 }
 
 /// A kind of source in words.
-fn kind_name(kind: &str) -> &'static str {
-    match kind {
-        "well_known" => "well-known path",
-        "url" => "card URL",
-        "entry" => "card that a catalog names",
-        "ard" => "agent catalog (ARD)",
-        "ai_catalog" => "agent catalog (AI Catalog)",
-        _ => "other",
+fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
+    match kind.known() {
+        Some(SourceKind::WellKnown) => "well-known path",
+        Some(SourceKind::Url) => "card URL",
+        Some(SourceKind::Entry) => "card in a catalog",
+        Some(SourceKind::Ard) => "agent catalog (ARD)",
+        Some(SourceKind::AiCatalog) => "agent catalog (AI Catalog)",
+        None => "other",
     }
 }
 
 /// How the badge of a source in that state looks.
-fn state_tone(state: &str) -> &'static str {
-    match state {
-        "fresh" => "good",
-        "stale" => "warn",
-        "gone" => "bad",
-        _ => "plain",
+fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
+    match state.known() {
+        Some(SourceState::Fresh) => "good",
+        Some(SourceState::Stale) => "warn",
+        Some(SourceState::Gone) => "bad",
+        Some(SourceState::New | SourceState::Absent) | None => "plain",
     }
 }
 

@@ -1,5 +1,6 @@
 //! A card's text stays text, whatever it says.
 
+use a2a_registry_domain::open_enum::OpenEnum;
 use actix_web::http::StatusCode;
 use askama::Template;
 
@@ -85,9 +86,12 @@ pub fn hostile_agent(text: &str) -> AgentPage {
     summary.urn = Some(text.into());
     summary.domain = text.into();
     summary.labels.insert(text.into(), text.into());
-    summary.trust.level = Some(text.into());
-    summary.trust.domain = text.into();
-    summary.trust.signature = text.into();
+    summary.trust.level = Some(OpenEnum::read(text.into()));
+    summary.trust.domain = OpenEnum::read(text.into());
+    summary.trust.signature = OpenEnum::read(text.into());
+    summary.liveness.state = OpenEnum::read(text.into());
+    summary.lifecycle = OpenEnum::read(text.into());
+    agent.decision.state = OpenEnum::read(text.into());
     summary.liveness.reason = Some(text.into());
     summary.card_digest = text.into();
     let mut versions = samples::versions(text);
@@ -145,13 +149,13 @@ fn hostile_search(text: &str) -> SearchPage {
 fn hostile_domain(text: &str) -> DomainPage {
     let mut view = samples::domain(text);
     view.domain = text.into();
-    view.state = text.into();
-    view.proofs[0].method = text.into();
-    view.challenges[0].method = text.into();
+    view.state = OpenEnum::read(text.into());
+    view.proofs[0].method = OpenEnum::read(text.into());
+    view.challenges[0].method = OpenEnum::read(text.into());
     view.challenges[0].name = Some(text.into());
     view.sources[0].url = text.into();
-    view.sources[0].kind = text.into();
-    view.sources[0].state = text.into();
+    view.sources[0].kind = OpenEnum::read(text.into());
+    view.sources[0].state = OpenEnum::read(text.into());
     let last = view.sources[0].last_attempt.as_mut().unwrap();
     last.outcome = text.into();
     last.cache = Some(text.into());

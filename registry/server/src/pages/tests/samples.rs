@@ -6,9 +6,13 @@ use a2a_card::AgentCard;
 use a2a_registry_api::*;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::{DomainState, Look, Method};
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, Timestamp};
+use a2a_registry_domain::trust::TrustLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -135,14 +139,14 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
         auth: a2a_card::auth_labels(card),
         labels: BTreeMap::from([("tier".into(), "gold".into())]),
         trust: Trust {
-            level: Some("L1".into()),
-            domain: "verified".into(),
-            signature: "unsigned".into(),
+            level: Some(TrustLevel::L1.into()),
+            domain: DomainState::Verified.into(),
+            signature: SignatureState::Unsigned.into(),
         },
-        lifecycle: ShownLifecycle::Approved,
-        visibility: Visibility::Public,
+        lifecycle: ShownLifecycle::Approved.into(),
+        visibility: Visibility::Public.into(),
         liveness: Liveness {
-            state: LivenessState::Fresh,
+            state: LivenessState::Fresh.into(),
             reason: None,
             last_seen: Some(NOW.plus(-4 * MINUTE)),
             last_changed: Some(NOW.plus(-9 * DAY)),
@@ -280,14 +284,14 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             matched: Match::default(),
         },
         decision: Decision {
-            state: VersionState::Approved,
+            state: VersionState::Approved.into(),
             rules: vec!["person".into()],
             by: "maria".into(),
             at: NOW.plus(-9 * DAY),
             reason: Some(text.into()),
             self_approved: true,
         },
-        coverage: Coverage::Covered,
+        coverage: Coverage::Covered.into(),
         holds: Vec::new(),
         signature_verdict: verdict(text),
         card,
@@ -296,14 +300,14 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
 
 pub fn verdict(text: &str) -> SignatureVerdict {
     SignatureVerdict {
-        state: SignatureState::Invalid,
+        state: SignatureState::Invalid.into(),
         reason: text.into(),
         signatures: vec![SignatureEntryView {
             kid: Some(text.into()),
             alg: Some(text.into()),
             key_thumbprint: Some(text.into()),
             key_from: Some(text.into()),
-            verdict: SignatureState::Invalid,
+            verdict: SignatureState::Invalid.into(),
             reason: text.into(),
         }],
     }
@@ -311,19 +315,19 @@ pub fn verdict(text: &str) -> SignatureVerdict {
 
 pub fn hold(text: &str) -> HoldView {
     HoldView {
-        hold: Hold::CriticalChange,
+        hold: Hold::CriticalChange.into(),
         reason: text.into(),
         since: NOW.plus(-HOUR),
     }
 }
 
 pub fn versions(text: &str) -> VersionList {
-    let version = |n: u8, state, change_class, served| Version {
+    let version = |n: u8, state, change_class: Option<ChangeClass>, served| Version {
         digest: format!("sha256:{}", format!("{n:02x}").repeat(32)),
         content_digest: text.into(),
         observed_at: NOW.plus(-i64::from(n) * DAY),
-        state,
-        change_class,
+        state: OpenEnum::from(state),
+        change_class: change_class.map(OpenEnum::from),
         wire_family: "1.0".into(),
         served,
         signature_verdict: verdict(text),
@@ -375,21 +379,21 @@ pub fn domain(text: &str) -> DomainView {
     let earlier: Vec<AttemptView> = earlier.collect();
     DomainView {
         domain: "agents.northwind.example".into(),
-        state: "verified".into(),
+        state: DomainState::Verified.into(),
         generation: 1,
         owner: Some(text.into()),
         contact: Some(text.into()),
         checks: vec![ProofCheck {
             at: NOW,
-            method: "dns".into(),
+            method: Method::Dns.into(),
             place: text.into(),
-            outcome: "wrong".into(),
+            outcome: Look::Wrong.into(),
             detail: text.into(),
             wanted: Some(text.into()),
             found: vec![text.into()],
             aliased: true,
         }],
-        known_by: Some(KnownBy {
+        known_by: Some(OwnerFingerprint {
             name_servers: vec!["ns1.northwind.example".into(), text.into()],
             tls_key: Some(text.into()),
             card_keys: vec![text.into()],
@@ -400,7 +404,7 @@ pub fn domain(text: &str) -> DomainView {
         not_listed: vec![text.into()],
         next_check: Some(NOW.plus(5 * HOUR)),
         proofs: vec![Proof {
-            method: "operator".into(),
+            method: Method::Operator.into(),
             at: NOW.plus(-9 * DAY),
             seen: NOW.plus(-9 * DAY),
             missing_since: Some(NOW.plus(-9 * DAY)),
@@ -408,7 +412,7 @@ pub fn domain(text: &str) -> DomainView {
         }],
         no_challenge: None,
         challenges: vec![Challenge {
-            method: "dns".into(),
+            method: Method::Dns.into(),
             name: Some("_a2a-registry.agents.northwind.example".into()),
             url: None,
             value: Some(text.into()),
@@ -419,10 +423,10 @@ pub fn domain(text: &str) -> DomainView {
             SourceView {
                 id: "1".into(),
                 url: "https://agents.northwind.example/.well-known/agent-card.json".into(),
-                kind: "well_known".into(),
-                state: "fresh".into(),
+                kind: SourceKind::WellKnown.into(),
+                state: SourceState::Fresh.into(),
                 agent: None,
-                coverage: Coverage::Covered,
+                coverage: Coverage::Covered.into(),
                 own: true,
                 limit_met: None,
                 last_attempt: Some(attempt),
@@ -443,10 +447,10 @@ pub fn domain(text: &str) -> DomainView {
             SourceView {
                 id: "2".into(),
                 url: "https://agents.northwind.example/cards/expenses.json".into(),
-                kind: "url".into(),
-                state: "new".into(),
+                kind: SourceKind::Url.into(),
+                state: SourceState::New.into(),
                 agent: None,
-                coverage: Coverage::Covered,
+                coverage: Coverage::Covered.into(),
                 own: true,
                 limit_met: None,
                 last_attempt: None,
@@ -460,10 +464,10 @@ pub fn domain(text: &str) -> DomainView {
             SourceView {
                 id: "3".into(),
                 url: "https://agents.northwind.example/.well-known/ard.json".into(),
-                kind: "ard".into(),
-                state: "absent".into(),
+                kind: SourceKind::Ard.into(),
+                state: SourceState::Absent.into(),
                 agent: None,
-                coverage: Coverage::Covered,
+                coverage: Coverage::Covered.into(),
                 own: true,
                 limit_met: None,
                 last_attempt: None,

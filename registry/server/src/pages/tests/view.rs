@@ -28,7 +28,7 @@ fn found(address: &str) -> String {
     let mut weather = samples::hit(&samples::card(&samples::weather()), 2, &word);
     weather.summary.domain = "weather.example.org".into();
     weather.summary.trust.level = None;
-    weather.summary.liveness.state = a2a_registry_domain::lifecycle::LivenessState::Stale;
+    weather.summary.liveness.state = a2a_registry_domain::lifecycle::LivenessState::Stale.into();
     let list = samples::list(vec![samples::hit(&travel, 1, &word), weather], 1247);
     SearchPage::new(frame("search"), &query, Ok(list), REGISTRY)
         .1

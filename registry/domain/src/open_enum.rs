@@ -1,0 +1,103 @@
+//! An enum that may hold a text this program does not know: a later version of the registry may have written it.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::text_enum::TextEnum;
+
+/// A value of an enum, or a text that stands for none of the values that this program knows. It is read from any text
+/// and written as the same text, so that a new value costs nobody but those who need to understand it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OpenEnum<T> {
+    /// A value that this program knows.
+    Known(T),
+    /// The text of a value that it does not know.
+    Unknown(String),
+}
+
+impl<T: TextEnum> OpenEnum<T> {
+    /// The value with this text.
+    pub fn read(text: String) -> Self {
+        text.parse().map_or(Self::Unknown(text), Self::Known)
+    }
+
+    /// The value, if this program knows it.
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(*value),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// Whether it is that value, or may be: an unknown text may stand for any.
+    pub fn may_be(&self, value: T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.known().is_none_or(|known| known == value)
+    }
+
+    /// The text that stands for it everywhere.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(value) => value.text(),
+            Self::Unknown(text) => text,
+        }
+    }
+}
+
+impl<T> From<T> for OpenEnum<T> {
+    fn from(value: T) -> Self {
+        Self::Known(value)
+    }
+}
+
+/// Equal to a value only if it is known: an unknown text equals no value.
+impl<T: PartialEq> PartialEq<T> for OpenEnum<T> {
+    fn eq(&self, other: &T) -> bool {
+        matches!(self, Self::Known(value) if value == other)
+    }
+}
+
+impl<T: TextEnum> fmt::Display for OpenEnum<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<T: TextEnum> Serialize for OpenEnum<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de, T: TextEnum> Deserialize<'de> for OpenEnum<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::lifecycle::Hold;
+
+    #[test]
+    fn an_unknown_text_is_kept_and_is_no_value() {
+        let known: OpenEnum<Hold> = serde_json::from_str("\"denied\"").unwrap();
+        assert_eq!(known, OpenEnum::Known(Hold::Denied));
+        assert_eq!(known, Hold::Denied);
+        assert!(known.may_be(Hold::Denied) && !known.may_be(Hold::Operator));
+
+        let later: OpenEnum<Hold> = serde_json::from_str("\"moon_phase\"").unwrap();
+        assert_eq!(later.known(), None);
+        assert_ne!(later, Hold::Denied);
+        assert!(later.may_be(Hold::Denied));
+        assert_eq!(later.to_string(), "moon_phase");
+        assert_eq!(serde_json::to_string(&later).unwrap(), "\"moon_phase\"");
+        assert!(serde_json::from_str::<OpenEnum<Hold>>("7").is_err());
+    }
+}

@@ -1,0 +1,19 @@
+//! The ladder of trust in a card's origin (docs/model.md#trust).
+
+use super::text_enum::text_enum;
+
+text_enum! {
+    /// A step of the ladder; each step includes those below it.
+    TrustLevel {
+        /// Fetched over valid TLS.
+        L0 = "L0",
+        /// The domain is proved, and the proof covers the card.
+        L1 = "L1",
+        /// Signed with a key of that domain.
+        L2 = "L2",
+        /// Signed with a key that the domain's owner or the operator enrolled.
+        L3 = "L3",
+        /// Its approval is in the transparency log and cosigned by a witness.
+        L4 = "L4",
+    }
+}
