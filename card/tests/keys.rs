@@ -264,7 +264,11 @@ fn rsa_keys_may_begin_with_zeros() {
         jwk.as_object_mut().unwrap().shift_remove(name);
     }
     let mut bytes = vec![0];
-    bytes.extend(BASE64URL_NOPAD.decode(jwk["n"].as_str().unwrap().as_bytes()).unwrap());
+    bytes.extend(
+        BASE64URL_NOPAD
+            .decode(jwk["n"].as_str().unwrap().as_bytes())
+            .unwrap(),
+    );
     jwk["n"] = BASE64URL_NOPAD.encode(&bytes).into();
     let keys = set(&[jwk]);
     assert_eq!(verdict(&card, &keys), "valid sdk");

@@ -1,11 +1,14 @@
-//! Circuit breaker for failures of our own network: it opens while many fetches fail at once. Pure.
+//! Circuit breaker: open while so many fetches fail at once that our own network is probably the cause. Pure.
 //!
-//! What counts is news: a source that fails for the first time, and any source that answers; and only of sources
-//! that have answered before. One that never did, or has been failing for long, says nothing about our network, and
-//! would hold the brake for ever.
+//! While it is open, no source's liveness and no domain's proof is changed.
 //!
-//! Whoever holds the brake freezes the verdicts on everybody. So of whatever one party can make fail on purpose, the
-//! latest [`FETCHES_PER_PARTY`] looks are all that counts, fewer than could set the brake or keep it.
+//! Only changes are counted: a source that fails for the first time, and any source that answers; and only sources
+//! that have answered before. A source that never answered, or has been failing for long, tells nothing about our
+//! network, and would keep the breaker open for ever.
+//!
+//! Opening the breaker freezes the states of all sources. An attacker could want that, so of all the sources that one
+//! party can make fail on purpose only the latest [`FETCHES_PER_PARTY`] fetches count: too few to open the breaker or
+//! to keep it open.
 
 use std::collections::VecDeque;
 
@@ -14,48 +17,48 @@ use time::{Duration, OffsetDateTime};
 
 use crate::schedule::{JITTER, MAX_INTERVAL, PROMISE_SLACK};
 
-/// How many of the last looks are remembered.
+/// Number of latest fetches that are remembered.
 pub const WINDOW: usize = 100;
-/// Looks older than this do not count as *at once*.
+/// Older fetches do not count as failing *at once*.
 pub const PERIOD: Duration = Duration::HOUR;
-/// With fewer looks than this nothing is concluded.
+/// Fewest fetches from which anything is concluded.
 pub const LEAST_FETCHES: usize = 20;
-/// Looks that count of one party: the latest ones.
+/// Fetches that count of one party: the latest ones.
 pub const FETCHES_PER_PARTY: usize = 2;
-/// More than one failure in so many looks is an outage of ours: 20 %.
+/// The breaker opens when more than one fetch in this many fails: 20 %.
 const ONE_IN: usize = 5;
-/// At most one failure in so many of the last [`LEAST_FETCHES`] means that it is over: 10 %.
+/// The breaker closes when at most one in this many of the last [`LEAST_FETCHES`] fails: 10 %.
 const OVER_ONE_IN: usize = 10;
 
-// Two parties that conspire do not set the brake, and one alone does not keep it.
+// Two parties that conspire cannot open the breaker, and one alone cannot keep it open.
 const _: () = assert!(2 * FETCHES_PER_PARTY * ONE_IN <= LEAST_FETCHES);
 const _: () = assert!(FETCHES_PER_PARTY * OVER_ONE_IN <= LEAST_FETCHES);
 
-/// Somebody who can make sources fail on purpose.
+/// A party that can make sources fail on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Party {
-    /// Whoever brought the source in.
+    /// The account that registered the source.
     Registrant(String),
-    /// Whose names these are: a registrable domain.
+    /// The owner of the host name: a registrable domain.
     Site(String),
-    /// Whose addresses these are: the block that a source's last answer came from.
+    /// The operator of the addresses: the block from which the source last answered.
     Network(IpNet),
 }
 
-/// What a look at a source was.
+/// One fetch of a source, as far as the breaker needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchReport {
-    /// Whether it found nothing.
+    /// Whether it failed.
     pub failed: bool,
-    /// Whether the one before it did not either.
+    /// Whether the fetch before it failed too.
     pub was_failing: bool,
-    /// Whether any before it has found something.
+    /// Whether any earlier fetch of the source succeeded.
     pub has_succeeded: bool,
-    /// Everybody in whose hands the source is.
+    /// All parties that can make the source fail.
     pub parties: Vec<Party>,
 }
 
-/// A look that counts.
+/// A fetch that counts.
 #[derive(Debug, Clone)]
 struct CountedFetch {
     at: OffsetDateTime,
@@ -63,34 +66,34 @@ struct CountedFetch {
     parties: Vec<Party>,
 }
 
-/// Watches the looks of one process.
+/// Counts the fetches of one process.
 #[derive(Debug, Clone, Default)]
 pub struct CircuitBreaker {
     fetches: VecDeque<CountedFetch>,
     since: Option<OffsetDateTime>,
-    /// Looks that would have counted since it is held, those of one party too.
+    /// Fetches since the breaker opened that would have counted, those beyond a party's limit included.
     seen: usize,
 }
 
-/// What a look has changed.
+/// A change of the breaker's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateChange {
-    /// The circuit breaker opens: so many of so many fetches have failed.
+    /// The breaker opened: too many fetches failed at once.
     Opened {
         /// Failures in the window.
         failed: usize,
-        /// Looks in the window.
+        /// Fetches in the window.
         fetches: usize,
     },
-    /// Verdicts are given again; the brake was held since then.
+    /// The breaker closed again.
     Closed {
-        /// Since when it was held.
+        /// When it had opened.
         since: OffsetDateTime,
     },
 }
 
 impl CircuitBreaker {
-    /// A brake that is held since then, as when a process starts in the middle of an outage.
+    /// A breaker that opened at `since`, as when a process starts in the middle of an outage.
     pub fn opened(since: OffsetDateTime) -> Self {
         Self {
             since: Some(since),
@@ -98,7 +101,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Notes a look.
+    /// Counts a fetch; returns the change of state that it causes, if any.
     pub fn note(&mut self, fetch: FetchReport, now: OffsetDateTime) -> Option<StateChange> {
         if !fetch.has_succeeded || (fetch.failed && fetch.was_failing) {
             return None;
@@ -127,16 +130,17 @@ impl CircuitBreaker {
         })
     }
 
-    /// Since when the circuit breaker is open; `None` while it is closed.
+    /// When the breaker opened; `None` while it is closed.
     pub const fn open_since(&self) -> Option<OffsetDateTime> {
         self.since
     }
 
-    /// Makes room for a look of these parties: each keeps one fewer than may count. What every source that is asked
-    /// at all has outlived goes too, or the failures of those that were deleted since would hold the brake.
+    /// Makes room for a fetch by these parties: of each, one fewer than may count is kept. Fetches older than the
+    /// longest interval are dropped as well: otherwise the failures of sources that were deleted since would keep the
+    /// breaker open.
     fn forget(&mut self, parties: &[Party], now: OffsetDateTime) {
         let longest = MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK;
-        // A clock that went back has looks of the future; they go as those of the far past do.
+        // After the clock was set back, fetches lie in the future; they are dropped like very old ones.
         self.fetches
             .retain(|fetch| (now - fetch.at).abs() <= longest);
         for party in parties {
@@ -154,8 +158,9 @@ impl CircuitBreaker {
         }
     }
 
-    /// However long ago they were: a small registry looks seldom, and would otherwise never be sure. Nor would one of
-    /// few parties, whose looks count as one again and again.
+    /// Whether the outage is over. The age of the fetches does not matter: a small registry fetches seldom, and would
+    /// otherwise never reach a conclusion. Nor would a registry whose sources belong to few parties, since most of
+    /// their fetches do not count; these are counted in `seen`.
     fn is_over(&self) -> bool {
         if self.fetches.len().max(self.seen) < LEAST_FETCHES {
             return false;
@@ -176,7 +181,7 @@ mod tests {
 
     const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
 
-    /// Parties that nobody else is in the hands of.
+    /// Parties that control this source alone.
     fn alone(number: usize) -> Vec<Party> {
         vec![
             Party::Registrant(format!("account {number}")),
@@ -194,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Notes one look at each of these sources, all of other parties, at once.
+    /// Counts one fetch for each of these sources, all of different parties, at once.
     fn note(
         breaker: &mut CircuitBreaker,
         sources: std::ops::Range<usize>,
@@ -257,7 +262,7 @@ mod tests {
         assert_eq!(breaker.open_since(), None);
     }
 
-    /// One party's sources, however many and however often they come back in between.
+    /// All sources of one party, however many there are and however often they recover in between.
     #[test]
     fn one_party_can_do_nothing_nor_can_two() {
         for kind in 0..3 {
@@ -289,11 +294,11 @@ mod tests {
         let mut breaker = CircuitBreaker::default();
         note(&mut breaker, 0..LEAST_FETCHES, true);
         assert!(breaker.open_since().is_some());
-        // All of the world fails, and somebody's own sources answer as often as they like.
+        // Everything fails, except one party's own sources, which answer as often as they like.
         for _ in 0..1_000 {
             assert_eq!(breaker.note(fetch(false, alone(5_000)), NOW), None);
         }
-        // The world answers again, and somebody's sources fail anew as often as they can.
+        // Everything answers again, except one party's own sources, which fail as often as they can.
         let mut changes = Vec::new();
         for number in 0..LEAST_FETCHES {
             changes.extend(breaker.note(fetch(true, alone(6_000)), NOW));
@@ -325,7 +330,8 @@ mod tests {
         assert_eq!(note(&mut breaker, 90..91, false), [closed]);
     }
 
-    /// Of few parties there are never as many looks as are wanted, and what they say again and again does.
+    /// The sources of few parties never give as many counted fetches as are needed; their repeated success closes the
+    /// breaker all the same.
     #[test]
     fn few_parties_release_it_too() {
         let mut breaker = CircuitBreaker::opened(NOW);
@@ -334,13 +340,13 @@ mod tests {
         }
         let closed = breaker.note(fetch(false, alone(0)), NOW);
         assert_eq!(closed, Some(StateChange::Closed { since: NOW }));
-        // As long as one of the three fails they say nothing.
+        // While one of the three parties fails, it stays open.
         let mut breaker = CircuitBreaker::opened(NOW);
         assert_eq!(breaker.note(fetch(true, alone(3)), NOW), None);
         for number in 0..1_000 {
             assert_eq!(breaker.note(fetch(false, alone(number % 3)), NOW), None);
         }
-        // Asked no more, as when it was deleted, it is forgotten.
+        // A source that is no longer fetched, for example because it was deleted, is forgotten.
         let later = NOW + Duration::days(2);
         let closed = breaker.note(fetch(false, alone(0)), later);
         assert_eq!(closed, Some(StateChange::Closed { since: NOW }));
@@ -351,7 +357,7 @@ mod tests {
         let mut breaker = CircuitBreaker::default();
         note(&mut breaker, 0..LEAST_FETCHES, true);
         assert_eq!(note(&mut breaker, 100..100 + LEAST_FETCHES - 3, false), []);
-        // Hours later, as in a small registry; what was failing and answers again counts like any other.
+        // Hours later, as in a small registry; a source that recovers counts like any other.
         let again = FetchReport {
             was_failing: true,
             ..fetch(false, alone(200))

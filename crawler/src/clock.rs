@@ -1,21 +1,21 @@
-//! Time as an injected dependency.
+//! Clock: time as an injected dependency.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
-/// When the machine's own clock was first asked how long it has been running.
+/// When the machine's own clock was first used.
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Where the present comes from. Everything that decides by time is handed one of these, so that a
-/// test can run months in a moment.
+/// A source of the present time. Everything that depends on time is given one, so that a test can run through months
+/// in a moment.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The present moment in UTC.
     fn now(&self) -> OffsetDateTime;
 
-    /// The time since some moment in the past. It goes on evenly however [`Clock::now`] is set, so limits on how often
-    /// something may happen go by it. The default is for clocks that a test moves forwards only.
+    /// Time since some moment in the past. It advances evenly even if [`Clock::now`] is set, so rate limits use it.
+    /// The default suits clocks that a test only moves forwards.
     fn monotonic(&self) -> Duration {
         let since = self.now() - OffsetDateTime::UNIX_EPOCH;
         since.try_into().unwrap_or_default()
@@ -27,10 +27,7 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that is handed in"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the injected clock")]
     fn now(&self) -> OffsetDateTime {
         OffsetDateTime::now_utc()
     }

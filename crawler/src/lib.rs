@@ -1,10 +1,10 @@
 //! Guarded, polite fetching of agent cards.
 //!
-//! [`guard`] judges targets, [`dns`] resolves them, [`fetch`] asks them, [`catalog`] reads
-//! which agents a domain names, [`challenge`] looks for proofs that a
-//! domain is somebody's, [`schedule`] says when to ask again, [`planned`] and [`pace`] keep the stream of visits
-//! even, [`liveness`] says what came of it, [`brake`] when that is not to be believed, and [`worker`] is the loop
-//! around it all. Who owns the sources implements [`Frontier`] and [`Sink`].
+//! [`guard`] decides which targets may be fetched, [`dns`] resolves names, [`fetch`] makes the requests, [`catalog`]
+//! reads lists of agents, [`challenge`] checks proofs of control over a domain. [`schedule`] computes when a source
+//! is due, [`planned`] and [`pace`] spread visits evenly, [`liveness`] derives whether a card is reachable,
+//! [`circuit_breaker`] suspends that during an outage of our own, and [`worker`] is the loop around it all. The
+//! program that stores the sources implements [`Frontier`] and [`Sink`].
 
 pub mod catalog;
 pub mod challenge;

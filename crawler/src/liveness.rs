@@ -1,42 +1,41 @@
-//! Whether a source's card can be called reachable, judged from a few facts about past looks. Pure.
+//! Liveness: whether a source's card is reachable, judged from a few facts about past fetches. Pure.
 //!
-//! While many fetches fail at once the fault is likely ours: whoever notices that stops calling
-//! [`History::after`], and every verdict stays what it is.
+//! While the circuit breaker is open, the caller does not call [`History::after`], and every state stays as it is.
 
 use time::{Duration, OffsetDateTime};
 
 use crate::AttemptOutcome;
 
-/// 404: gone after this long …
+/// After 404 responses for this long …
 pub const NOT_FOUND_PERIOD: Duration = Duration::hours(24);
-/// … and this many looks.
+/// … and this many fetches, the card is gone.
 pub const NOT_FOUND_FETCHES: u32 = 3;
-/// 410: gone after this many looks …
+/// After this many 410 responses …
 pub const GONE_FETCHES: u32 = 2;
-/// … this far apart.
+/// … this far apart, the card is gone.
 pub const GONE_SPACING: Duration = Duration::hours(1);
-/// NXDOMAIN: gone after this long.
+/// After NXDOMAIN for this long, the card is gone.
 pub const NO_SUCH_HOST_PERIOD: Duration = Duration::hours(72);
-/// Invalid TLS: stale at once, gone after this long.
+/// With invalid TLS, the card is stale at once and gone after this long.
 pub const TLS_INVALID_PERIOD: Duration = Duration::hours(24);
-/// Whatever else keeps a card from being read, timeouts and server errors above all: gone after this long.
+/// After any other failure for this long, in particular timeouts and server errors, the card is gone.
 pub const UNREACHABLE_PERIOD: Duration = Duration::days(7);
-/// Gone for this long means retired.
+/// A card that is gone for this long is retired.
 pub const RETIREMENT_PERIOD: Duration = Duration::days(30);
 
-/// Whether the card can be reached. It says nothing about the agent behind it.
+/// Whether the card can be fetched. The agent behind it is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Liveness {
-    /// The last look found a card.
+    /// The last fetch returned a card.
     Fresh,
-    /// The last look failed; the last good card is served with the reason.
+    /// The last fetch failed; the last good card is served, with the reason.
     Stale,
-    /// It failed for so long that the card leaves the default search.
+    /// Fetches have failed for so long that the agent is removed from the default search.
     Gone,
 }
 
 impl Liveness {
-    /// The name shown in the API and kept in the database.
+    /// The name used in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
@@ -46,33 +45,33 @@ impl Liveness {
     }
 }
 
-/// What is remembered of a source's looks since the last good one. All that a verdict needs.
+/// The facts about a source's fetches since the last good one that its liveness is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct History {
-    /// When the first of the failures in a row was, whatever their causes.
+    /// When the current series of failures began, whatever their causes.
     pub failing_since: Option<OffsetDateTime>,
     /// The cause in force: the latest definite one, or else the latest transient one.
     pub cause: Option<Cause>,
 }
 
-/// Why looks fail.
+/// The cause of a series of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cause {
-    /// How those looks ended; never `Card`, `Catalog` or `NotModified`.
+    /// Outcome of these fetches; never `Card`, `Catalog` or `NotModified`.
     pub outcome: AttemptOutcome,
-    /// When the first look that ended so was.
+    /// When the first of them was.
     pub since: OffsetDateTime,
-    /// When the latest was.
+    /// When the latest of them was.
     pub latest: OffsetDateTime,
-    /// How many there were.
+    /// Their number.
     pub fetches: u32,
 }
 
 impl History {
-    /// The history after one more look at `now` that ended in `outcome`.
+    /// The history after a further fetch at `now` that ended with `outcome`.
     ///
-    /// A good look clears it. A transient failure (a timeout, say) between two definite ones (a 404)
-    /// neither confirms nor refutes them, so it does not start their count anew.
+    /// A good fetch clears it. A transient failure (such as a timeout) between two definite ones (such as 404)
+    /// neither confirms nor refutes them, so it does not restart their count.
     pub fn after(self, outcome: AttemptOutcome, now: OffsetDateTime) -> Self {
         if is_good(outcome) {
             return Self::default();
@@ -98,7 +97,7 @@ impl History {
         }
     }
 
-    /// The verdict at `now`, and for everything but [`Liveness::Fresh`] why.
+    /// The liveness at `now`, with the reason unless it is [`Liveness::Fresh`].
     pub fn judge(&self, now: OffsetDateTime) -> (Liveness, Option<String>) {
         let (Some(cause), Some(failing_since)) = (self.cause, self.failing_since) else {
             return (Liveness::Fresh, None);
@@ -113,7 +112,7 @@ impl History {
             }
             AttemptOutcome::NoSuchHost => lasted >= NO_SUCH_HOST_PERIOD,
             AttemptOutcome::TlsInvalid => lasted >= TLS_INVALID_PERIOD,
-            // The origin is there and serves something: a mistake keeps the last good version.
+            // The origin is up and serves something else: after such a mistake the last good version stays.
             AttemptOutcome::NotACard | AttemptOutcome::NotACatalog => {
                 return (Liveness::Stale, Some(reason(cause)));
             }
@@ -128,7 +127,7 @@ impl History {
     }
 }
 
-/// Whether what has been gone since `gone_since` is to be retired.
+/// Whether a card that is gone since `gone_since` is to be retired.
 pub fn is_retired(gone_since: OffsetDateTime, now: OffsetDateTime) -> bool {
     now - gone_since >= RETIREMENT_PERIOD
 }
@@ -140,7 +139,7 @@ const fn is_good(outcome: AttemptOutcome) -> bool {
     )
 }
 
-/// Whether an outcome says something about the card, rather than about the moment.
+/// Whether an outcome is about the card rather than about a momentary condition.
 const fn is_definite(outcome: AttemptOutcome) -> bool {
     matches!(
         outcome,
@@ -155,23 +154,23 @@ const fn is_definite(outcome: AttemptOutcome) -> bool {
 
 fn reason(cause: Cause) -> String {
     let what = match cause.outcome {
-        AttemptOutcome::NotFound => "the origin answers 404",
-        AttemptOutcome::Gone => "the origin answers 410",
+        AttemptOutcome::NotFound => "the origin responds with status 404",
+        AttemptOutcome::Gone => "the origin responds with status 410",
         AttemptOutcome::NoSuchHost => "the name does not resolve",
         AttemptOutcome::TlsInvalid => "the TLS certificate or handshake is not valid",
-        AttemptOutcome::NotACard => "the origin serves something that is no card",
-        AttemptOutcome::NotACatalog => "the origin serves something that is no catalog",
+        AttemptOutcome::NotACard => "the origin serves something that is not a card",
+        AttemptOutcome::NotACatalog => "the origin serves something that is not a catalog",
         AttemptOutcome::Forbidden => "the origin asks for credentials",
-        AttemptOutcome::Throttled => "the origin asks to be left alone for a while",
-        AttemptOutcome::BadStatus => "the origin answers with an error",
+        AttemptOutcome::Throttled => "the origin limits how often it may be fetched",
+        AttemptOutcome::BadStatus => "the origin responds with an error",
         AttemptOutcome::BadRedirect => "the origin redirects where the registry does not follow",
-        AttemptOutcome::BadBody => "the origin's answer is too large or broken",
+        AttemptOutcome::BadBody => "the origin's response is too large or broken",
         AttemptOutcome::Refused => "the registry's guard refuses the target",
         AttemptOutcome::DnsFailure => "the name cannot be resolved for now",
         AttemptOutcome::Unreachable => "the origin cannot be reached",
-        AttemptOutcome::Timeout => "the origin does not answer in time",
+        AttemptOutcome::Timeout => "the origin does not respond in time",
         AttemptOutcome::Card | AttemptOutcome::Catalog | AttemptOutcome::NotModified => {
-            "the last look failed"
+            "the last fetch failed"
         }
     };
     let since = cause.since.to_offset(time::UtcOffset::UTC);
@@ -195,7 +194,7 @@ mod tests {
 
     const START: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
 
-    /// Looks at these minutes after the start, judged at the last number.
+    /// Fetches at these minutes after the start, judged at the last number.
     fn judged(fetches: &[(AttemptOutcome, i64)], at: i64) -> Liveness {
         let history = fetches
             .iter()
@@ -254,10 +253,10 @@ mod tests {
         ];
         assert_eq!(judged(&looks, DAY - 1), Liveness::Stale);
         assert_eq!(judged(&looks, DAY), Liveness::Gone);
-        // Another definite cause does count anew: a repaired DNS that leads to a 404 is a new fact.
+        // Another definite cause restarts the count: a repaired DNS that leads to a 404 is a new fact.
         let looks = [(NoSuchHost, 0), (NotFound, 71 * HOUR)];
         assert_eq!(judged(&looks, 72 * HOUR), Liveness::Stale);
-        // A success between two failures wipes the slate.
+        // A success between two failures clears the history.
         let looks = [(Gone, 0), (Card, 30), (Gone, 90)];
         assert_eq!(judged(&looks, 91), Liveness::Stale);
     }
@@ -276,7 +275,7 @@ mod tests {
         let (_, reason) = History::default().after(NotFound, START).judge(START);
         assert_eq!(
             reason.as_deref(),
-            Some("the origin answers 404 since 2026-11-20 12:00 UTC")
+            Some("the origin responds with status 404 since 2026-11-20 12:00 UTC")
         );
     }
 }

@@ -1,16 +1,16 @@
-//! Address blocks: one platform may serve a hundred thousand agents from a few addresses, and is to be asked
-//! politely as a whole.
+//! Address blocks, by which requests are rate-limited: one platform may serve a hundred thousand agents from a few
+//! addresses.
 
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// The length of an IPv4 block's prefix.
+/// Prefix length of an IPv4 block.
 const V4_PREFIX: u8 = 24;
-/// The length of an IPv6 block's prefix.
+/// Prefix length of an IPv6 block.
 const V6_PREFIX: u8 = 48;
 
-/// The block an address belongs to: its /24 or its /48. An IPv4 address mapped into IPv6 counts as what it is.
+/// The block of an address: its /24 or its /48. An IPv4 address mapped into IPv6 counts as IPv4.
 pub fn block_of(address: IpAddr) -> IpNet {
     match address.to_canonical() {
         IpAddr::V4(address) => IpNet::V4(Ipv4Net::new_assert(address, V4_PREFIX).trunc()),

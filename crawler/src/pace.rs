@@ -1,30 +1,31 @@
-//! How many visits may begin: an even stream while all is well, a faster one to catch up. Pure.
+//! Pace: how many visits may begin, at a steady rate normally and at a faster one after a backlog. Pure.
 //!
-//! The *steady rate* is what the planned visits come to: the sum of one over the interval of each. While visits
-//! begin when they were promised, slightly more than that may begin, which cuts the peaks off. The longer the oldest
-//! promise is overdue, as after a restart or an outage, the more, up to twice the steady rate, so that a backlog
-//! neither lasts nor hits the world as a wave.
+//! The *steady rate* is the sum of the rates of all planned visits, one over the interval of each. While visits begin
+//! on time, the rate is limited to slightly more than that, which cuts off peaks. The longer the oldest visit is
+//! overdue, as after a restart or an outage, the higher the limit, up to twice the steady rate: a backlog neither
+//! lasts nor becomes a wave of requests.
 
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
-/// How much faster than steadily visits begin while promises are kept.
+/// Limit relative to the steady rate while visits are on time.
 pub const EVEN_FACTOR: f64 = 1.1;
-/// How much faster than steadily visits begin while a backlog is worked off.
+/// Limit relative to the steady rate while there is a full backlog.
 pub const BACKLOG_FACTOR: f64 = 2.0;
-/// A promise overdue by this means that there is a backlog in full.
+/// Delay of the oldest visit from which the backlog counts as full.
 pub const BACKLOG_LAG: Duration = Duration::from_secs(180);
-/// Whatever the rate, so many visits may begin at once after a pause.
+/// Visits that may always begin at once after a pause, whatever the rate.
 const LEAST_BURST: f64 = 2.0;
-/// Without a backlog the least rate is this much lower, so that a small registry's stream is even too.
+/// Factor by which the least rate is lower while there is no backlog, so that a small registry's visits are spread
+/// out too.
 const EVEN_SHARE_OF_LEAST: f64 = 1.0 / 60.0;
 
-/// How fast visits begin at least, and how many at once.
+/// Limits that apply whatever the steady rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Visits a second that may begin in a backlog, however low the steady rate is: 1. A registry of ten
-    /// domains would otherwise take half a day to catch up.
+    /// Least visits a second during a backlog: 1. A registry of ten domains would otherwise take half a day to catch
+    /// up.
     pub least: f64,
     /// How long unused permission is kept: 30 s.
     pub burst: Duration,
@@ -39,17 +40,17 @@ impl Default for Pace {
     }
 }
 
-/// Permission to begin visits, as of a moment.
+/// Permission to begin visits, at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Permission {
-    /// How many visits may begin; the fraction is carried on.
+    /// Number of visits that may begin; the fraction is carried over.
     pub visits: f64,
-    /// As of when.
+    /// Time of this state.
     pub at: OffsetDateTime,
 }
 
 impl Pace {
-    /// Visits a second that may begin, where the oldest promise is overdue by `lag`.
+    /// Visits a second that may begin while the oldest one is overdue by `lag`.
     pub fn rate(&self, steady: f64, lag: Duration) -> f64 {
         let steady = if steady.is_finite() {
             steady.max(0.0)
@@ -66,8 +67,8 @@ impl Pace {
         (steady * factor).max(self.least * share)
     }
 
-    /// What may begin `now`, after what was left before. A clock that went back gives nothing and takes
-    /// nothing.
+    /// The permission at `now`, given the one that was left. After the clock was set back it neither grows nor
+    /// shrinks.
     pub fn refill(&self, left: Option<Permission>, now: OffsetDateTime, rate: f64) -> Permission {
         let most = (rate * self.burst.as_secs_f64()).max(LEAST_BURST);
         let visits = match left {
@@ -104,7 +105,7 @@ mod tests {
             pace.rate(10.0, BACKLOG_LAG + Duration::from_micros(1)),
             20.0,
         );
-        // A small registry: one a minute, and one a second to catch up.
+        // A small registry: one visit a minute, and one a second to catch up.
         close(pace.rate(0.0001, NO_LAG), 1.0 / 60.0);
         close(pace.rate(0.0001, Duration::from_secs(3600)), 1.0);
         for broken in [f64::NAN, f64::INFINITY, -1.0] {

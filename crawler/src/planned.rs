@@ -1,31 +1,31 @@
-//! How many visits are planned when, so that a new plan goes where there is room. Pure.
+//! Numbers of planned visits by minute, so that a new visit is planned for a quiet minute. Pure.
 //!
-//! A due time may stray by some jitter. Where it falls by chance, a small registry has its busy and its idle
-//! minutes, and the hosts of a large import come back as a wave every day. So several moments within the jitter
-//! are looked at, and the one is taken for which the fewest visits are planned.
+//! A due time may vary within some jitter. Chosen at random, a small registry would have busy and idle minutes, and
+//! the hosts of a large import would come back as a wave every day. So several times within the jitter are compared,
+//! and the one with the fewest planned visits is taken.
 
 use time::{Duration, OffsetDateTime};
 
 use crate::schedule::{JITTER, MAX_INTERVAL};
 
-/// How long one slot is.
+/// Length of a slot.
 const SLOT: Duration = Duration::MINUTE;
-/// How many slots are kept: the longest wait, jitter included, and one more hour.
+/// Number of slots: the longest wait with jitter, and one more hour.
 const SLOTS: usize = 28 * 60;
-/// How many moments are looked at.
+/// Number of times that are compared.
 const CANDIDATES: u32 = 32;
 
-/// The visits planned in the next 28 hours, minute by minute, and the rate that they come to.
+/// The visits planned for the next 28 hours, by minute, and their total rate.
 #[derive(Debug, Clone)]
 pub struct Planned {
     slots: Vec<u32>,
-    /// The number of the first minute that is kept.
+    /// Number of the first minute that is kept.
     first: i64,
     steady: f64,
 }
 
 impl Planned {
-    /// Nothing is planned yet.
+    /// An empty plan.
     pub fn new(now: OffsetDateTime) -> Self {
         debug_assert!(MAX_INTERVAL * (1.0 + JITTER) <= SLOT * i32::try_from(SLOTS).unwrap_or(0));
         Self {
@@ -35,8 +35,7 @@ impl Planned {
         }
     }
 
-    /// Notes that so many visits are planned for that moment. What lies outside of the time that is kept
-    /// is not noted.
+    /// Counts visits planned for a time. A time outside the 28 hours is ignored.
     pub fn add(&mut self, at: OffsetDateTime, now: OffsetDateTime, visits: u32) {
         self.forget_before(now);
         if let Some(slot) = self.slot(at) {
@@ -44,13 +43,13 @@ impl Planned {
         }
     }
 
-    /// How many visits are planned for that minute.
+    /// Number of visits planned for that minute.
     pub fn count(&self, at: OffsetDateTime) -> u32 {
         self.slot(at).map_or(0, |slot| self.slots[slot])
     }
 
-    /// The random number, of 0..1, whose moment has the fewest visits planned. `seed` lies in 0..1 and says
-    /// where the looking begins, so that among equals chance decides.
+    /// The random number, in 0..1, that leads to the time with the fewest planned visits. `seed`, in 0..1, is where
+    /// the comparison starts, so that equal candidates are chosen at random.
     pub fn least(&self, seed: f64, moment: impl Fn(f64) -> OffsetDateTime) -> f64 {
         let candidate = |number: u32| (seed + f64::from(number) / f64::from(CANDIDATES)).fract();
         (0..CANDIDATES)
@@ -59,18 +58,18 @@ impl Planned {
             .unwrap_or(seed)
     }
 
-    /// Visits a second that the plans come to.
+    /// Visits a second, as planned.
     pub const fn steady(&self) -> f64 {
         self.steady
     }
 
-    /// Sets the rate, as it was measured.
+    /// Sets the rate, as counted in the database.
     pub const fn set_steady(&mut self, visits_a_second: f64) {
         self.steady = visits_a_second;
     }
 
-    /// Notes that a domain is visited at another interval from now on; `None` where it was, or is, not
-    /// visited regularly.
+    /// Updates the rate after the interval of a domain changed; `None` where it was not, or no longer is, visited
+    /// regularly.
     pub fn change_interval(&mut self, before: Option<Duration>, after: Option<Duration>) {
         let rate = |interval: Option<Duration>| {
             interval.map_or(0.0, |interval| 1.0 / interval.as_seconds_f64().max(1.0))
@@ -123,7 +122,7 @@ mod tests {
         planned.add(at + Duration::seconds(29), NOW, 1);
         assert_eq!(planned.count(at), 3);
         assert_eq!(planned.count(at + Duration::seconds(30)), 0);
-        // Outside of what is kept.
+        // Outside of the 28 hours.
         for outside in [NOW - Duration::MINUTE, NOW + Duration::hours(28)] {
             planned.add(outside, NOW, 1);
             assert_eq!(planned.count(outside), 0);
@@ -147,7 +146,7 @@ mod tests {
             assert!((0.0..1.0).contains(&random));
             planned.add(moment(random), NOW, 1);
         }
-        // The jitter is 288 minutes wide, so ten a minute are even.
+        // The jitter is 288 minutes wide, so an even distribution has ten visits a minute.
         let busiest = planned.slots.iter().max().copied();
         assert!(busiest <= Some(12), "{busiest:?} in a minute");
     }

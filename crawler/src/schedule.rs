@@ -1,76 +1,76 @@
-//! When a source is asked again. Pure: the moment and the random number are handed in.
+//! The schedule: when a source is fetched next. Pure: the time and the random number are arguments.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
 use time::{Duration, OffsetDateTime};
 
-/// No source is asked more often, whatever its server says: `no-store` means this, never a hot loop.
+/// Shortest interval between fetches of a source, whatever its server says: `no-store` gives this interval, never a
+/// hot loop.
 pub const MIN_INTERVAL: Duration = Duration::minutes(15);
-/// No source is asked less often while it answers.
+/// Longest interval between fetches of a source that responds.
 pub const MAX_INTERVAL: Duration = Duration::hours(24);
-/// Where the adaptive interval starts.
+/// First value of the adaptive interval.
 pub const FIRST_INTERVAL: Duration = Duration::hours(6);
-/// How much the interval grows when the card is what it was.
+/// Factor by which the interval grows when the card has not changed.
 pub const UNCHANGED_FACTOR: f64 = 1.5;
-/// How much the interval shrinks when the card changed.
+/// Factor by which the interval shrinks when the card has changed.
 pub const CHANGED_FACTOR: f64 = 0.5;
-/// How far a due time strays from its interval, to either side, so that sources drift apart.
+/// Share of the interval by which a due time may be earlier or later, so that sources drift apart.
 pub const JITTER: f64 = 0.1;
-/// The ceiling of the wait after a first failure; it doubles with each further one.
+/// Upper limit of the wait after a first failure; it doubles with each further failure.
 pub const FIRST_BACKOFF: Duration = Duration::minutes(5);
-/// The ceiling of the wait after many failures.
+/// Upper limit of the wait after many failures.
 pub const MAX_BACKOFF: Duration = Duration::hours(24);
-/// No failed source is asked again sooner, however the dice fall: the spacing between visits of a host.
+/// Shortest wait after a failure, whatever the random number: the spacing between visits of a host.
 pub const MIN_BACKOFF: Duration = Duration::seconds(60);
-/// The longest wait a server can ask for.
+/// Longest wait that a server can request.
 pub const MAX_RETRY_AFTER: Duration = Duration::days(7);
-/// A source is asked unconditionally at least this often, so that no 304 hides a dropped signature.
+/// Longest time between unconditional fetches of a source, so that no 304 hides a dropped signature.
 pub const FULL_FETCH_INTERVAL: Duration = Duration::days(7);
-/// The longest wait after a failure while so many fail that the fault is likely ours: what fails for that
-/// shall not be stale for long once it is over.
+/// Longest wait after a failure while the circuit breaker is open: sources that failed because of our own outage
+/// shall not stay stale long after it is over.
 pub const MAX_OPEN_BREAKER_BACKOFF: Duration = Duration::hours(1);
-/// How late a visit may be and still count as kept, beside the jitter: politeness and pace may defer it.
+/// Delay beyond the jitter within which a visit still counts as on time: rate limits may defer it.
 pub const PROMISE_SLACK: Duration = Duration::minutes(5);
 
-/// What the last look found, as far as the schedule cares.
+/// The result of the last fetch, as far as the schedule needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchResult {
-    /// A card where none was before. The next look is somewhere within the interval, by the [`phase`] of
-    /// the host, so that what was registered together is not asked together for ever.
+    /// The first card of this source. The next fetch is somewhere within the interval, at the [`phase`] of the host:
+    /// otherwise sources that were registered together would be fetched together for ever.
     First {
-        /// Where within the interval.
+        /// Position within the interval.
         phase: u32,
     },
-    /// Another card than before.
+    /// A changed card.
     Changed,
-    /// The card that was there before.
+    /// An unchanged card.
     Unchanged,
-    /// No card.
+    /// A failure.
     Failed {
         /// Failures in a row, this one included.
         failures: u32,
-        /// Seconds the server asked for.
+        /// Seconds that the server asked to wait.
         retry_after: Option<u32>,
-        /// Whether so many sources fail that the fault is likely ours.
+        /// Whether the circuit breaker is open.
         breaker_open: bool,
     },
 }
 
-/// When to ask next, and what to remember for the time after.
+/// The next due time, and the state to pass in next time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextDue {
-    /// The moment.
+    /// When the source is due.
     pub at: OffsetDateTime,
-    /// The adaptive interval, to be handed in next time.
+    /// The adaptive interval.
     pub interval: Duration,
 }
 
-/// When a source is due after a look at `now`.
+/// When a source is due after a fetch at `now`.
 ///
-/// After a card: the server's own freshness (`max_age`, in seconds) or else the adaptive `interval`,
-/// within [`MIN_INTERVAL`] and [`MAX_INTERVAL`], then up to [`JITTER`] sooner or later. After a
-/// failure: full-jitter backoff, and never before `Retry-After` ends. `random` lies in 0..1; what lies
-/// outside is taken as the nearest end.
+/// After a card: the server's own freshness (`max_age`, in seconds) or else the adaptive `interval`, within
+/// [`MIN_INTERVAL`] and [`MAX_INTERVAL`], then up to [`JITTER`] sooner or later. After a failure: full-jitter
+/// backoff, and never before `Retry-After` ends. `random` is clamped to 0..1.
 pub fn next_due(
     now: OffsetDateTime,
     fetch: FetchResult,
@@ -120,24 +120,24 @@ pub fn next_due(
     }
 }
 
-/// Where within its interval a host is asked: the same host always has the same phase.
+/// Position of a host within its interval: the same host always has the same phase.
 pub fn phase(host: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     hasher.write(host.as_bytes());
     u32::try_from(hasher.finish() >> 32).unwrap_or_default()
 }
 
-/// How long a card may be called fresh after it was seen: the server's own word or else the adaptive interval,
-/// within [`MIN_INTERVAL`] and [`MAX_INTERVAL`].
+/// How long a card is fresh after a fetch: the server's own value or else the adaptive interval, within
+/// [`MIN_INTERVAL`] and [`MAX_INTERVAL`].
 pub fn promised(interval: Duration, max_age: Option<u32>) -> Duration {
     max_age
         .map_or(interval, |seconds| Duration::seconds(seconds.into()))
         .clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
-/// Whether this request must ask for the whole card, so that never more than [`FULL_FETCH_INTERVAL`] lies
-/// between two of them. `last_full` is when the card last came in full, `None` where it never did; `wait` is
-/// how long the request before lies back, and the next one may well be twice as far.
+/// Whether this request must be unconditional, so that never more than [`FULL_FETCH_INTERVAL`] lies between two full
+/// fetches. `last_full` is when the card last came in full, if it ever did. `wait` is the time since the previous
+/// request; the next one may be up to twice as far away.
 pub fn needs_full_fetch(
     last_full: Option<OffsetDateTime>,
     now: OffsetDateTime,
@@ -167,9 +167,9 @@ mod tests {
     use super::*;
 
     const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
-    /// The middle of the jitter: no jitter.
+    /// The middle of the jitter: no deviation.
     const MIDDLE: f64 = 0.5;
-    /// A first look at a host of the last phase there is: practically the whole interval.
+    /// The first fetch of a host with the last phase: nearly the whole interval.
     const LAST: FetchResult = FetchResult::First { phase: u32::MAX };
 
     fn wait(
@@ -217,7 +217,7 @@ mod tests {
             wait(FetchResult::Unchanged, None, Some(u32::MAX), MIDDLE),
             MAX_INTERVAL
         );
-        // What the server says does not stop the interval from learning.
+        // The server's own value does not stop the interval from adapting.
         let due = next_due(NOW, FetchResult::Changed, None, Some(60), MIDDLE);
         assert_eq!(due.interval, Duration::hours(3));
     }
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(first(0), MIN_INTERVAL);
         assert!(first(u32::MAX) > FIRST_INTERVAL - Duration::SECOND);
         assert_eq!(first(1 << 31), (FIRST_INTERVAL + MIN_INTERVAL) / 2);
-        // The server's word bounds it too, and what is asked as often as can be has no room for a phase.
+        // The server's own value limits it too; a source that is fetched as often as allowed has no room for a phase.
         let within = |max_age| wait(LAST, None, Some(max_age), MIDDLE);
         assert!(within(3600) <= Duration::hours(1));
         assert_eq!(within(0), MIN_INTERVAL);

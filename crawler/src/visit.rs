@@ -1,4 +1,5 @@
-//! What is asked of a domain, what came back, and the two traits between the crawler and its owner.
+//! Visits of domains: what to fetch, what was fetched, and the two traits between the crawler and the program that
+//! uses it.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,63 +11,63 @@ use url::Url;
 
 use crate::catalog::{CatalogEntry, Findings};
 
-/// Most sources one visit asks; what is due beyond that waits for the next visit.
+/// Most sources that one visit fetches; the others that are due wait for the next visit.
 pub const MAX_SOURCES_PER_VISIT: usize = 8;
 
-/// Everything due of one domain, leased to one crawler.
+/// All due sources of one domain, leased to one crawler.
 #[derive(Debug, Clone)]
 pub struct Visit {
-    /// The owner's key of the domain.
+    /// The caller's key of the domain.
     pub domain_key: i64,
     /// The domain as registered, `host` or `host:port`. Used for spacing and in logs.
     pub domain: String,
-    /// Whether a DNS record proves whose the domain is: then the keys of its cards may lie on other hosts of the
+    /// Whether a DNS record proves who controls the domain: then the keys of its cards may lie on other hosts of the
     /// same registrable domain.
     pub dns_proved: bool,
-    /// Proof that this crawler holds the visit; handed back with the outcome.
+    /// Proof that this crawler holds the visit; returned with the outcome.
     pub lease: i64,
-    /// What to ask, one after another; at most [`MAX_SOURCES_PER_VISIT`].
+    /// The sources to fetch, one after another; at most [`MAX_SOURCES_PER_VISIT`].
     pub sources: Vec<SourceTask>,
 }
 
-/// One URL, or one pair of well-known paths, to ask for a card; or a catalog.
+/// One source to fetch: a URL or a pair of well-known paths with a card, or a catalog.
 #[derive(Debug, Clone)]
 pub struct SourceTask {
-    /// The owner's key of the source.
+    /// The caller's key of the source.
     pub source_key: i64,
-    /// Which requests to make.
+    /// The requests to make.
     pub slot: Slot,
-    /// What the last successful answer said about itself, to ask conditionally. `None` asks for the
-    /// whole card.
+    /// The validators of the last successful response, for a conditional request. With `None` the whole card is
+    /// fetched.
     pub validators: Option<Validators>,
 }
 
-/// Which requests a source stands for.
+/// The requests that fetch a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot {
-    /// `/.well-known/agent-card.json` of this origin, and `/.well-known/agent.json` where the first
-    /// answers 404, 410 or a body that is no card.
+    /// `/.well-known/agent-card.json` of this origin, and `/.well-known/agent.json` where the first responds with
+    /// 404, 410 or a body that is not a card.
     WellKnown {
         /// Scheme, host and port; path and query are ignored.
         origin: Url,
     },
     /// Exactly this URL.
     Url {
-        /// Where the card lies.
+        /// URL of the card.
         url: Url,
     },
-    /// The catalog at this URL, and what is nested in it as far as the bounds of [`catalog`](crate::catalog) go.
+    /// The catalog at this URL, with its nested catalogs within the bounds of [`catalog`](crate::catalog).
     Catalog {
-        /// Where the first catalog lies. The cards it names count where they lie on its origin.
+        /// URL of the first catalog. Only cards on the origin of this URL count.
         url: Url,
     },
 }
 
-/// What an origin said about a representation, for asking whether it still holds (RFC 9110 section 13).
+/// Validators of a representation, for conditional requests (RFC 9110 section 13).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Validators {
-    /// The URL that was asked when they came, before redirects. They are sent to this URL only: a
-    /// well-known source still asks its first path first, unconditionally where they are not of it.
+    /// URL of the request that returned them, before redirects. They are sent to this URL only: a well-known source
+    /// still fetches its first path first, unconditionally where the validators belong to the second.
     pub url: String,
     /// `ETag` as received, quotes and weakness included.
     pub etag: Option<String>,
@@ -74,31 +75,31 @@ pub struct Validators {
     pub last_modified: Option<String>,
 }
 
-/// What became of one visit.
+/// The outcome of one visit.
 #[derive(Debug)]
 pub struct VisitOutcome {
     /// The visit's domain key.
     pub domain_key: i64,
     /// The visit's lease.
     pub lease: i64,
-    /// One result for each source, in the order asked.
+    /// One result for each source, in the order fetched.
     pub sources: Vec<SourceOutcome>,
 }
 
-/// What became of one source.
+/// The outcome of one source.
 #[derive(Debug)]
 pub struct SourceOutcome {
     /// The source's key.
     pub source_key: i64,
-    /// Every request made, refused ones too, in order. Never empty.
+    /// Every request, refused ones included, in order. Never empty.
     pub attempts: Vec<Attempt>,
-    /// What the requests settled together: as a rule what the last one did. Where the second
-    /// well-known path has nothing either (404, 410), the first one's outcome stands.
+    /// The result of all requests together, as a rule that of the last one. Where the second well-known path has
+    /// nothing either (404, 410), the first one's result counts.
     pub verdict: SourceVerdict,
 }
 
 impl SourceOutcome {
-    /// How long the host wants to be left alone, in seconds; nothing where it did not say.
+    /// Seconds for which the host wants no further request; `None` where it did not say.
     pub const fn retry_after(&self) -> Option<u32> {
         match &self.verdict {
             SourceVerdict::Failed { retry_after, .. } => *retry_after,
@@ -106,7 +107,7 @@ impl SourceOutcome {
         }
     }
 
-    /// Whether the host wants to be left alone for now.
+    /// Whether the host wants no further request for now.
     pub const fn asks_for_rest(&self) -> bool {
         let throttled = matches!(
             &self.verdict,
@@ -119,54 +120,54 @@ impl SourceOutcome {
     }
 }
 
-/// One request with the redirects it was led through, or one refusal to make it.
+/// One request with the redirects that it followed, or one refusal to make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// When it began.
     pub at: OffsetDateTime,
-    /// The URL asked, before redirects.
+    /// The URL requested, before redirects.
     pub url: String,
     /// How it ended.
     pub outcome: AttemptOutcome,
-    /// The HTTP status, where there was an answer.
+    /// The HTTP status, where there was a response.
     pub status: Option<u16>,
-    /// The address spoken to, where a connection was made.
+    /// The address of the peer, where a connection was made.
     pub address: Option<IpAddr>,
-    /// One sentence for the owner: what happened and, where something is wrong, what to do. At most 300
-    /// characters, without control characters and without addresses.
+    /// One sentence for the owner: what happened and, where something is wrong, what to do. At most 300 characters,
+    /// without control characters and addresses.
     pub detail: String,
-    /// Whether it was asked with validators, so that a 304 would have done.
+    /// Whether validators were sent, so that a 304 would have been enough.
     pub conditional: bool,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u32,
 }
 
-/// How one request ended. The names are part of the contract (`last_attempt.outcome`).
+/// The outcome of one request. The names are part of the API (`last_attempt.outcome`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptOutcome {
-    /// 200 with a card.
+    /// Status 200 with a card.
     Card,
-    /// 304.
+    /// Status 304.
     NotModified,
-    /// 200 with something that is no card, or no JSON.
+    /// Status 200 with something that is not a card, or not JSON.
     NotACard,
-    /// 200 with a catalog.
+    /// Status 200 with a catalog.
     Catalog,
-    /// 200 with something that is no catalog, or no JSON, where a catalog was asked for.
+    /// Status 200 with something that is not a catalog, or not JSON, where a catalog was expected.
     NotACatalog,
-    /// 404.
+    /// Status 404.
     NotFound,
-    /// 410.
+    /// Status 410.
     Gone,
-    /// 401 or 403.
+    /// Status 401 or 403.
     Forbidden,
-    /// 429, or 503 with `Retry-After`.
+    /// Status 429, or 503 with `Retry-After`.
     Throttled,
     /// Any other status, 5xx included.
     BadStatus,
     /// A redirect that was not followed: too many, to another registrable domain, or malformed.
     BadRedirect,
-    /// Too large, too many headers, or badly encoded.
+    /// A response that is too large, has too many headers, or is badly encoded.
     BadBody,
     /// The guard refused the target; nothing was sent to it.
     Refused,
@@ -174,11 +175,11 @@ pub enum AttemptOutcome {
     NoSuchHost,
     /// The name could not be resolved for now (SERVFAIL, timeout).
     DnsFailure,
-    /// No connection.
+    /// No connection was made.
     Unreachable,
     /// TLS failed: expired, self-signed, wrong name, too old.
     TlsInvalid,
-    /// Out of time.
+    /// A time limit passed.
     Timeout,
 }
 
@@ -205,14 +206,14 @@ impl AttemptOutcome {
         Self::Timeout,
     ];
 
-    /// The outcome of that name; `None` for a name nobody gives.
+    /// The outcome of that name, if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|outcome| outcome.as_str() == name)
     }
 
-    /// The name shown in the API and kept in the database.
+    /// The name used in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Card => "card",
@@ -237,124 +238,121 @@ impl AttemptOutcome {
     }
 }
 
-/// What a source's requests settled.
+/// The result of all requests for a source.
 #[derive(Debug)]
 pub enum SourceVerdict {
-    /// A card, in full.
+    /// The card, in full.
     Fetched(Box<FetchedCard>),
-    /// A catalog, with all that could be read of what is nested in it.
+    /// The catalog, with all nested catalogs that could be read.
     Catalog(Box<FetchedCatalog>),
-    /// The card, or the catalog, is what it was.
+    /// The card, or the catalog, has not changed.
     NotModified(Freshness),
-    /// There is no card: the attempt with this outcome says why. `retry_after` is in seconds.
+    /// The fetch failed; the attempt with this outcome says why.
     Failed {
         /// How the deciding request ended; never `Card`, `Catalog` or `NotModified`.
         outcome: AttemptOutcome,
-        /// What the origin asked for, capped at 7 days.
+        /// Seconds for which the origin wants no further request, at most 7 days.
         retry_after: Option<u32>,
     },
 }
 
-/// A card as it came over the wire, and as it reads.
+/// A card as received and as parsed.
 #[derive(Debug)]
 pub struct FetchedCard {
-    /// The URL that gave it, after redirects.
+    /// URL of the response, after redirects.
     pub url: String,
     /// The body after content decoding, exactly as served.
     pub bytes: Vec<u8>,
-    /// The body as [`a2a_card::parse`] reads it.
+    /// The body as parsed by [`a2a_card::parse`].
     pub parsed: Parsed,
     /// The key sets that its signatures name, at most [`MAX_KEY_SETS`](crate::fetch::MAX_KEY_SETS).
     pub key_sets: Vec<FetchedKeySet>,
     /// Whether it came over valid TLS.
     pub tls: bool,
-    /// How long it may be called fresh, and how to ask next time.
+    /// How long the card is fresh, and the validators for the next request.
     pub freshness: Freshness,
 }
 
-/// What a catalog and those nested in it name together.
+/// The entries of a catalog and of those nested in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedCatalog {
-    /// The URL that gave it, after redirects.
+    /// URL of the response, after redirects.
     pub url: String,
     /// The cards on the catalog's own origin, each identifier once, at most
     /// [`MAX_ENTRIES`](crate::catalog::MAX_ENTRIES).
     pub entries: Vec<CatalogEntry>,
-    /// What was passed over.
+    /// The entries that were skipped.
     pub findings: Findings,
-    /// Whether all of it was read: only then has what is missing left the catalog.
+    /// Whether everything was read: only then does a missing entry mean that the card has left the catalog.
     pub complete: bool,
-    /// How long it may be called fresh, and how to ask next time. Without validators where it names other
-    /// catalogs by URL, since a 304 would hide what those say.
+    /// How long the catalog is fresh, and the validators for the next request. There are no validators where it names
+    /// other catalogs by URL, since a 304 would hide their changes.
     pub freshness: Freshness,
 }
 
 /// A key set that the signatures of a card name by `jku`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedKeySet {
-    /// Where they say that it is.
+    /// URL of the key set, from `jku`.
     pub url: String,
-    /// Whether that is another house, where no key of this card may lie whoever proves its domain; nothing was
-    /// asked then.
+    /// Whether the URL lies where no key of this card may be published, even if its domain is proved. Then nothing is
+    /// fetched.
     pub foreign: bool,
-    /// The body, whatever it is, or one sentence why there is none.
+    /// The body, or one sentence that says why there is none.
     pub answer: Result<Vec<u8>, String>,
 }
 
-/// What an answer said about its own keeping (RFC 9111, as a shared cache).
+/// How long a response is fresh, from its header (RFC 9111, as a shared cache).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Freshness {
     /// Validators for the next request; `None` where the origin sends none.
     pub validators: Option<Validators>,
-    /// Seconds the answer stays fresh: `s-maxage`, `max-age` less `Age`, or `Expires` less `Date`.
-    /// `None` where the origin says nothing; `Some(0)` for `no-store`, `no-cache`, `private`, `Vary: *` and
-    /// what cannot be read.
+    /// Seconds for which the response stays fresh: `s-maxage`, `max-age` less `Age`, or `Expires` less `Date`. `None`
+    /// where the origin does not say; `Some(0)` for `no-store`, `no-cache`, `private`, `Vary: *` and unreadable
+    /// values.
     pub max_age: Option<u32>,
-    /// The request fields by which the origin says that its answer differs (`Vary`, RFC 9110 section
-    /// 12.5.5): lower-case, sorted, with `, ` between, at most 256 bytes. `None` where it names none; of a
-    /// 304 that means that nothing has changed.
+    /// The request fields by which the response varies (`Vary`, RFC 9110 section 12.5.5): lower-case, sorted,
+    /// separated by `, `, at most 256 bytes. `None` where there are none; in a 304 that means no change.
     ///
-    /// Requests for cards always say the same, so this decides nothing; it tells an owner why others may see
-    /// another card.
+    /// Our requests for cards never differ, so nothing depends on it; it shows an owner why others may see another
+    /// card.
     pub vary: Option<String>,
 }
 
-/// A failure of the crawler's owner. The text is for the log.
+/// An error of the program that uses the crawler. The text is for the log.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct OwnerError(pub String);
 
-/// Where visits come from.
+/// The source of visits.
 #[async_trait]
 pub trait Frontier: Send + Sync {
-    /// Leases at most `limit` visits that are due. Two callers never hold one visit at once. An empty
-    /// answer means nothing is due now.
+    /// Leases at most `limit` visits that are due. No visit is leased to two callers at once. An empty list means
+    /// that nothing is due now.
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError>;
 
-    /// Completes when something may have become due: a registration, a wish to recrawl, or time
-    /// passing. Spurious completions are fine. What happens between an empty [`lease`](Self::lease) and
-    /// this call must complete it too (a stored permit, not a bare notification); as a floor the worker
-    /// looks by itself every 30 s.
+    /// Completes when something may have become due: a registration, a request to recrawl, or time passing. Spurious
+    /// completions are fine. An event between an empty [`lease`](Self::lease) and this call must complete it too (a
+    /// stored permit, not a bare notification). In any case the worker tries again after 30 s.
     async fn wait(&self);
 
-    /// Hands back visits that were leased and not kept, so that another crawler may make them once the
-    /// pause is over: at once where it is zero.
+    /// Returns visits that were leased but not delivered, so that another crawler may make them after the pause.
     async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError>;
 }
 
-/// Where outcomes go.
+/// The destination of outcomes.
 #[async_trait]
 pub trait Sink: Send + Sync {
-    /// Takes a group in one transaction: all of it is kept, or an error says that none of it is.
+    /// Stores a group in one transaction: either all of it, or, with an error, none of it.
     async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered>;
 }
 
-/// A group that was not kept, handed back so that it can be tried one by one.
+/// A group that was not stored, returned so that its outcomes can be tried one by one.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct Undelivered {
     /// The same outcomes, in the same order.
     pub group: Vec<VisitOutcome>,
-    /// Why.
+    /// The reason.
     pub error: OwnerError,
 }

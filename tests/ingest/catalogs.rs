@@ -523,7 +523,7 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
         .remove(0)
         .last_attempt
         .unwrap();
-    assert!(!ard.detail.contains("beyond"), "{ard:?}");
+    assert!(!ard.detail.contains("exceeds"), "{ard:?}");
     stage.index_equals_database().await;
 }
 

@@ -229,7 +229,7 @@ async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
     }
     let row = stage.agent(DOMAIN).await;
     assert_eq!(row.liveness, LivenessState::Stale);
-    assert!(row.liveness_reason.unwrap().contains("no card"));
+    assert!(row.liveness_reason.unwrap().contains("not a card"));
     assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
     stage.index_equals_database().await;
     assert_eq!(stage.found_by_anyone().await.len(), 1);

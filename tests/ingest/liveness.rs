@@ -51,7 +51,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     assert!(
         row.liveness_reason
             .unwrap()
-            .starts_with("the origin answers 404 since")
+            .starts_with("the origin responds with status 404 since")
     );
     stage.index_equals_database().await;
     let hit = stage

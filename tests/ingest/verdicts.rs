@@ -136,7 +136,7 @@ fn away(signer: &Signer) -> FetchedKeySet {
 
 pub(super) fn foreign(signer: &Signer) -> FetchedKeySet {
     FetchedKeySet {
-        answer: Err("`jku` leads away".into()),
+        answer: Err("`jku` is not on this origin".into()),
         foreign: true,
         ..signer.found()
     }

@@ -82,9 +82,10 @@ impl Scene<'_> {
         let bytes = || card("Travel", &self.domain);
         let entries = vec![("x".to_owned(), self.card_url())];
         match source.kind.as_str() {
-            "ard" if self.catalog_elsewhere => {
-                OriginAnswer::CatalogOf(entries, "https://evil.agents-elsewhere.com/ard.json".into())
-            }
+            "ard" if self.catalog_elsewhere => OriginAnswer::CatalogOf(
+                entries,
+                "https://evil.agents-elsewhere.com/ard.json".into(),
+            ),
             "ard" if self.named => OriginAnswer::Catalog(entries, Read::Whole),
             "ard" => OriginAnswer::Catalog(Vec::new(), Read::Whole),
             "ai_catalog" => OriginAnswer::Fails(NotFound),

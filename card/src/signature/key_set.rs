@@ -292,5 +292,7 @@ impl PublicKey {
 
 /// A member in base64url.
 pub(super) fn binary(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
-    BASE64URL_NOPAD.decode(jwk.get(name)?.as_str()?.as_bytes()).ok()
+    BASE64URL_NOPAD
+        .decode(jwk.get(name)?.as_str()?.as_bytes())
+        .ok()
 }

@@ -85,7 +85,7 @@ pub fn sign(
     let payload = payload(&card, form).filter(|_| parsed.family != Family::Nested);
     let payload = payload.ok_or(SignError::WrongMembers)?;
     let protected = protected(key, header);
-    let message = format!("{protected}.{}", BASE64URL_NOPAD.encode(payload));
+    let message = format!("{protected}.{}", BASE64URL_NOPAD.encode(&payload));
     let signature = key
         .signature(message.as_bytes(), random)
         .ok_or(SignError::Failed)?;

@@ -216,7 +216,7 @@ impl SigningKey {
                 bytes
             }
         };
-        Some(BASE64URL_NOPAD.encode(bytes))
+        Some(BASE64URL_NOPAD.encode(&bytes))
     }
 }
 

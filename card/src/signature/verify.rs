@@ -167,7 +167,7 @@ fn payloads(document: &Value) -> Vec<Payload> {
     }
     let payload = |(form, part): (Option<CanonicalForm>, Value)| {
         let bytes = written(&part, form.unwrap_or(CanonicalForm::Sdk))?;
-        let encoded = BASE64URL_NOPAD.encode(bytes);
+        let encoded = BASE64URL_NOPAD.encode(&bytes);
         Some(Payload { form, encoded })
     };
     parts.into_iter().filter_map(payload).collect()

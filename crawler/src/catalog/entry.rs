@@ -12,27 +12,27 @@ use crate::guard::{MAX_URL_BYTES, normalised};
 /// An entry that names an A2A agent card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogEntry {
-    /// What the publisher calls the agent; compared exactly. The retired prefix `urn:ai:` reads as `urn:air:`.
+    /// The publisher's identifier of the agent; compared exactly. The retired prefix `urn:ai:` reads as `urn:air:`.
     pub identifier: String,
-    /// Where the card lies, in normal form and without a fragment.
+    /// URL of the card, in normal form and without a fragment.
     pub url: Url,
-    /// When the publisher says that it last changed; of two entries with one identifier the later counts.
+    /// When the publisher says that it last changed; of two entries with one identifier the later one counts.
     pub updated_at: Option<OffsetDateTime>,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 pub(super) enum Kind<'a> {
     Card(CatalogEntry),
-    /// A catalog to be asked for.
+    /// A catalog at another URL.
     Elsewhere(Url),
-    /// A catalog that stands in the entry.
+    /// A catalog inside the entry.
     Inline(&'a Value),
 }
 
 const CARD: &str = "application/a2a-agent-card+json";
 const CATALOG: &str = "application/ai-catalog+json";
 
-/// What an entry says. Its URL is read relative to `base`.
+/// Reads an entry. Its URL is relative to `base`.
 pub(super) fn read_entry<'a>(value: &'a Value, base: &Url) -> Result<Kind<'a>, PassedOver> {
     let entry = value.as_object().ok_or(PassedOver::Malformed)?;
     let kind = entry.get("type").and_then(Value::as_str);
@@ -59,7 +59,7 @@ pub(super) fn read_entry<'a>(value: &'a Value, base: &Url) -> Result<Kind<'a>, P
     }
 }
 
-/// What to call an entry in a finding: its identifier, its URL, or its number.
+/// Name of an entry in a finding: its identifier, its URL, or its number.
 pub(super) fn name_of(value: &Value, number: usize) -> String {
     let text = |name| value.get(name).and_then(Value::as_str);
     let named = text("identifier").or_else(|| text("url"));
@@ -72,7 +72,7 @@ enum EntryContent<'a> {
     Inline(&'a Value),
 }
 
-/// Exactly one of `url` and `data`; a null counts as nothing.
+/// The content of an entry: exactly one of `url` and `data`; a null counts as missing.
 fn content<'a>(entry: &'a Map<String, Value>, base: &Url) -> Result<EntryContent<'a>, PassedOver> {
     let given = |name| entry.get(name).filter(|value| !value.is_null());
     match (given("url"), given("data")) {
@@ -104,8 +104,8 @@ fn identifier(entry: &Map<String, Value>) -> Option<String> {
     usable.then(|| current(text))
 }
 
-/// Whether the entry's `trustManifest` speaks for another publisher than the one in its identifier (ARD 4.5.1).
-/// Where either says nothing there is nothing to compare.
+/// Whether the entry's `trustManifest` names another publisher than its identifier (ARD 4.5.1). If one of the two
+/// names none, there is nothing to compare.
 fn names_other_publisher(entry: &Map<String, Value>, identifier: &str) -> bool {
     let declared = entry
         .get("trustManifest")
@@ -122,7 +122,7 @@ fn names_other_publisher(entry: &Map<String, Value>, identifier: &str) -> bool {
     }
 }
 
-/// The domain of `did:web:D`, `spiffe://D/…`, `https://D/…` or a bare `D`.
+/// Domain of `did:web:D`, `spiffe://D/…`, `https://D/…` or a bare `D`.
 fn publisher_of_identity(identity: &str) -> Option<String> {
     let rest = ["did:web:", "spiffe://", "https://"]
         .iter()

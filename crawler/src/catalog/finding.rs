@@ -1,70 +1,70 @@
-//! What of a catalog is passed over, and why.
+//! The entries of a catalog that were skipped, and why.
 
 use std::fmt;
 
 use crate::fetch::bounded;
 
-/// Most findings that are kept of one catalog; further ones are counted.
+/// Most findings kept of one catalog; further ones are only counted.
 pub const MAX_FINDINGS: usize = 50;
 
-/// Characters of a stranger's text in a finding.
+/// Most characters of foreign text in a finding.
 const SHOWN: usize = 120;
 
-/// Why an entry, or a nested catalog, is passed over.
+/// Why an entry, or a nested catalog, is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PassedOver {
-    /// Its type is not that of an A2A agent card or of a catalog. No fault: catalogs name other things too.
+    /// Its type is neither an A2A agent card nor a catalog. Not a fault: catalogs name other things too.
     NotACard,
-    /// It is no object, or has no usable `identifier`, `type`, or exactly one of `url` and `data`.
+    /// It is not an object, or has no usable `identifier`, `type`, or exactly one of `url` and `data`.
     Malformed,
-    /// The card itself stands in the entry. Cards are taken from URLs only, where they can be asked for again.
+    /// It contains the card itself. Cards are accepted only by URL, where they can be fetched again.
     InlineCard,
     /// The card lies on another host than the catalog's domain, or the nested catalog on another registrable
     /// domain.
     ForeignHost,
-    /// The guard does not admit the URL.
+    /// The guard refuses the URL.
     Refused,
     /// Its `trustManifest` names another publisher than its identifier.
     OtherPublisher,
-    /// The identifier was named before.
+    /// An earlier entry has the same identifier.
     Repeated,
-    /// The nested catalog was asked for before: a loop, or two ways to one place.
+    /// The nested catalog was already fetched: a loop, or named twice.
     Loop,
     /// It is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     TooDeep,
-    /// One of the bounds on entries, requests and bytes is reached.
+    /// A limit on entries, requests or bytes is reached.
     TooMany,
 }
 
 impl PassedOver {
-    /// Why, as the end of a sentence that begins with the place.
+    /// The reason, as the end of a sentence that begins with the entry.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::NotACard => "is no A2A agent card",
-            Self::Malformed => "is no whole entry",
-            Self::InlineCard => "holds the card itself instead of its URL",
-            Self::ForeignHost => "lies on a foreign host",
-            Self::Refused => "has a URL that is not asked",
-            Self::OtherPublisher => "is vouched for by another publisher",
+            Self::NotACard => "is not an A2A agent card",
+            Self::Malformed => "is not a complete entry",
+            Self::InlineCard => "contains the card itself instead of its URL",
+            Self::ForeignHost => "is on another host",
+            Self::Refused => "has a URL that the registry does not fetch",
+            Self::OtherPublisher => "names another publisher in its trustManifest",
             Self::Repeated => "repeats an identifier",
-            Self::Loop => "was asked already",
+            Self::Loop => "was already fetched",
             Self::TooDeep => "is nested too deep",
-            Self::TooMany => "is beyond what one catalog may name",
+            Self::TooMany => "exceeds the limits of one catalog",
         }
     }
 
-    /// Whether something is wrong, or at least left out that the domain may care for.
+    /// Whether the owner of the domain may want to fix it.
     pub const fn is_fault(self) -> bool {
         !matches!(self, Self::NotACard)
     }
 }
 
-/// One thing that is passed over.
+/// One skipped entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Why.
+    /// The reason.
     pub why: PassedOver,
-    /// Its identifier, its URL, or its place in the document; fit to be shown.
+    /// Its identifier, its URL, or its position in the document, safe to display.
     pub what: String,
 }
 
@@ -74,17 +74,17 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is passed over, at most [`MAX_FINDINGS`] of it in full.
+/// The skipped entries, at most [`MAX_FINDINGS`] of them in full.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     /// In the order found.
     pub kept: Vec<Finding>,
-    /// How many further ones there are, faults only.
+    /// Number of further ones, faults only.
     pub more: usize,
 }
 
 impl Findings {
-    /// Adds one.
+    /// Adds a finding.
     pub fn add(&mut self, why: PassedOver, what: &str) {
         if self.kept.len() < MAX_FINDINGS {
             let what = bounded(what, SHOWN);
@@ -94,7 +94,7 @@ impl Findings {
         }
     }
 
-    /// Adds all of another document's.
+    /// Adds all findings of another document.
     pub fn append(&mut self, other: Self) {
         for finding in other.kept {
             self.add(finding.why, &finding.what);
@@ -102,7 +102,7 @@ impl Findings {
         self.more += other.more;
     }
 
-    /// The faults: the first one, and how many there are. `None` where nothing is at fault.
+    /// The first fault and the number of faults, if there are any.
     pub fn faults(&self) -> Option<(&Finding, usize)> {
         let mut faults = self.kept.iter().filter(|finding| finding.why.is_fault());
         let first = faults.next()?;

@@ -1,4 +1,4 @@
-//! Reading one document.
+//! Parser of one catalog document.
 
 use serde_json::Value;
 use url::Url;
@@ -7,43 +7,43 @@ use super::entry::{CatalogEntry, Kind, name_of, read_entry};
 use super::finding::{Findings, PassedOver};
 use super::{MAX_DEPTH, MAX_ENTRIES};
 
-/// Why a document is no catalog.
+/// Why a document is not a catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCatalog {
-    /// No JSON, or nested deeper than any catalog is.
-    #[error("it is no JSON: {0}")]
+    /// It is not JSON, or nested too deep for a catalog.
+    #[error("it is not JSON: {0}")]
     NotJson(String),
-    /// No object with a list `entries`.
-    #[error("it is no object with a list `entries`")]
+    /// It is not an object with a list `entries`.
+    #[error("it is not an object with a list `entries`")]
     NoEntries,
-    /// A `specVersion` of another major version than 1.
-    #[error("its specVersion is of a major version that is not read: {0:?}")]
+    /// Its `specVersion` has another major version than 1.
+    #[error("its specVersion has an unknown major version: {0:?}")]
     Version(String),
 }
 
-/// What one document says, with what is nested in it inline.
+/// The content of one document, with the catalogs nested in it inline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogDocument {
-    /// The cards it names, in order.
+    /// The cards that it names, in order.
     pub cards: Vec<CatalogEntry>,
-    /// Catalogs to be asked for, with how deep they lie: 1 for those that the first document names.
+    /// The catalogs that it names by URL, with their depth: 1 for those that the first document names.
     pub nested: Vec<(Url, usize)>,
-    /// What is passed over.
+    /// The entries that were skipped.
     pub findings: Findings,
-    /// Entries looked at.
+    /// Entries read.
     pub entries: usize,
-    /// Whether every entry was looked at.
+    /// Whether every entry was read.
     pub complete: bool,
 }
 
-/// Reads a document that lies at `base` and is nested `depth` deep (0 for the first), and looks at `most` entries
-/// at most, never more than [`MAX_ENTRIES`].
+/// Parses a document from `base` that is nested `depth` deep (0 for the first), and reads at most `most` of its
+/// entries, never more than [`MAX_ENTRIES`].
 ///
-/// Nothing but the list of entries is demanded: every entry is read on its own, every member of it is, and what
-/// is unknown is left alone. `specVersion` may be missing, as in ARD; of a higher major version nothing is read.
+/// Only the list of entries is required. Every entry and every member is read on its own, and unknown ones are
+/// ignored. `specVersion` may be missing, as in ARD; a document of a higher major version is not read.
 ///
 /// # Errors
-/// [`NoCatalog`] where there is no such list.
+/// [`NoCatalog`] if there is no such list.
 pub fn read(
     bytes: &[u8],
     base: &Url,

@@ -1,4 +1,4 @@
-//! A catalog and all that is nested in it, gathered document by document.
+//! Walk over a catalog and all catalogs nested in it, document by document.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -10,17 +10,17 @@ use super::read::CatalogDocument;
 use super::{MAX_BYTES, MAX_ENTRIES, MAX_REQUESTS};
 use crate::guard::{Guard, normalised};
 
-/// A catalog to be asked for.
+/// A catalog that is named by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nested {
-    /// Where it lies.
+    /// URL of the catalog.
     pub url: Url,
-    /// How deep it is nested.
+    /// Depth at which it is nested.
     pub depth: usize,
 }
 
-/// What was gathered so far, and what is still to be asked for. Breadth first, so that what the domain itself
-/// names comes before what that names.
+/// The entries collected so far, and the catalogs still to fetch. Breadth first, so that the domain's own entries
+/// come before those of nested catalogs.
 #[derive(Debug)]
 pub struct CatalogWalk<'a> {
     guard: &'a Guard,
@@ -38,7 +38,7 @@ pub struct CatalogWalk<'a> {
 }
 
 impl<'a> CatalogWalk<'a> {
-    /// Begins at the catalog that lies at `first`, which is asked for without being queued.
+    /// Starts at the catalog at `first`, which is fetched without being queued.
     pub fn new(guard: &'a Guard, first: &Url) -> Self {
         let first = normalised(first.clone());
         Self {
@@ -57,22 +57,22 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    /// How many entries may still be looked at.
+    /// Number of entries that may still be read.
     pub const fn entries_left(&self) -> usize {
         MAX_ENTRIES.saturating_sub(self.entries)
     }
 
-    /// How many bytes may still be read.
+    /// Number of bytes that may still be read.
     pub const fn bytes_left(&self) -> usize {
         MAX_BYTES.saturating_sub(self.bytes)
     }
 
-    /// Whether a catalog names others by URL: then a 304 of the first would hide what they say.
+    /// Whether a catalog names others by URL: then a 304 of the first would hide changes in the others.
     pub const fn nests(&self) -> bool {
         self.nests
     }
 
-    /// Takes in what a document says that came from `url`, after redirects, with so many bytes.
+    /// Adds the content of a document that came from `url`, after redirects, and had this many bytes.
     pub fn take(&mut self, url: &Url, bytes: usize, reading: CatalogDocument) {
         self.seen.insert(normalised(url.clone()));
         self.entries += reading.entries;
@@ -87,12 +87,12 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    /// Notes that a nested catalog could not be read: what the others name is not the whole then.
+    /// Notes that a nested catalog could not be read, so the entries are not complete.
     pub fn failed(&mut self) {
         self.complete = false;
     }
 
-    /// The next catalog to be asked for, and counts the request. `None` where there is none, or a bound is reached.
+    /// The next catalog to fetch, counted as a request. `None` if there is none left, or a limit is reached.
     pub fn next_nested(&mut self) -> Option<Nested> {
         let nested = self.queue.pop_front()?;
         if self.requests >= MAX_REQUESTS || self.bytes_left() == 0 || self.entries_left() == 0 {
@@ -106,7 +106,7 @@ impl<'a> CatalogWalk<'a> {
         Some(nested)
     }
 
-    /// The cards, each identifier once, what was passed over, and whether all of it was read.
+    /// The cards, each identifier once, the skipped entries, and whether everything was read.
     pub fn end(self) -> (Vec<CatalogEntry>, Findings, bool) {
         (self.cards, self.findings, self.complete)
     }

@@ -1,26 +1,26 @@
-//! What a check for a proof found, in words that programs and people can use.
+//! The result of a check for a proof, for programs and for people.
 
 use time::OffsetDateTime;
 
 use crate::fetch::{MAX_DETAIL, bounded, visible};
 
-/// Most things found that are quoted.
+/// Most records or texts that are quoted of what was found.
 pub const MAX_FOUND: usize = 5;
-/// Characters of each.
+/// Most characters of each quote.
 const MAX_QUOTED: usize = 120;
 
-/// In which form a proof is given.
+/// The form of a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// A TXT record for one challenge.
+    /// A TXT record that proves once, for one challenge.
     DnsOneOff,
-    /// A TXT record that stays.
+    /// A TXT record that stays in place and keeps proving.
     DnsStanding,
     /// A file on the host's own server.
     HttpsFile,
 }
 
-/// What a standing proof covers.
+/// The hosts that a standing proof covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// The host alone.
@@ -29,32 +29,32 @@ pub enum Reach {
     Subdomains,
 }
 
-/// How a check ended.
+/// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckVerdict {
-    /// The proof is there.
+    /// The proof was found.
     Proved {
-        /// What it covers. A file never covers more than its host.
+        /// The hosts that it covers. A file never covers more than its host.
         reach: Reach,
-        /// Until when it says that it holds; `None` where it says nothing.
+        /// When the proof itself says that it ends; `None` where it does not say.
         until: Option<OffsetDateTime>,
     },
-    /// The owner of the name wants no registry to list it (`policy=none`), whoever asks.
+    /// The owner of the name does not want any registry to list it (`policy=none`).
     OptedOut,
-    /// Nothing is there. An answer: it counts towards the end of a proof.
+    /// The proof is absent, by a definite answer: it counts towards the end of the proof.
     Absent,
-    /// Something else is there. An answer as well.
+    /// Something else was found in its place. This is a definite answer too.
     Wrong,
-    /// There was no answer for now. Neither for nor against the proof.
+    /// The check failed for now, which is evidence neither for nor against the proof.
     Failed,
-    /// A resolver that checks DNSSEC says that the answer is forged or broken.
+    /// A resolver that checks DNSSEC reports that the answer is forged or broken.
     Bogus,
-    /// The guard refuses the host, or a host's address; nothing was sent there.
+    /// The guard refuses the host or one of its addresses; nothing was sent.
     Refused,
 }
 
 impl CheckVerdict {
-    /// A stable name for programs.
+    /// The stable name for programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Proved { .. } => "proved",
@@ -68,23 +68,22 @@ impl CheckVerdict {
     }
 }
 
-/// One check: what was looked for, where, and what was found instead.
+/// One check: what it looked for, where, and what it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// In which form.
+    /// The form of the proof.
     pub format: Format,
-    /// The names or the URL that were asked, in order.
+    /// The names or the URL that were queried, in order.
     pub places: Vec<String>,
-    /// What is to be placed there.
+    /// The text that the owner should place there.
     pub wanted: String,
-    /// What was found, at most [`MAX_FOUND`] things of 120 characters, with every character that cannot be
-    /// seen written out.
+    /// The texts found, at most [`MAX_FOUND`] of 120 characters each, with invisible characters escaped.
     pub found: Vec<String>,
     /// Whether a CNAME led to the records, so that the proof is kept in another zone.
     pub aliased: bool,
-    /// For how many seconds the server that was asked for a file wants not to be asked again.
+    /// Seconds for which the server that was asked for a file wants no further request (`Retry-After`).
     pub retry_after: Option<u32>,
-    /// How it ended.
+    /// The verdict.
     pub verdict: CheckVerdict,
     /// One sentence for the owner, at most 300 characters, without control characters and addresses.
     pub detail: String,
@@ -105,7 +104,7 @@ impl Check {
         }
     }
 
-    /// Quotes something that was found, as long as there is room.
+    /// Quotes a text that was found, while fewer than [`MAX_FOUND`] are quoted.
     pub(super) fn quote(&mut self, text: &str) {
         if self.found.len() < MAX_FOUND {
             self.found.push(visible(text, MAX_QUOTED));

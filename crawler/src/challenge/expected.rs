@@ -1,4 +1,4 @@
-//! What an owner is told to place.
+//! The names, records and file that an owner has to place to prove a domain.
 
 use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
 use ring::digest::{Digest, SHA256, digest};
@@ -8,19 +8,19 @@ use url::Url;
 
 use super::standing_record::Policy;
 
-/// The label below which a one-off record stands.
+/// Label of the name that holds a one-off record.
 pub const CHALLENGE_LABEL: &str = "_a2a-registry-challenge";
-/// The label below which a standing record stands.
+/// Label of the name that holds a standing record.
 pub const STANDING_LABEL: &str = "_a2a-registry";
-/// The folder in which the file of a challenge lies.
+/// Folder that holds the file of a challenge.
 pub const CHALLENGE_PATH: &str = "/.well-known/a2a-registry-challenge/";
 
-/// Bytes of a nonce.
+/// Length of a nonce in bytes.
 const NONCE_BYTES: usize = 32;
-/// Bytes of an account's digest that its label is made of, as in ACME's `dns-account-01`.
+/// Bytes of the account's digest that form its label, as in ACME's `dns-account-01`.
 const LABEL_BYTES: usize = 10;
 
-/// 32 random bytes in base64url, 43 characters: what makes one challenge another than the next.
+/// 32 random bytes in base64url, 43 characters, different for each challenge.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Nonce(String);
 
@@ -30,12 +30,12 @@ pub struct Nonce(String);
 pub struct InvalidNonce;
 
 impl Nonce {
-    /// From 32 bytes, which the caller draws from a source that nobody can foresee.
+    /// Makes a nonce from 32 bytes, which the caller draws from a source that cannot be predicted.
     pub fn from_bytes(bytes: &[u8; NONCE_BYTES]) -> Self {
         Self(BASE64URL_NOPAD.encode(bytes))
     }
 
-    /// Reads what [`as_str`](Self::as_str) wrote, in its one spelling.
+    /// Reads the text that [`as_str`](Self::as_str) gives, in exactly that spelling.
     pub fn parse(text: &str) -> Result<Self, InvalidNonce> {
         let bytes = BASE64URL_NOPAD
             .decode(text.as_bytes())
@@ -46,51 +46,51 @@ impl Nonce {
         Ok(Self(text.to_owned()))
     }
 
-    /// 43 characters of base64url.
+    /// The nonce as 43 characters of base64url.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What one challenge of one account expects; pure.
+/// The values that prove a domain for one account and one challenge. Pure.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
-    /// The account's URI, which enters every value byte for byte.
+    /// The account's URI. It enters every value byte for byte.
     pub account: &'a str,
     /// The challenge's nonce.
     pub nonce: &'a Nonce,
 }
 
 impl Expected<'_> {
-    /// What the file holds: the nonce, a dot, and the thumbprint of the account, base64url(SHA-256(account)).
-    /// A server that merely echoes its path does not know the second half.
+    /// Content of the file: the nonce, a dot, and the thumbprint of the account, base64url(SHA-256(account)). A
+    /// server that merely echoes its path cannot produce the second half.
     pub fn file(&self) -> String {
         let thumbprint = BASE64URL_NOPAD.encode(sha256(self.account).as_ref());
         format!("{}.{thumbprint}", self.nonce.as_str())
     }
 
-    /// The token of the one-off record: base64url(SHA-256(what the [`file`](Self::file) holds)).
+    /// Token of the one-off record: base64url(SHA-256(content of the [`file`](Self::file))).
     pub fn dns_token(&self) -> String {
         BASE64URL_NOPAD.encode(sha256(&self.file()).as_ref())
     }
 
-    /// The one-off record, to be copied. `expiry` is the challenge's end, written to the second.
+    /// The one-off record, ready to be copied. `expiry` is when the challenge ends, to the second.
     pub fn one_off_record(&self, expiry: OffsetDateTime) -> String {
         let expiry = expiry.replace_nanosecond(0).unwrap_or(expiry);
-        // Years beyond 9999 alone cannot be written; such a challenge never ends, and is none.
+        // Only years beyond 9999 cannot be written; no challenge lasts that long.
         let expiry = expiry.format(&Rfc3339).unwrap_or_default();
         format!("token={} expiry={expiry}", self.dns_token())
     }
 
-    /// The two names below which the one-off record is looked for: the plain one, and the one that only
-    /// this account uses, for a host that several accounts prove at once.
+    /// The two names that may hold the one-off record: the plain one, and one that only this account uses, for a host
+    /// that several accounts prove at the same time.
     pub fn one_off_names(&self, host: &str) -> [String; 2] {
         let plain = format!("{CHALLENGE_LABEL}.{host}");
         let own = format!("{}.{plain}", account_label(self.account));
         [plain, own]
     }
 
-    /// Where the file is looked for, on this origin (scheme, host and port).
+    /// URL of the file on this origin (scheme, host and port).
     pub fn file_url(&self, origin: &Url) -> Url {
         let mut url = origin.clone();
         url.set_path(&format!("{CHALLENGE_PATH}{}", self.nonce.as_str()));
@@ -100,19 +100,19 @@ impl Expected<'_> {
     }
 }
 
-/// `_` and the lower-case base32 of the first 10 bytes of SHA-256(account): 17 characters.
+/// Label of an account: `_` and the lower-case base32 of the first 10 bytes of SHA-256(account), 17 characters.
 pub fn account_label(account: &str) -> String {
     let digest = sha256(account);
     let bytes = digest.as_ref().get(..LABEL_BYTES).unwrap_or_default();
     format!("_{}", BASE32_NOPAD.encode(bytes).to_ascii_lowercase())
 }
 
-/// The name of the standing record of a host.
+/// Name that holds the standing record of a host.
 pub fn standing_name(host: &str) -> String {
     format!("{STANDING_LABEL}.{host}")
 }
 
-/// The standing record, to be copied. `registry` is the registry's host, with `:port` where it has one.
+/// The standing record, ready to be copied. `registry` is the registry's host, with `:port` where it has one.
 pub fn standing_record(
     registry: &str,
     account: &str,
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Worked out by hand with `sha256sum`, `base64` and `base32`.
+    /// Expected values computed with `sha256sum`, `base64` and `base32`.
     #[test]
     fn values_are_those_of_other_tools() {
         let nonce = Nonce::from_bytes(&[0; 32]);
@@ -195,7 +195,7 @@ mod tests {
         ] {
             assert_eq!(Nonce::parse(wrong), Err(InvalidNonce), "{wrong}");
         }
-        // The last character holds two bits that belong to no byte.
+        // The last character carries two bits that belong to no byte.
         assert!(Nonce::parse(&format!("{}B", "A".repeat(42))).is_err());
     }
 }

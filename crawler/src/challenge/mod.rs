@@ -1,19 +1,20 @@
-//! Proofs that a domain is somebody's: what is placed where, and whether it is there.
+//! Proofs of control over a domain: the records and files that an owner places, and the checks that look for them.
 //!
-//! Three formats, each bound to an account's URI, so that nobody profits from another's proof:
+//! There are three formats. Each names the URI of one account, so that nobody can use another account's proof:
 //!
-//! | format | placed at | holds |
+//! | format | placed at | content |
 //! |---|---|---|
 //! | [`DnsOneOff`](Format::DnsOneOff) | TXT at `_a2a-registry-challenge.<host>`, or with the account's label before it | `token=<dns_token> expiry=<RFC 3339>` |
 //! | [`DnsStanding`](Format::DnsStanding) | TXT at `_a2a-registry.<host>` | `<registry>; accounturi=<account>; policy=exact; persistuntil=<unix>` |
 //! | [`HttpsFile`](Format::HttpsFile) | `/.well-known/a2a-registry-challenge/<nonce>` | `<nonce>.<thumbprint>` |
 //!
-//! [`Expected`] computes what an owner is told to place, [`one_off`] and [`standing`] read and judge
-//! records without any input or output, and [`Fetcher`](crate::fetch::Fetcher) looks for them in the
-//! network: [`check_dns_one_off`](crate::fetch::Fetcher::check_dns_one_off),
+//! [`Expected`] computes the values that an owner has to place. [`one_off_record`] and
+//! [`standing_record`](mod@standing_record) parse and judge records without any input or output.
+//! [`Fetcher`](crate::fetch::Fetcher) fetches them from the network:
+//! [`check_dns_one_off`](crate::fetch::Fetcher::check_dns_one_off),
 //! [`check_dns_standing`](crate::fetch::Fetcher::check_dns_standing),
-//! [`check_https_file`](crate::fetch::Fetcher::check_https_file). Accounts, attempts and what a proof is
-//! worth belong to the caller.
+//! [`check_https_file`](crate::fetch::Fetcher::check_https_file). Accounts, the schedule of attempts and the rights
+//! that a proof gives are the caller's business.
 
 mod check;
 mod expected;

@@ -1,4 +1,4 @@
-//! Looking for proofs in the network.
+//! Checks for proofs over the network.
 
 use time::OffsetDateTime;
 use url::Url;
@@ -11,18 +11,18 @@ use super::{one_off_record, standing_record as standing_records};
 use crate::dns::{TxtAnswer, TxtRecords};
 use crate::fetch::{Fetcher, GetOptions, retry_after};
 
-/// What a look at one name says about a proof.
+/// The verdict on a proof at one name.
 struct NameResult {
     verdict: CheckVerdict,
     detail: String,
 }
 
 impl Fetcher {
-    /// Looks for the one-off record of a host, at both of its names. A record at either proves; else what
-    /// is no answer outweighs what is one.
+    /// Checks both names of a host for its one-off record. A proof at either name is enough. Otherwise a failed
+    /// look-up outweighs a definite answer, since the proof may be where the look-up failed.
     ///
-    /// `host` is a name as a domain has it, without port. A host that the guard refuses, a public suffix
-    /// above all, is not looked up.
+    /// `host` is the name of a domain, without a port. A host that the guard refuses, in particular a public suffix,
+    /// is not looked up.
     pub async fn check_dns_one_off(
         &self,
         host: &str,
@@ -58,11 +58,11 @@ impl Fetcher {
         }
     }
 
-    /// Looks for the standing record of exactly this host: an account's proof, or an opt-out, which
-    /// outweighs every proof. With no account, only an opt-out is looked for.
+    /// Checks for the standing record of exactly this host: an account's proof, or an opt-out, which outweighs every
+    /// proof. Without an account, only an opt-out is looked for.
     ///
-    /// `registry` is the host by which records name this registry, with `:port` where it has one. For a
-    /// host below, the caller asks again with the parent and wants [`Reach::Subdomains`].
+    /// `registry` is the host by which records name this registry, with `:port` where it has one. To check whether a
+    /// parent's record covers a host, call this again with the parent and require [`Reach::Subdomains`].
     pub async fn check_dns_standing(
         &self,
         host: &str,
@@ -87,11 +87,11 @@ impl Fetcher {
         check.ended(verdict, &detail)
     }
 
-    /// Looks for the file of a challenge: 200 over valid TLS, no redirect, at most [`MAX_FILE_BYTES`], the
-    /// expected text. White space at its end is passed over (RFC 8555 section 8.3), because editors put it there.
+    /// Checks for the file of a challenge: status 200 over valid TLS, no redirect, at most [`MAX_FILE_BYTES`], the
+    /// expected text. Trailing white space is ignored (RFC 8555 section 8.3), because editors add it.
     ///
-    /// `origin` is scheme, host and port; http and other ports are asked only where the guard's settings
-    /// allow them.
+    /// `origin` is scheme, host and port; http and other ports are fetched only where the guard's settings allow
+    /// them.
     pub async fn check_https_file(
         &self,
         origin: &Url,
@@ -111,38 +111,39 @@ impl Fetcher {
                         until: None,
                     };
                     check.quote(&wanted);
-                    return check.ended(proved, "the file holds what it should");
+                    return check.ended(proved, "the file has the expected text");
                 }
                 let text = String::from_utf8_lossy(&body);
                 check.quote(&text);
                 let detail = match check.found.first() {
                     Some(found) if !found.trim().is_empty() => {
-                        format!("the file holds {found:?} instead of the expected text")
+                        format!("the file has the text {found:?} instead of the expected one")
                     }
                     _ => "the file is empty".to_owned(),
                 };
                 check.ended(CheckVerdict::Wrong, &detail)
             }
-            FileAnswer::Absent(why) => {
-                check.ended(CheckVerdict::Absent, &format!("there is no file: {why}"))
-            }
+            FileAnswer::Absent(why) => check.ended(
+                CheckVerdict::Absent,
+                &format!("the file does not exist: {why}"),
+            ),
             FileAnswer::Wrong(why) => {
                 check.quote(&why);
                 check.ended(
                     CheckVerdict::Wrong,
-                    &format!("there is no such file: {why}"),
+                    &format!("the file was not served: {why}"),
                 )
             }
             FileAnswer::Failed(why) => check.ended(
                 CheckVerdict::Failed,
-                &format!("the file could not be asked for: {why}"),
+                &format!("the file could not be fetched: {why}"),
             ),
             FileAnswer::Refused(why) => check.ended(CheckVerdict::Refused, &why),
         }
     }
 
-    /// Asks for the file at a URL, and does not judge what it holds; with that the seconds for which the server wants
-    /// not to be asked again, where it says so.
+    /// Fetches the file at a URL without judging its content. Also returns the seconds of `Retry-After`, if the
+    /// server sent one.
     async fn ask_for_file(&self, url: &Url, now: OffsetDateTime) -> (FileAnswer, Option<u32>) {
         let options = GetOptions {
             accept: "text/plain",
@@ -156,7 +157,8 @@ impl Fetcher {
         (FileAnswer::of(answer), wait)
     }
 
-    /// Whether records below this host may count: a public suffix belongs to nobody who registers.
+    /// Whether records below this host may count. Below a public suffix they must not, since it belongs to none of
+    /// the parties that register there.
     fn host_is_asked(&self, host: &str) -> Result<(), String> {
         let domain = self
             .guard()
@@ -169,7 +171,7 @@ impl Fetcher {
     }
 }
 
-/// Which of several results decides: a proof, an opt-out before it, then what is no answer, then what is.
+/// Rank by which one of several results is chosen: an opt-out, a proof, a failed look-up, a definite answer.
 const fn rank(verdict: CheckVerdict) -> u8 {
     match verdict {
         CheckVerdict::OptedOut => 0,
@@ -181,7 +183,7 @@ const fn rank(verdict: CheckVerdict) -> u8 {
     }
 }
 
-/// Judges the records at one name, and quotes what is found there.
+/// Judges the records at one name, and quotes them in the check.
 fn judge_name(
     check: &mut Check,
     name: &str,
@@ -198,7 +200,9 @@ fn judge_name(
         }
         TxtAnswer::Absent => (
             CheckVerdict::Absent,
-            format!("there is no TXT record at {name}; a new one can take its old TTL to be seen"),
+            format!(
+                "there is no TXT record at {name}; a new record is seen only after the old answer's TTL has passed"
+            ),
         ),
         TxtAnswer::Failed(why) => (
             CheckVerdict::Failed,
@@ -206,7 +210,7 @@ fn judge_name(
         ),
         TxtAnswer::Bogus(why) => (
             CheckVerdict::Bogus,
-            format!("DNSSEC does not vouch for the TXT records at {name}: {why}"),
+            format!("the TXT records at {name} do not pass DNSSEC validation: {why}"),
         ),
     };
     NameResult { verdict, detail }
@@ -222,7 +226,9 @@ fn read_records(
     for record in &found.records {
         match judge(record) {
             RecordVerdict::OptsOut => {
-                let detail = format!("the record at {name} wants no registry to list this host");
+                let detail = format!(
+                    "the record at {name} asks every registry not to list this host (policy=none)"
+                );
                 return (CheckVerdict::OptedOut, detail);
             }
             RecordVerdict::Proves { reach, until } => {
@@ -233,14 +239,14 @@ fn read_records(
         }
     }
     if let Some(proved) = proved {
-        return (proved, format!("the record is at {name}"));
+        return (proved, format!("the expected record was found at {name}"));
     }
     let count = found.records.len() + found.left_out;
     let what = match (count, reason) {
         (1, Some(reason)) => format!("the TXT record at {name} is not the expected one: {reason}"),
         (_, Some(reason)) => {
             format!(
-                "none of the {count} TXT records at {name} is the expected one; of one, {reason}"
+                "none of the {count} TXT records at {name} is the expected one; one of them: {reason}"
             )
         }
         (_, None) => format!("the TXT records at {name} are not for this registry"),
@@ -249,7 +255,9 @@ fn read_records(
         let left_out = found.left_out;
         return (
             CheckVerdict::Wrong,
-            format!("{what}; {left_out} of them are too many or too long and were not looked at"),
+            format!(
+                "{what}; {left_out} of them were not read, because there are too many or they are too long"
+            ),
         );
     }
     (CheckVerdict::Wrong, what)

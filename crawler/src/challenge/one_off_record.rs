@@ -1,41 +1,41 @@
-//! The one-off record: `token=<token> expiry=<RFC 3339>`, as the IETF's draft on domain control validation
-//! by DNS writes such records: `token=` first, further `key=value` pairs after spaces.
+//! The one-off record: `token=<token> expiry=<RFC 3339>`. The syntax is that of the IETF's draft on domain control
+//! validation by DNS: `token=` first, then further `key=value` pairs separated by spaces.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::fetch::visible;
 
-/// A one-off record as it reads.
+/// A parsed one-off record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneOffRecord {
-    /// What is to be the expected token.
+    /// The token, to be compared with the expected one.
     pub token: String,
-    /// The moment after which the record says nothing.
+    /// When the record expires.
     pub expiry: OffsetDateTime,
 }
 
-/// Why a text is no one-off record.
+/// Why a text is not a one-off record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// It does not begin with `token=`.
     #[error("it does not begin with token=")]
     NoToken,
-    /// A part is no `key=value`.
-    #[error("{0:?} is no key=value")]
+    /// A part is not of the form `key=value`.
+    #[error("{0:?} is not of the form key=value")]
     NotAPair(String),
-    /// A key stands twice.
-    #[error("{0:?} stands there twice")]
+    /// A key occurs twice.
+    #[error("it has {0:?} twice")]
     Twice(String),
-    /// There is no `expiry=`.
+    /// It has no `expiry=`.
     #[error("it has no expiry=")]
     NoExpiry,
-    /// The expiry is no date.
-    #[error("its expiry is no date such as 2026-12-31T23:59:59Z")]
+    /// The expiry is not a date.
+    #[error("its expiry is not a date like 2026-12-31T23:59:59Z")]
     Expiry,
 }
 
-/// Reads a record. Pairs of other keys are passed over, each key at most once.
+/// Parses a record. Unknown keys are ignored; no key may occur twice.
 pub fn parse(text: &str) -> Result<OneOffRecord, Malformed> {
     if !text.starts_with("token=") {
         return Err(Malformed::NoToken);
@@ -65,12 +65,12 @@ pub fn parse(text: &str) -> Result<OneOffRecord, Malformed> {
     })
 }
 
-/// Whether a record is the expected one at this moment, or what is wrong with it. The moment of its expiry
-/// still counts. How far off that may lie is the caller's to bound.
+/// Checks whether a record is the expected one and has not expired; the error says what is wrong with it. The record
+/// still counts at the very moment of its expiry. How far off the expiry may lie is for the caller to limit.
 pub fn judge(text: &str, token: &str, now: OffsetDateTime) -> Result<OneOffRecord, String> {
     let record = parse(text).map_err(|error| error.to_string())?;
     if record.token != token {
-        return Err("its token is another".to_owned());
+        return Err("it has another token".to_owned());
     }
     if now > record.expiry {
         let date = record.expiry.date();
@@ -102,9 +102,9 @@ mod tests {
                 Err("another"),
             ),
             ("token=abc", Err("no expiry")),
-            ("token=abc expiry=never", Err("no date")),
-            ("token=abc expiry=2026-13-02T00:00:00Z", Err("no date")),
-            ("token=abc expiry=2026-10-02", Err("no date")),
+            ("token=abc expiry=never", Err("not a date")),
+            ("token=abc expiry=2026-13-02T00:00:00Z", Err("not a date")),
+            ("token=abc expiry=2026-10-02", Err("not a date")),
             (
                 "token=abc token=abc expiry=2026-10-02T00:00:00Z",
                 Err("twice"),
@@ -117,10 +117,10 @@ mod tests {
                 "token=abc x=1 x=1 expiry=2026-10-02T00:00:00Z",
                 Err("twice"),
             ),
-            ("token=abc expiry=2026-10-02T00:00:00Z;", Err("no date")),
+            ("token=abc expiry=2026-10-02T00:00:00Z;", Err("not a date")),
             (
                 "token=abc word expiry=2026-10-02T00:00:00Z",
-                Err("no key=value"),
+                Err("not of the form key=value"),
             ),
             ("expiry=2026-10-02T00:00:00Z token=abc", Err("begin")),
             (" token=abc expiry=2026-10-02T00:00:00Z", Err("begin")),

@@ -1,4 +1,4 @@
-//! The standing record: `<registry>; accounturi=<account>; policy=<policy>; persistuntil=<unix>`, after the
+//! The standing record: `<registry>; accounturi=<account>; policy=<policy>; persistuntil=<unix>`, modelled on the
 //! draft of ACME's `dns-persist-01`.
 
 use time::OffsetDateTime;
@@ -6,19 +6,19 @@ use time::OffsetDateTime;
 use super::check::Reach;
 use crate::fetch::visible;
 
-/// What the owner of a name allows.
+/// The permission that the owner of a name gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// This account has proved this host.
+    /// This account controls this host.
     Exact,
-    /// This account has proved this host and all below it.
+    /// This account controls this host and all hosts below it.
     Subdomains,
-    /// No registry may list this host, whoever asks.
+    /// No registry may list this host, whichever account asks.
     None,
 }
 
 impl Policy {
-    /// The word in the record.
+    /// The spelling in the record.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -28,47 +28,46 @@ impl Policy {
     }
 }
 
-/// A standing record as it reads.
+/// A parsed standing record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingRecord {
-    /// For which registry it is: a host, lower-case, with `:port` where it has one.
+    /// The registry that it is for: a host, lower-case, with `:port` where it has one.
     pub registry: String,
     /// The account's URI, byte for byte. A record of `policy=none` needs none.
     pub account: Option<String>,
-    /// `exact` where the record says nothing.
+    /// The policy; `exact` where the record names none.
     pub policy: Policy,
-    /// Until when the record holds; `None` for as long as it stands.
+    /// When the record expires; `None` where it does not say.
     pub until: Option<OffsetDateTime>,
 }
 
-/// Why a text is no standing record.
+/// Why a text is not a standing record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// It does not begin with a host.
     #[error("it does not begin with the registry's host")]
     NoRegistry,
-    /// Two semicolons in a row, or one at the end.
-    #[error("it has an empty part, as after a semicolon at the end")]
+    /// It has two semicolons in a row, or one at the end.
+    #[error("it has an empty part (two semicolons in a row, or one at the end)")]
     EmptyPart,
-    /// A part is no `tag=value`.
-    #[error("{0:?} is no tag=value")]
+    /// A part is not of the form `tag=value`.
+    #[error("{0:?} is not of the form tag=value")]
     NotAPair(String),
-    /// A tag stands twice.
-    #[error("{0:?} stands there twice")]
+    /// A tag occurs twice.
+    #[error("it has {0:?} twice")]
     Twice(String),
-    /// There is no `accounturi=`, and the policy is not `none`.
+    /// It has no `accounturi=`, and its policy is not `none`.
     #[error("it names no account (accounturi=)")]
     NoAccount,
-    /// The policy is no word of ours.
-    #[error("its policy is none of exact, subdomains and none")]
+    /// The policy is unknown.
+    #[error("its policy is not one of: exact, subdomains, none")]
     Policy,
-    /// The end is no number of seconds.
-    #[error("its persistuntil is no number of seconds since 1970")]
+    /// The end is not a number of seconds.
+    #[error("its persistuntil is not a number of seconds since 1970")]
     Until,
 }
 
-/// Reads a record. Tags are told apart without regard to case; unknown ones are passed over, and each may
-/// stand there once.
+/// Parses a record. Case does not matter in tags; unknown tags are ignored, and no tag may occur twice.
 pub fn parse(text: &str) -> Result<StandingRecord, Malformed> {
     let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
     let registry = registry(parts.next().unwrap_or_default());
@@ -122,33 +121,33 @@ fn registry(text: &str) -> String {
     text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase()
 }
 
-/// Digits only: a sign, a fraction or a date is a mistake, and a mistake must not lengthen a proof.
+/// Accepts digits only: a sign, a fraction or a date is a mistake, and a mistake must not lengthen a proof.
 fn moment(text: &str) -> Option<OffsetDateTime> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let seconds = digits.then(|| text.parse().ok())??;
     OffsetDateTime::from_unix_timestamp(seconds).ok()
 }
 
-/// What one record says to a registry that asks for an account.
+/// The verdict on one record, for one registry and account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordVerdict {
-    /// It is the proof.
+    /// It proves the host.
     Proves {
-        /// What it covers.
+        /// The hosts that it covers.
         reach: Reach,
-        /// Until when.
+        /// When it expires.
         until: Option<OffsetDateTime>,
     },
-    /// The owner has opted out.
+    /// The owner opts out.
     OptsOut,
-    /// It is for this registry and proves nothing, for this reason.
+    /// It is for this registry but proves nothing, for this reason.
     Fails(String),
-    /// It is for another registry, or no record of this kind.
+    /// It is for another registry, or not a record of this kind.
     OfOthers,
 }
 
-/// Judges one record. `registry` is our host, with `:port` where it has one; `account` is compared byte for
-/// byte, and `None` asks for an opt-out only. An opt-out binds until its end, as a proof does.
+/// Judges one record. `registry` is our host, with `:port` where it has one. `account` is compared byte for byte;
+/// with `None` only an opt-out is looked for. An opt-out is in force until it expires, like a proof.
 pub fn judge(
     text: &str,
     registry: &str,
@@ -158,7 +157,7 @@ pub fn judge(
     let registry = self::registry(registry);
     let record = match parse(text) {
         Ok(record) => record,
-        // A broken record is ours as far as it begins like one.
+        // A broken record counts as ours if it begins with our name.
         Err(error) => {
             let begins = text.split(';').next().unwrap_or_default();
             let begins = self::registry(begins.trim_matches([' ', '\t']));
@@ -175,7 +174,7 @@ pub fn judge(
     if let Some(until) = record.until
         && now > until
     {
-        return RecordVerdict::Fails(format!("it held until {}", until.date()));
+        return RecordVerdict::Fails(format!("it expired on {}", until.date()));
     }
     let reach = match record.policy {
         Policy::None => return RecordVerdict::OptsOut,

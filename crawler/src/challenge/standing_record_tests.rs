@@ -88,11 +88,11 @@ fn malformed_and_foreign_records_prove_nothing() {
         ),
         (
             format!("registry.example.com; accounturi={A}; policy"),
-            "no tag=value",
+            "not of the form tag=value",
         ),
         (
             format!("registry.example.com; accounturi={A}; =x"),
-            "no tag=value",
+            "not of the form tag=value",
         ),
         (
             format!("registry.example.com; accounturi={A}; persistuntil=soon"),
@@ -116,11 +116,11 @@ fn malformed_and_foreign_records_prove_nothing() {
         ),
         (
             format!("registry.example.com; accounturi={A}; persistuntil={before}"),
-            "held until",
+            "expired on",
         ),
         (
             format!("registry.example.com; policy=none; persistuntil={before}"),
-            "held until",
+            "expired on",
         ),
         (
             format!("registry.example.com; accounturi={}", A.to_lowercase()),
@@ -138,7 +138,7 @@ fn malformed_and_foreign_records_prove_nothing() {
         ("registry.example.com".to_owned(), "no account"),
         (
             "registry.example.com; accounturi".to_owned(),
-            "no tag=value",
+            "not of the form tag=value",
         ),
     ] {
         match word(&record) {

@@ -1,4 +1,4 @@
-//! The system's name servers, asked through hickory.
+//! Resolver that queries the system's name servers, through hickory.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use hickory_resolver::system_conf::read_system_conf;
 
 use super::{DnsError, MAX_ADDRESSES, MAX_NAME_SERVERS, Resolver, TxtAnswer, TxtRecords, reason};
 
-/// Answers kept in memory. Most hosts are asked once in hours, so more would not be hit.
+/// Cached answers. Most hosts are fetched hours apart, so a larger cache would not be hit more often.
 const CACHE_ENTRIES: u64 = 4096;
-/// An absence is believed for this long at most, so that a record placed just now is soon found.
+/// Longest time that an absence is cached, so that a new record is soon found.
 const NEGATIVE_TTL: Duration = Duration::from_secs(60);
 
-/// Resolves through the name servers and the hosts file that the system is configured with.
+/// Resolver with the name servers and the hosts file of the system's configuration.
 #[derive(Clone)]
 pub struct HickoryResolver {
     addresses: TokioResolver,
-    /// Remembers nothing, so that an owner who asks for a check gets one.
+    /// Resolver without a cache, so that an owner who requests a check gets a fresh one.
     uncached: TokioResolver,
     servers: Vec<SocketAddr>,
     timeout: Duration,
@@ -37,8 +37,8 @@ impl std::fmt::Debug for HickoryResolver {
 }
 
 impl HickoryResolver {
-    /// Reads the system's configuration. Where there is none, a name server on this machine is asked,
-    /// as the C library does. `timeout` bounds a whole look-up; a lost packet is sent again half-way.
+    /// Reads the system's configuration. If there is none, a name server on this machine is used, as in the C
+    /// library. `timeout` limits a whole look-up; a lost packet is sent again half-way.
     pub fn from_system(timeout: Duration) -> Result<Self, DnsError> {
         let (config, options) = read_system_conf().unwrap_or_else(|error| {
             tracing::warn!(%error, "no DNS configuration found, asking 127.0.0.1");
@@ -51,7 +51,7 @@ impl HickoryResolver {
         Self::build(&config, &options, timeout)
     }
 
-    /// Asks the given name servers only.
+    /// Uses only the given name servers.
     pub fn from_servers(
         servers: Vec<NameServerConfig>,
         timeout: Duration,
@@ -74,7 +74,7 @@ impl HickoryResolver {
             chosen.attempts = 1;
             chosen.cache_size = cache_size;
             chosen.negative_max_ttl = Some(NEGATIVE_TTL);
-            // So that it can be seen whether an alias led to an answer.
+            // Kept, so that an alias in the answer can be recognised.
             chosen.preserve_intermediates = true;
             builder
                 .build()
@@ -96,7 +96,7 @@ impl HickoryResolver {
     }
 }
 
-/// A rooted name is not tried below the system's search domains.
+/// Parses a rooted name, which is not tried below the system's search domains.
 fn rooted(name: &str) -> Result<Name, String> {
     let mut name = Name::from_ascii(name).map_err(|error| error.to_string())?;
     name.set_fqdn(true);
@@ -149,8 +149,8 @@ impl Resolver for HickoryResolver {
     }
 }
 
-/// The name servers of an answer. Those behind an alias are another zone's, and count as well: they say in whose
-/// hands the name is.
+/// Reads the name servers from an answer. Those behind an alias belong to another zone but count as well: they show
+/// who controls the name.
 fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     let mut servers: Vec<String> = lookup
         .answers()
@@ -164,16 +164,18 @@ fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     servers.sort_unstable();
     servers.dedup();
     match servers.len() {
-        0 => Err(DnsError::Failure("the name leads to no answer".to_owned())),
+        0 => Err(DnsError::Failure(
+            "the look-up ended without an answer".to_owned(),
+        )),
         1..=MAX_NAME_SERVERS => Ok(servers),
         count => Err(DnsError::Failure(format!(
-            "{count} name servers are too many, at most {MAX_NAME_SERVERS} are looked at"
+            "the zone has {count} name servers; at most {MAX_NAME_SERVERS} are read"
         ))),
     }
 }
 
-/// The TXT records of an answer. One without any did not come to its end, as where aliases go in a circle:
-/// absence has a form of its own.
+/// Reads the TXT records from an answer. An answer without any did not come to an end, as where aliases form a loop:
+/// absence is reported differently.
 fn read_texts(lookup: &Lookup) -> TxtAnswer {
     let mut found = TxtRecords::default();
     for record in lookup.answers() {
@@ -189,7 +191,7 @@ fn read_texts(lookup: &Lookup) -> TxtAnswer {
     TxtAnswer::Records(found)
 }
 
-/// One answer of the two look-ups: absence only where both say so.
+/// Merges the IPv4 and IPv6 look-ups: absence only where both report it.
 fn merge(
     v4: Result<Lookup, NetError>,
     v6: Result<Lookup, NetError>,
@@ -210,7 +212,7 @@ fn merge(
     }
     if addresses.len() > MAX_ADDRESSES {
         return Err(DnsError::Failure(format!(
-            "{} addresses are too many, at most {MAX_ADDRESSES} are looked at",
+            "the host has {} addresses; at most {MAX_ADDRESSES} are allowed",
             addresses.len()
         )));
     }

@@ -1,8 +1,8 @@
-//! Why a name server failed: the reason that stands beside a SERVFAIL (RFC 8914).
+//! Reasons why a name server failed: the extended error beside a SERVFAIL (RFC 8914).
 //!
-//! A server that checks DNSSEC answers SERVFAIL for a forged name, the same as when it is itself in
-//! trouble, and says which of the two in an extended error. The resolver library drops it, so the question
-//! is put once more by hand, over UDP, to the servers that are asked anyway.
+//! A server that checks DNSSEC responds with SERVFAIL to a query for a forged name, as it does when it is itself in
+//! trouble, and reports which of the two in an extended error. The resolver library drops it, so the query is sent
+//! once more by our own code, over UDP, to the configured servers.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -14,15 +14,14 @@ use tokio::net::UdpSocket;
 
 use crate::fetch::visible;
 
-/// The option of an extended error (RFC 8914 section 2).
+/// Option code of an extended error (RFC 8914 section 2).
 const EXTENDED_ERROR: u16 = 15;
-/// Largest answer taken, and announced as such.
+/// Largest response accepted, and announced as such.
 const PAYLOAD: u16 = 1232;
-/// Most name servers that are asked for a reason.
+/// Most name servers that are queried for a reason.
 const MAX_SERVERS: usize = 2;
 
-/// The DNSSEC reason with which one of the name servers fails this question, or `None` where none gives
-/// one within `timeout` each.
+/// The DNSSEC reason for which one of the name servers fails this query, if one reports it within `timeout` each.
 pub(super) async fn of_failure(
     servers: &[SocketAddr],
     name: &Name,
@@ -56,7 +55,7 @@ async fn ask(server: SocketAddr, name: &Name, kind: RecordType) -> Option<Messag
     let mut buffer = [0; PAYLOAD as usize];
     loop {
         let length = socket.recv(&mut buffer).await.ok()?;
-        // What answers another question is none of ours.
+        // A response to another query is ignored.
         if let Ok(message) = Message::from_vec(buffer.get(..length)?)
             && message.id == question.id
             && message.queries == question.queries
@@ -66,7 +65,7 @@ async fn ask(server: SocketAddr, name: &Name, kind: RecordType) -> Option<Messag
     }
 }
 
-/// What a SERVFAIL says about DNSSEC, for people.
+/// The DNSSEC reason in a SERVFAIL response, in words.
 fn dnssec_reason(message: &Message) -> Option<String> {
     if message.response_code != ResponseCode::ServFail {
         return None;
@@ -88,7 +87,7 @@ fn dnssec_reason(message: &Message) -> Option<String> {
     })
 }
 
-/// The codes of RFC 8914 section 4 that say that validation came to a bad end.
+/// The codes of RFC 8914 section 4 that report failed validation.
 const fn meaning(code: u16) -> Option<&'static str> {
     Some(match code {
         6 => "the answer does not pass DNSSEC validation",
@@ -96,7 +95,7 @@ const fn meaning(code: u16) -> Option<&'static str> {
         8 => "a DNSSEC signature is not valid yet",
         9 => "a DNSSEC key is missing",
         10 => "a DNSSEC signature is missing",
-        11 => "a DNSSEC key is no zone key",
+        11 => "a DNSSEC key is not a zone key",
         12 => "the DNSSEC proof of absence is missing",
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! A resolver that answers from a script, for tests and for closed networks without DNS.
+//! Resolver with scripted answers, for tests and for closed networks without DNS.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,8 +10,8 @@ use super::{DnsError, Resolver, TxtAnswer};
 
 type ScriptedAnswer = Result<Vec<IpAddr>, DnsError>;
 
-/// Answers from a table; what is not in it does not exist. A host may be given several answers, which
-/// come one after another, the last one for ever: so a test can change an answer between check and use.
+/// Answers from a table; a name that is not in it does not exist. A host may have several answers, given one after
+/// another, the last one repeatedly: so a test can change an answer between check and use.
 #[derive(Debug, Default)]
 pub struct StaticResolver {
     hosts: Mutex<HashMap<String, HostScript>>,
@@ -26,36 +26,36 @@ struct HostScript {
 }
 
 impl StaticResolver {
-    /// A resolver that knows no host.
+    /// A resolver without any host.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives `host` these addresses from now on.
+    /// Sets the addresses of `host`.
     pub fn set(&self, host: &str, addresses: impl IntoIterator<Item = IpAddr>) {
         self.script(host, vec![Ok(addresses.into_iter().collect())]);
     }
 
-    /// Gives `host` these answers, one for each look-up, the last one for ever.
+    /// Sets the answers for `host`, one for each look-up, the last one repeatedly.
     pub fn script(&self, host: &str, answers: Vec<Result<Vec<IpAddr>, DnsError>>) {
         let script = HostScript { answers, asked: 0 };
         self.hosts().insert(host.to_owned(), script);
     }
 
-    /// Gives `name` this answer to look-ups of its TXT records, from now on.
+    /// Sets the answer to look-ups of the TXT records of `name`.
     pub fn set_texts(&self, name: &str, answer: TxtAnswer) {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.insert(name.to_owned(), answer);
     }
 
-    /// Gives `zone` these name servers, sorted, from now on.
+    /// Sets the name servers of `zone`, sorted.
     pub fn set_name_servers<'a>(&self, zone: &str, servers: impl IntoIterator<Item = &'a str>) {
         let servers = servers.into_iter().map(str::to_owned).collect();
         let mut zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
         zones.insert(zone.to_owned(), servers);
     }
 
-    /// How often `host` was looked up since it was set.
+    /// Number of look-ups of `host` since it was set.
     pub fn asked(&self, host: &str) -> usize {
         self.hosts().get(host).map_or(0, |script| script.asked)
     }

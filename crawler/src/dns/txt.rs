@@ -1,42 +1,42 @@
-//! What a look-up of TXT records can bring.
+//! Results of looking up TXT records.
 
-/// Most records of one answer that are looked at.
+/// Most records of one answer that are read.
 pub const MAX_TXT_RECORDS: usize = 50;
-/// Most bytes of one record that is looked at, its strings put together.
+/// Most bytes of one record that is read, its strings joined.
 pub const MAX_TXT_BYTES: usize = 2048;
 
-/// The answer to a look-up of TXT records.
+/// The result of looking up TXT records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TxtAnswer {
-    /// There are records.
+    /// The name has records.
     Records(TxtRecords),
-    /// There are none: NXDOMAIN, or a name without TXT records. This is an answer.
+    /// The name has none: NXDOMAIN, or a name without TXT records. This is a definite answer.
     Absent,
-    /// No answer for now: SERVFAIL, REFUSED, a timeout, an answer cut short. This is not absence.
+    /// No answer for now: SERVFAIL, REFUSED, a timeout, a truncated answer. This does not mean absence.
     Failed(String),
-    /// There is an answer and it is forged or broken, by the word of a resolver that checks DNSSEC.
+    /// The answer is forged or broken, according to a resolver that checks DNSSEC.
     ///
-    /// A name server that checks by itself, as the system's often does, says SERVFAIL to such a name. So
-    /// this one comes from name servers that give the reason with it (RFC 8914), and from scripted
-    /// resolvers; from all others a forged answer is a [`Failed`](Self::Failed) one.
+    /// A name server that checks DNSSEC itself, as the system's often does, responds with SERVFAIL to such a query.
+    /// So this variant comes only from name servers that report the reason (RFC 8914) and from scripted resolvers;
+    /// with all others a forged answer is [`Failed`](Self::Failed).
     Bogus(String),
 }
 
-/// TXT records, in no order that means anything.
+/// TXT records; their order has no meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TxtRecords {
-    /// Each record's strings put together without anything between (RFC 7208 section 3.3 reads them so
-    /// too); at most [`MAX_TXT_RECORDS`] of at most [`MAX_TXT_BYTES`] each. What is no UTF-8 holds
-    /// U+FFFD instead, which no record of ours does.
+    /// The strings of each record joined without a separator (as in RFC 7208 section 3.3); at most
+    /// [`MAX_TXT_RECORDS`] of at most [`MAX_TXT_BYTES`] each. Bytes that are not UTF-8 become U+FFFD, which no record
+    /// of ours contains.
     pub records: Vec<String>,
-    /// Records that are not looked at, because they are too many or too long.
+    /// Number of records that are not read, because there are too many or they are too long.
     pub left_out: usize,
-    /// Whether a CNAME led here, so that the records are kept in somebody's other zone.
+    /// Whether a CNAME led to them, so that the records are kept in another zone.
     pub aliased: bool,
 }
 
 impl TxtRecords {
-    /// Adds a record, given as its strings, within the bounds.
+    /// Adds a record, given as its strings, within the limits.
     pub fn push<S: AsRef<[u8]>>(&mut self, strings: impl IntoIterator<Item = S>) {
         let mut bytes = Vec::new();
         for string in strings {

@@ -1,4 +1,4 @@
-//! Reading and decoding a body within bounds.
+//! Reads and decodes a body within limits.
 
 use std::io::Read;
 
@@ -11,10 +11,10 @@ use super::failure::{FetchError, classify};
 use super::limits::FetchLimits;
 use crate::AttemptOutcome;
 
-/// Decoded bytes asked for at a time.
+/// Decoded bytes read at a time.
 const DECODE_STEP: usize = 16 * 1024;
 
-/// The one layer of content encoding that is taken off.
+/// The one layer of content encoding that is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Identity,
@@ -22,10 +22,10 @@ enum Encoding {
     Brotli,
 }
 
-/// Reads a body of at most `limits.body` bytes and takes off one layer of encoding, to at most as many
-/// bytes again.
+/// Reads a body of at most `limits.body` bytes and decodes one layer of encoding, to at most as many bytes again.
 ///
-/// Decoding begins when the body is complete: while a slow server is waited for, the memory it holds is
+/// Decoding begins when the body is complete: while a slow server sends, the memory in use is what it has sent,
+/// without a decoder's window.
 /// what it has sent, and no decoder's window.
 pub(super) async fn read(
     mut response: Response,
@@ -38,10 +38,10 @@ pub(super) async fn read(
         return Err(too_large(limits.body));
     }
     let started = Instant::now();
-    // What is announced is not yet sent: no more than a usual card is set aside for it.
+    // An announced length is only a claim: no more memory than a usual card needs is reserved for it.
     let mut raw = Vec::with_capacity(usize::try_from(announced).unwrap_or(0).min(DECODE_STEP));
     loop {
-        // The moment at which this many bytes would be too slow.
+        // The time from which this many bytes would be too slow.
         let owed = std::time::Duration::from_secs_f64(
             raw.len() as f64 / f64::from(limits.min_rate.max(1)),
         );
@@ -51,7 +51,7 @@ pub(super) async fn read(
                 FetchError::new(
                     AttemptOutcome::Timeout,
                     &format!(
-                        "the body came slower than {} bytes a second",
+                        "the body was sent slower than {} bytes a second",
                         limits.min_rate
                     ),
                 )
@@ -66,7 +66,7 @@ pub(super) async fn read(
     decode(raw, encoding, limits.body)
 }
 
-/// A body that broke off is the server's fault and is told apart from a server that cannot be reached.
+/// An incomplete body is the server's fault, and differs from a server that cannot be reached.
 fn broken_body(error: &reqwest::Error) -> FetchError {
     let mut failure = classify(error);
     if failure.outcome == AttemptOutcome::Unreachable {
@@ -85,7 +85,7 @@ fn too_large(limit: usize) -> FetchError {
     )
 }
 
-/// What the head says about the encoding; more than one layer, or another kind, is refused.
+/// Reads the encoding from the header; more than one layer, or an unknown one, is refused.
 fn encoding(headers: &HeaderMap) -> Result<Encoding, FetchError> {
     let mut found = Encoding::Identity;
     let names = headers
@@ -101,14 +101,14 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, FetchError> {
             _ => {
                 return Err(FetchError::new(
                     AttemptOutcome::BadBody,
-                    "the body has a content encoding that was not asked for; send gzip, br or none",
+                    "the body has a content encoding that the registry did not offer to accept; send gzip, br or none",
                 ));
             }
         };
         if found != Encoding::Identity {
             return Err(FetchError::new(
                 AttemptOutcome::BadBody,
-                "the body is encoded more than once; send one content encoding at most",
+                "the body has more than one content encoding; send at most one",
             ));
         }
         found = layer;
@@ -140,9 +140,9 @@ fn inflate(decoder: impl Read, name: &str, limit: usize) -> Result<Vec<u8>, Fetc
     }
 }
 
-/// Whether a body begins with a size of window that `br` does not have (RFC 7932 section 9.1). The decoder takes it for
-/// an extension of the format with windows of up to a gibibyte, and fills the window before it gives the first byte:
-/// no cap on what is decoded would come in time.
+/// Whether a body begins with a window size that `br` does not have (RFC 7932 section 9.1). The decoder takes it for
+/// an extension of the format with windows of up to a gibibyte, and fills the window before it returns the first
+/// byte: a limit on decoded bytes would come too late.
 fn has_large_window(raw: &[u8]) -> bool {
     raw.first().is_some_and(|first| first & 0x7f == 0x11)
 }
@@ -150,7 +150,7 @@ fn has_large_window(raw: &[u8]) -> bool {
 fn undecodable(name: &str) -> FetchError {
     FetchError::new(
         AttemptOutcome::BadBody,
-        &format!("the body says it is {name}, and does not decode as such"),
+        &format!("the body is not valid {name}, although its Content-Encoding says so"),
     )
 }
 

@@ -1,4 +1,4 @@
-//! Asking for a catalog, and for those nested in it.
+//! Fetches a catalog and the catalogs nested in it.
 
 use time::OffsetDateTime;
 use url::Url;
@@ -10,12 +10,12 @@ use super::{Fetcher, GetOptions, HttpResponse};
 use crate::catalog::{CatalogDocument, CatalogWalk, Findings, Nested, read};
 use crate::{Attempt, AttemptOutcome, FetchedCatalog, Freshness, SourceVerdict, Validators};
 
-/// Both standards' documents; ARD has no type of its own.
+/// Media types of both standards; ARD has none of its own.
 const ACCEPT: &str = "application/ai-catalog+json, application/json";
 
 impl Fetcher {
-    /// Asks for a catalog, conditionally where the validators are of this very URL, and for those nested in it.
-    /// The last attempt says what all of them name together.
+    /// Fetches a catalog, conditionally if the validators belong to this very URL, and the catalogs nested in it. The
+    /// last attempt describes the entries of all of them.
     pub(super) async fn fetch_catalog(
         &self,
         url: &Url,
@@ -52,7 +52,7 @@ impl Fetcher {
         (attempts, SourceVerdict::Catalog(catalog))
     }
 
-    /// One document; what it says goes to the walk. The verdict's own lists stay empty.
+    /// Fetches one document and adds its entries to the walk. The lists in the returned verdict stay empty.
     async fn fetch_document(
         &self,
         walk: &mut CatalogWalk<'_>,
@@ -83,7 +83,7 @@ impl Fetcher {
                 }
                 Err(error) => (
                     failed(AttemptOutcome::NotACatalog),
-                    format!("the server answered 200 with something that is no catalog: {error}"),
+                    format!("the server responded with status 200 and something that is not a catalog: {error}"),
                 ),
             }
         })
@@ -101,7 +101,7 @@ fn take(
     freshness(&answer.headers, asked, None, now)
 }
 
-/// What a catalog names, as a sentence.
+/// One sentence about the entries of a catalog.
 fn sum(catalog: &FetchedCatalog) -> String {
     let agents = match catalog.entries.len() {
         1 => "it names 1 agent of this host".to_owned(),
@@ -109,9 +109,9 @@ fn sum(catalog: &FetchedCatalog) -> String {
     };
     match catalog.findings.faults() {
         None => agents,
-        Some((first, 1)) => format!("{agents}; passed over: {first}"),
+        Some((first, 1)) => format!("{agents}; skipped: {first}"),
         Some((first, count)) => {
-            format!("{agents}; {count} passed over, first: {first}")
+            format!("{agents}; {count} skipped, first: {first}")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The one HTTP client, and how it resolves and trusts.
+//! The one HTTP client, with its resolver and its trust settings.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{FetchLimits, FetcherError, own};
 use crate::dns::{DnsError, Resolver};
 use crate::guard::{Guard, GuardRefusal};
 
-/// Bytes that a server may send on an HTTP/2 stream before it must be read.
+/// Bytes that a server may send on an HTTP/2 stream before they are read.
 const HTTP2_WINDOW: u32 = 256 * 1024;
 
 /// Builds the client: no proxies, redirects, cookies, referer, retries or decoding of its own.
@@ -29,7 +29,7 @@ pub(super) fn build(
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls_config(extra_ca)?)
-        // So that the key of the peer's certificate can be told.
+        // Needed to read the key of the peer's certificate.
         .tls_info(true)
         .user_agent(
             HeaderValue::from_str(user_agent)
@@ -46,7 +46,7 @@ pub(super) fn build(
             limits: *limits,
         })
         .connector_layer(PhaseLayer)
-        // The phases bound each part; this bounds a connection that outlives its request.
+        // Each phase has its own limit; this one is for connections that outlive their request.
         .connect_timeout(limits.dns + limits.connect)
         .pool_max_idle_per_host(limits.idle_connections)
         .pool_idle_timeout(limits.idle_timeout)
@@ -57,8 +57,8 @@ pub(super) fn build(
         .map_err(|error| FetcherError::Client(error.to_string()))
 }
 
-/// TLS 1.2 and 1.3, the system's roots and the operator's own. A machine without roots still gets a
-/// client, which then trusts the operator's only.
+/// TLS 1.2 and 1.3, with the system's root certificates and the operator's own. A machine without root certificates
+/// still gets a client, which then trusts the operator's only.
 fn tls_config(extra_ca: &[Vec<u8>]) -> Result<ClientConfig, FetcherError> {
     let mut roots = RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
@@ -88,7 +88,7 @@ fn tls_config(extra_ca: &[Vec<u8>]) -> Result<ClientConfig, FetcherError> {
     Ok(config)
 }
 
-/// The certificates of one file, PEM (one or more) or DER.
+/// Reads the certificates of one file, PEM (one or more) or DER.
 fn read_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, FetcherError> {
     if !file.windows(11).any(|window| window == b"-----BEGIN ") {
         return Ok(vec![CertificateDer::from(file.to_vec())]);
@@ -98,24 +98,24 @@ fn read_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fetche
         .map_err(|error| FetcherError::Certificate(error.to_string()))?;
     if certificates.is_empty() {
         return Err(FetcherError::Certificate(
-            "the file holds no CERTIFICATE section".to_owned(),
+            "the file has no CERTIFICATE section".to_owned(),
         ));
     }
     Ok(certificates)
 }
 
-/// Why a name could not be dialled. Travels through the client's error chain.
+/// Why a name could not be dialled. Passed through the client's error chain.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NameError {
-    /// The resolver's word.
+    /// The resolver's error.
     #[error(transparent)]
     Dns(#[from] DnsError),
-    /// The guard's word on one of the addresses.
+    /// The guard's refusal of one of the addresses.
     #[error(transparent)]
     Refused(#[from] GuardRefusal),
 }
 
-/// What the client resolves through: the addresses it is handed, and no others, are what it dials.
+/// The resolver of the client: it dials the addresses returned here, and no others.
 #[derive(Debug)]
 struct GuardedResolver {
     guard: Arc<Guard>,
@@ -136,8 +136,8 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Resolves once and checks every address. One that is refused refuses them all, because a name with
-/// a public and a private address is an attack or a mistake, and never a card's host.
+/// Resolves a name once and checks every address. One refused address refuses them all: a name with a public and a
+/// private address is an attack or a mistake, and never a card's host.
 async fn checked(
     guard: &Guard,
     resolver: &dyn Resolver,
@@ -152,7 +152,7 @@ async fn checked(
     }
     for address in &addresses {
         guard.check_address(*address)?;
-        // What lies behind this machine's own public address takes it for a neighbour.
+        // Services behind this machine's own public address would treat us as a neighbour.
         if !guard.is_opened(*address) && own::is_own(*address) {
             return Err(GuardRefusal::OwnAddress { address: *address }.into());
         }

@@ -1,4 +1,5 @@
-//! One request on one connection, and what every way of asking shares: the limits, the check of the peer, the body.
+//! One request on one connection, with everything that all kinds of requests share: the limits, the check of the
+//! peer, the body.
 
 use std::net::IpAddr;
 
@@ -11,14 +12,14 @@ use super::phase::{self, Elapsed};
 use super::{FetchError, FetchLimits, Fetched, Fetcher, HttpResponse, body, failure};
 use crate::AttemptOutcome;
 
-/// What is known of a fetch so far, kept outside of it so that a timeout does not lose it.
+/// The facts known so far about a fetch, kept outside of its future so that a timeout does not lose them.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     status: Option<u16>,
     address: Option<IpAddr>,
 }
 
-/// A fetch that has begun.
+/// When a fetch started.
 #[derive(Debug)]
 pub(super) struct FetchStart {
     at: OffsetDateTime,
@@ -26,7 +27,7 @@ pub(super) struct FetchStart {
 }
 
 impl FetchStart {
-    /// Puts what came of it together.
+    /// Combines the start and the result of a fetch.
     pub fn end(
         self,
         url: &Url,
@@ -46,17 +47,18 @@ impl FetchStart {
     }
 }
 
-/// How many bytes of an answer's body are read.
+/// Limits on the body of a response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
-    /// Of a 200; a larger one is a failure.
+    /// Most bytes for status 200; a larger body is a failure.
     pub body: usize,
-    /// Of any other answer, which says little more than why; a larger one, or one that breaks off, counts as none.
+    /// Most bytes for any other status, where the body only explains the error; a larger or incomplete body counts as
+    /// none.
     pub reason: usize,
 }
 
 impl Fetcher {
-    /// The clocks of a fetch start.
+    /// Starts the clocks of a fetch.
     pub(super) fn begin(&self) -> FetchStart {
         FetchStart {
             at: self.clock.now(),
@@ -64,7 +66,7 @@ impl Fetcher {
         }
     }
 
-    /// Runs a fetch, and gives up when it is not complete within [`FetchLimits::total`].
+    /// Runs a fetch, and fails when it is not complete within [`FetchLimits::total`].
     pub(super) async fn in_time<T>(
         &self,
         begun: &FetchStart,
@@ -80,7 +82,7 @@ impl Fetcher {
             })
     }
 
-    /// One request on one connection, to the head of its answer. Its URL has passed the guard.
+    /// Sends one request on one connection and reads the head of the response. The guard has already checked its URL.
     pub(super) async fn send(
         &self,
         request: RequestBuilder,
@@ -92,11 +94,11 @@ impl Fetcher {
             .map_err(|error| failure::classify(&error))?;
         trail.status = Some(response.status().as_u16());
         trail.address = response.remote_addr().map(|peer| peer.ip());
-        // The last word on where we are: not what DNS said, but who is at the other end.
+        // The final check of the target: not what DNS said, but which address is actually connected.
         let peer = trail.address.ok_or_else(|| {
             FetchError::new(
                 AttemptOutcome::Refused,
-                "nobody knows which address has answered",
+                "the address that responded is unknown, so it cannot be checked",
             )
         })?;
         self.guard.check_address(peer)?;
@@ -104,7 +106,7 @@ impl Fetcher {
             return Err(FetchError::new(
                 AttemptOutcome::BadBody,
                 &format!(
-                    "the answer has more than {} header fields",
+                    "the response has more than {} header fields",
                     self.limits.headers
                 ),
             ));
@@ -118,14 +120,14 @@ impl Fetcher {
             Elapsed::FirstByte => FetchError::new(
                 AttemptOutcome::Timeout,
                 &format!(
-                    "the server did not begin to answer within {:?}",
+                    "the server did not begin to respond within {:?}",
                     self.limits.first_byte
                 ),
             ),
         }
     }
 
-    /// Reads the rest of an answer; `tls` says whether every hop came over valid TLS.
+    /// Reads the rest of a response; `tls` says whether every redirect came over valid TLS.
     pub(super) async fn answer(
         &self,
         mut response: Response,

@@ -1,4 +1,4 @@
-//! What a failed request means.
+//! Meaning of a failed request.
 
 use std::error::Error;
 use std::io;
@@ -12,22 +12,22 @@ use crate::AttemptOutcome;
 use crate::dns::DnsError;
 use crate::guard::GuardRefusal;
 
-/// A request that gave no usable answer.
+/// A request without a usable response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct FetchError {
-    /// How it ended.
+    /// The outcome for the attempt.
     pub outcome: AttemptOutcome,
-    /// One sentence for the owner, at most 300 characters, free of control characters and addresses.
+    /// One sentence for the owner, at most 300 characters, without control characters and addresses.
     pub detail: String,
-    /// The HTTP status, where there was an answer.
+    /// The HTTP status, where there was a response.
     pub status: Option<u16>,
-    /// The address spoken to, where a connection was made.
+    /// The address of the peer, where a connection was made.
     pub address: Option<IpAddr>,
 }
 
 impl FetchError {
-    /// A failure before there was an answer.
+    /// A failure before there was a response.
     pub(super) fn new(outcome: AttemptOutcome, detail: &str) -> Self {
         Self {
             outcome,
@@ -44,8 +44,8 @@ impl From<GuardRefusal> for FetchError {
     }
 }
 
-/// Reads the client's error: its chain of causes holds the resolver's, the guard's, the TLS library's
-/// and the system's own words, and the most telling of them decides.
+/// Classifies the client's error: its chain of causes contains the errors of the resolver, the guard, the TLS library
+/// and the system, and the most specific one decides.
 pub(super) fn classify(error: &reqwest::Error) -> FetchError {
     let mut http = None;
     let mut system = None;
@@ -64,7 +64,7 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
             if let Some(tls) = wrapped_tls(io) {
                 return from_tls(tls);
             }
-            // The innermost kind is the system's own.
+            // The innermost error is the system's own.
             system = Some(io.kind());
         }
         cause = current.source();
@@ -76,35 +76,35 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
         if hyper.is_parse() {
             return FetchError::new(
                 AttemptOutcome::BadBody,
-                "the head of the answer is not proper HTTP, or has too many or too long fields",
+                "the response is not valid HTTP, or has too many or too long header fields",
             );
         }
         if hyper.is_incomplete_message() {
             return FetchError::new(
                 AttemptOutcome::Unreachable,
-                "the server closed the connection before it answered",
+                "the server closed the connection before it responded",
             );
         }
     }
     match system {
         None if !error.is_connect() => FetchError::new(
             AttemptOutcome::Unreachable,
-            "the server broke off before it answered, or the head of its answer is too long",
+            "the server closed the connection before it responded, or its response header is too long",
         ),
         kind => from_system(kind),
     }
 }
 
-/// TCP and TLS took longer than they may.
+/// The failure of a TCP or TLS connection that took too long.
 pub(super) fn no_connection_in_time() -> FetchError {
     FetchError::new(
         AttemptOutcome::Timeout,
-        "no connection was made in time; check that the host is up and a firewall lets the registry in",
+        "no connection could be made in time; check that the host is up and that no firewall blocks the registry",
     )
 }
 
-/// The TLS library's word inside an I/O error. The source of such an error is the source of what it
-/// wraps, so that what it wraps, layer by layer, has to be asked for.
+/// Finds the TLS library's error inside an I/O error. The source of an I/O error is the source of the error that it
+/// wraps, so the wrapped errors have to be looked up layer by layer.
 fn wrapped_tls(error: &io::Error) -> Option<&rustls::Error> {
     let mut wrapped = error.get_ref();
     while let Some(inner) = wrapped {
@@ -141,7 +141,7 @@ fn from_system(kind: Option<io::ErrorKind>) -> FetchError {
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::UnexpectedEof,
-        ) => "the connection broke before the answer was complete",
+        ) => "the connection broke before the response was complete",
         _ => "no connection could be made",
     };
     FetchError::new(AttemptOutcome::Unreachable, detail)
@@ -155,10 +155,10 @@ fn from_tls(error: &rustls::Error) -> FetchError {
                 "the TLS certificate has expired; renew it".to_owned()
             }
             C::NotValidYet | C::NotValidYetContext { .. } => {
-                "the TLS certificate is not valid yet; check the clocks".to_owned()
+                "the TLS certificate is not valid yet; check its dates and the clocks".to_owned()
             }
             C::NotValidForName | C::NotValidForNameContext { .. } => {
-                "the TLS certificate is for another name; serve one that names this host".to_owned()
+                "the TLS certificate is for another name; serve one for this host".to_owned()
             }
             C::UnknownIssuer => {
                 "the TLS certificate is not signed by an authority this registry trusts \

@@ -1,4 +1,4 @@
-//! How long an answer may be called fresh (RFC 9111, as a shared cache) and how to ask again (RFC 9110).
+//! Freshness of a response (RFC 9111, as a shared cache) and its validators (RFC 9110).
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -11,17 +11,17 @@ use time::OffsetDateTime;
 
 use crate::{Freshness, Validators};
 
-/// The longest wait an origin can ask for: 7 days, in seconds.
+/// Longest wait that an origin can request: 7 days, in seconds.
 pub const MAX_RETRY_AFTER: u32 = 7 * 24 * 60 * 60;
 /// Longest `ETag` that is kept; a longer one is ignored.
 const MAX_ETAG: usize = 512;
-/// Longest list of `Vary` that is kept.
+/// Longest `Vary` list that is kept.
 const MAX_VARY: usize = 256;
 /// Longest `Last-Modified` that is kept.
 const MAX_LAST_MODIFIED: usize = 64;
 
-/// What a 200 or a 304 says about its own keeping. `asked` is the URL before redirects. Of a 304, the
-/// validators that were `sent` stay where it names no others (RFC 9111 section 4.3.4).
+/// Reads the freshness of a 200 or a 304. `asked` is the URL before redirects. Validators that were `sent` stay valid
+/// after a 304 that names no others (RFC 9111 section 4.3.4).
 pub fn freshness(
     headers: &HeaderMap,
     asked: &str,
@@ -43,7 +43,7 @@ pub fn freshness(
     }
 }
 
-/// The names in `Vary`, or `*` where that is among them; those that do not fit are left out.
+/// The names in `Vary`, or `*` where it is among them; names beyond the limit are left out.
 fn vary(headers: &HeaderMap) -> Option<String> {
     let values = headers
         .get_all(VARY)
@@ -70,12 +70,12 @@ fn vary(headers: &HeaderMap) -> Option<String> {
     Some(list).filter(|list| !list.is_empty())
 }
 
-/// Seconds an answer stays fresh: `s-maxage`, else `max-age`, else `Expires` less `Date`, each less
-/// `Age` (RFC 9111 sections 4.2.1 and 4.2.3). Zero where a shared cache must not reuse it or cannot
-/// read what it says; `None` where it says nothing.
+/// Seconds for which a response stays fresh: `s-maxage`, else `max-age`, else `Expires` less `Date`, each less `Age`
+/// (RFC 9111 sections 4.2.1 and 4.2.3). Zero where a shared cache must not reuse it or the values are unreadable;
+/// `None` where there are none.
 pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
     let control = CacheControl::of(headers);
-    // An answer that differs by what no request can say is never one for the next (RFC 9111 section 4.1).
+    // A response with `Vary: *` never matches a later request (RFC 9111 section 4.1).
     if control.unusable || vary(headers).as_deref() == Some("*") {
         return Some(0);
     }
@@ -84,7 +84,7 @@ pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
         None => {
             let expires = headers.get(EXPIRES)?;
             let Some(expires) = expires.to_str().ok().and_then(http_date) else {
-                // An unreadable date, "0" above all, means already expired (RFC 9111 section 5.3).
+                // An unreadable date, in particular "0", means already expired (RFC 9111 section 5.3).
                 return Some(0);
             };
             let date = one(headers, DATE).and_then(http_date).unwrap_or(now);
@@ -95,8 +95,8 @@ pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
     Some(lifetime.saturating_sub(age))
 }
 
-/// What `Retry-After` asks for, in seconds from `now`, at most [`MAX_RETRY_AFTER`]; both forms of
-/// RFC 9110 section 10.2.3. `None` where it is missing or unreadable.
+/// Seconds of `Retry-After` from `now`, at most [`MAX_RETRY_AFTER`], in either form of RFC 9110 section 10.2.3.
+/// `None` where it is missing or unreadable.
 pub fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
     let value = one(headers, RETRY_AFTER)?.trim();
     let seconds =
@@ -107,14 +107,14 @@ pub fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
 /// The directives of `Cache-Control` that bind a shared cache.
 #[derive(Debug, Default)]
 struct CacheControl {
-    /// `no-store`, `no-cache` or `private` in any form, or a lifetime that is no number.
+    /// `no-store`, `no-cache` or `private` in any form, or a lifetime that is not a number.
     unusable: bool,
     s_maxage: Option<u32>,
     max_age: Option<u32>,
 }
 
 impl CacheControl {
-    /// The first of repeated directives counts (RFC 9111 section 4.2.1).
+    /// Of repeated directives the first counts (RFC 9111 section 4.2.1).
     fn of(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
         for value in headers.get_all(CACHE_CONTROL) {
@@ -157,13 +157,13 @@ fn split_unquoted(value: &str) -> impl Iterator<Item = &str> {
         .filter(|member| !member.is_empty())
 }
 
-/// A number of seconds; what does not fit 32 bits is as long as can be (RFC 9111 section 1.2.2).
+/// A number of seconds; one that does not fit 32 bits becomes the largest (RFC 9111 section 1.2.2).
 fn delta_seconds(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))
 }
 
-/// All three forms of RFC 9110 section 5.6.7.
+/// Parses the three date forms of RFC 9110 section 5.6.7.
 fn http_date(text: &str) -> Option<OffsetDateTime> {
     let date: SystemTime = httpdate::parse_http_date(text.trim()).ok()?;
     Some(OffsetDateTime::from(date))
@@ -175,7 +175,7 @@ fn seconds_between(from: OffsetDateTime, until: OffsetDateTime) -> u32 {
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
-/// A header's first value as visible ASCII.
+/// The first value of a header field, as visible ASCII.
 fn one(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -1,4 +1,4 @@
-//! The key sets that a card's signatures name.
+//! Fetches the key sets that a card's signatures name.
 
 use std::collections::BTreeSet;
 
@@ -10,29 +10,29 @@ use super::{Fetcher, GetOptions};
 use crate::FetchedKeySet;
 use crate::guard::Guard;
 
-/// Most key sets that are asked for one card; a rotation needs two.
+/// Most key sets fetched for one card; a key rotation needs two.
 pub const MAX_KEY_SETS: usize = 2;
 
-/// Where a card's key sets may lie beside its own origin. The default is nowhere: a `jku` lets the signer
-/// choose whom to trust, and whom the registry calls.
+/// Rules for key sets outside of the card's own origin. The default allows none: a `jku` lets the signer choose which
+/// keys are trusted, and which hosts the registry contacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeySetRules<'a> {
-    /// Whether the card's domain has a proof by DNS that holds now: then its key sets may lie on any host
-    /// of the same registrable domain, on the scheme's own port. Hosts that share only a public suffix, such
-    /// as two customers of one platform, are never of one domain.
+    /// Whether the card's domain is proved by DNS now: then its key sets may lie on any host of the same registrable
+    /// domain, on the scheme's default port. Hosts that share only a public suffix, such as two customers of one
+    /// platform, never have the same registrable domain.
     pub dns_proved: bool,
-    /// Hosts that the operator trusts with the keys of any card, as in `keys.example.com`, on the scheme's
-    /// own port; lower-case.
+    /// Hosts that the operator trusts with the keys of any card, such as `keys.example.com`, on the scheme's default
+    /// port; lower-case.
     pub hosts: &'a [String],
 }
 
 impl KeySetRules<'_> {
-    /// Whether a key set at `jku` may be asked for, for a card that was asked for at `card`.
+    /// Whether the key set at `jku` may be fetched for a card from `card`.
     pub fn admit(&self, card: &Url, jku: &Url) -> bool {
         if jku.origin() == card.origin() {
             return true;
         }
-        // A card over TLS does not lend its trust to keys without it.
+        // A card served over TLS does not justify trust in keys served without it.
         let as_safe = jku.scheme() == "https" || jku.scheme() == card.scheme();
         let own_port = jku.port().is_none();
         let Some(host) = jku.domain().filter(|_| as_safe && own_port) else {
@@ -44,8 +44,8 @@ impl KeySetRules<'_> {
 }
 
 impl Fetcher {
-    /// Asks for the key sets that a card names, as far as the rules admit them. No redirect is followed,
-    /// and no more than [`MAX_KEY_SET_BYTES`] are read.
+    /// Fetches the key sets that a card names, as far as the rules admit them. Redirects are not followed, and no
+    /// more than [`MAX_KEY_SET_BYTES`] are read.
     pub async fn fetch_key_sets(
         &self,
         asked: &Url,
@@ -59,7 +59,7 @@ impl Fetcher {
         }
         let mut sets = Vec::new();
         for jku in named.into_iter().take(MAX_KEY_SETS) {
-            let url = Url::parse(&jku).map_err(|error| format!("`jku` is no URL: {error}"));
+            let url = Url::parse(&jku).map_err(|error| format!("`jku` is not a URL: {error}"));
             let proved = KeySetRules {
                 dns_proved: true,
                 ..*rules
@@ -67,7 +67,7 @@ impl Fetcher {
             let foreign = url.as_ref().is_ok_and(|url| !proved.admit(asked, url));
             let answer = match url {
                 Ok(url) if !rules.admit(asked, &url) => Err(format!(
-                    "`jku` leads away from {}, so nothing is fetched; publish the keys on the card's own origin",
+                    "`jku` is not on {}, so the keys are not fetched; publish them on the card's own origin",
                     asked.origin().ascii_serialization()
                 )),
                 Ok(url) => self.fetch_key_set(&url).await,
@@ -91,7 +91,7 @@ impl Fetcher {
         match self.get(url, &options).await.answer {
             Ok(answer) if answer.status == 200 => Ok(answer.body),
             Ok(answer) => Err(format!(
-                "the server answered {} where the keys should be",
+                "the server responded with status {} instead of the keys",
                 answer.status
             )),
             Err(error) => Err(bounded(&error.detail, MAX_DETAIL)),

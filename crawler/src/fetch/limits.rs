@@ -1,33 +1,30 @@
-//! How much one fetch may take.
+//! Limits of one fetch.
 
 use std::time::Duration;
 
-/// The bounds of one fetch. Every field is a parameter, so that a test can run with tight ones; the
-/// default is what production uses.
+/// The limits of one fetch. Every field is a parameter, so that a test can run with tight ones; the default is that
+/// of production.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
     /// Resolving a name: 2 s.
     pub dns: Duration,
     /// TCP and TLS together: 8 s.
     pub connect: Duration,
-    /// From the connection to the end of the answer's head, what is sent included: 5 s.
+    /// From the connection to the end of the response header, including the time to send the request: 5 s.
     pub first_byte: Duration,
-    /// Everything, redirects included: 10 s.
+    /// The whole fetch, redirects included: 10 s.
     pub total: Duration,
-    /// Slowest body that is waited for, in bytes a second on average, after a grace of
-    /// [`rate_grace`](Self::rate_grace): 1024.
+    /// Slowest body that is accepted, in bytes a second on average after [`rate_grace`](Self::rate_grace): 1024.
     pub min_rate: u32,
-    /// For how long a body may be slower than [`min_rate`](Self::min_rate): 2 s.
+    /// How long a body may be slower than [`min_rate`](Self::min_rate): 2 s.
     pub rate_grace: Duration,
-    /// Most header fields of an answer: 64. The client library's own limit of 100 holds on HTTP/1
-    /// whatever is set here.
+    /// Most header fields of a response: 64. On HTTP/1 the client library's own limit of 100 applies in any case.
     pub headers: usize,
-    /// Most bytes of an answer's head on HTTP/2: 16 KiB. On HTTP/1 the client library's read buffer
-    /// is the bound.
+    /// Most bytes of a response header on HTTP/2: 16 KiB. On HTTP/1 the client library's read buffer is the limit.
     pub header_bytes: u32,
-    /// Most bytes of a body, as sent and again as decoded: 1 MiB. Exactly this many pass.
+    /// Most bytes of a body, both as sent and as decoded: 1 MiB, inclusive.
     pub body: usize,
-    /// Most bytes of a body that is sent: 1 MiB. Exactly this many are sent.
+    /// Most bytes of a request body: 1 MiB, inclusive.
     pub sent: usize,
     /// Most redirects followed: 3.
     pub redirects: usize,
@@ -35,7 +32,7 @@ pub struct FetchLimits {
     pub addresses: usize,
     /// Idle connections kept for each host: 16.
     pub idle_connections: usize,
-    /// For how long an idle connection is kept: 15 s.
+    /// How long an idle connection is kept: 15 s.
     pub idle_timeout: Duration,
 }
 

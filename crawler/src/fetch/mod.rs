@@ -1,8 +1,8 @@
-//! The one door out: guarded requests with a bound on everything.
+//! Outgoing requests: all of them pass the guard, and everything about them is limited.
 //!
-//! [`Fetcher::get`] is the low level that every purpose of the crawl shares (cards, challenges, key sets, catalogs);
-//! [`Fetcher::fetch_source`] asks for cards on top of it. [`Fetcher::post_json`] asks a service that the operator has
-//! chosen, through a fetcher whose guard has lists of its own.
+//! [`Fetcher::get`] is the low level that all fetches of the crawl share (cards, challenges, key sets, catalogs);
+//! [`Fetcher::fetch_source`] fetches cards on top of it. [`Fetcher::post_json`] sends to a service that the operator
+//! has configured, through a fetcher whose guard has its own settings.
 
 mod body;
 mod catalog;
@@ -42,37 +42,37 @@ use crate::guard::Guard;
 use crate::{Clock, Validators};
 use exchange::{BodyLimits, Trail};
 
-/// What a [`Fetcher`] is made of, beside its resolver and clock.
+/// Parts of a [`Fetcher`], besides its resolver and clock.
 #[derive(Debug)]
 pub struct FetcherConfig {
-    /// Judges every URL, address and peer.
+    /// The guard for every URL, address and peer.
     pub guard: Guard,
-    /// How much one fetch may take.
+    /// The limits of one fetch.
     pub limits: FetchLimits,
-    /// Where an owner who wonders about our requests can read what they are. Part of the user agent.
+    /// Page that explains our requests to the owner of a host. Part of the user agent.
     pub contact: Option<Url>,
-    /// Further root certificates, each PEM (one or more) or DER.
+    /// Additional root certificates, each PEM (one or more) or DER.
     pub extra_ca: Vec<Vec<u8>>,
     /// Hosts that may hold the keys of any card: see [`KeySetRules::hosts`].
     pub key_hosts: Vec<String>,
 }
 
-/// Why there is no fetcher.
+/// Why a fetcher could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum FetcherError {
-    /// A root certificate that cannot be read.
+    /// A root certificate cannot be read.
     #[error("extra_ca: {0}")]
     Certificate(String),
-    /// A contact that cannot stand in a header.
-    #[error("the user agent {0:?} cannot be sent; check the contact")]
+    /// The contact cannot be written in a header field.
+    #[error("the user agent {0:?} cannot be written in a header field; check the contact")]
     UserAgent(String),
-    /// The client library's word.
+    /// An error of the client library.
     #[error("the HTTP client could not be made: {0}")]
     Client(String),
 }
 
-/// Makes guarded requests. One is shared by everything that serves one purpose; it holds one pool of
-/// connections, so what was checked when a connection was made holds for every request on it.
+/// Makes guarded requests. All uses for one purpose share one fetcher and its pool of connections, so the checks of a
+/// connection hold for every request on it.
 #[derive(Debug)]
 pub struct Fetcher {
     guard: Arc<Guard>,
@@ -83,16 +83,16 @@ pub struct Fetcher {
     key_hosts: Vec<String>,
 }
 
-/// What to ask for, beyond the URL.
+/// Options of a request, besides the URL.
 #[derive(Debug, Clone, Copy)]
 pub struct GetOptions<'a> {
     /// The `Accept` header.
     pub accept: &'static str,
-    /// Asks conditionally: `If-None-Match` where there is an `ETag`, else `If-Modified-Since`.
+    /// Makes the request conditional: `If-None-Match` if there is an `ETag`, else `If-Modified-Since`.
     pub validators: Option<&'a Validators>,
-    /// Fewer redirects than the limits allow.
+    /// Most redirects, if fewer than the limits allow.
     pub redirects: usize,
-    /// Fewer bytes of body than the limits allow.
+    /// Most bytes of body, if fewer than the limits allow.
     pub body: usize,
 }
 
@@ -113,34 +113,34 @@ impl Default for GetOptions<'_> {
 pub struct Fetched {
     /// When it began.
     pub at: OffsetDateTime,
-    /// The URL asked, before redirects.
+    /// The URL requested, before redirects.
     pub url: Url,
     /// How long it took.
     pub elapsed: Duration,
-    /// The answer, or why there is none.
+    /// The response, or why there is none.
     pub answer: Result<HttpResponse, FetchError>,
 }
 
-/// What came back. Any status but a followed or refused redirection.
+/// A response with any status except a redirect that was followed or refused.
 #[derive(Debug)]
 pub struct HttpResponse {
-    /// The URL that gave it, after redirects.
+    /// URL of the response, after redirects.
     pub url: Url,
     /// The HTTP status.
     pub status: u16,
     /// The header fields.
     pub headers: HeaderMap,
-    /// The body after content decoding, of a 200; of other answers it is not read, unless [`PostOptions::reason`]
-    /// asks for it.
+    /// The body after content decoding, of a 200. For another status it is read only if [`PostOptions::reason`]
+    /// requests it.
     pub body: Vec<u8>,
-    /// The address spoken to.
+    /// The address of the peer.
     pub address: Option<IpAddr>,
-    /// Whether every hop came over valid TLS.
+    /// Whether every redirect came over valid TLS.
     pub tls: bool,
 }
 
 impl Fetcher {
-    /// A fetcher that resolves through `resolver` and tells the time by `clock`.
+    /// A fetcher with this resolver and clock.
     pub fn new(
         config: FetcherConfig,
         resolver: Arc<dyn Resolver>,
@@ -175,7 +175,7 @@ impl Fetcher {
         &self.key_hosts
     }
 
-    /// The TXT records of a name, through the resolver of this fetcher and within [`FetchLimits::dns`].
+    /// Looks up the TXT records of a name through this fetcher's resolver, within [`FetchLimits::dns`].
     pub async fn texts(&self, name: &str) -> TxtAnswer {
         tokio::time::timeout(self.limits.dns, self.resolver.texts(name))
             .await
@@ -184,7 +184,7 @@ impl Fetcher {
             })
     }
 
-    /// The longest that a visit can take: a lease that is shorter may be given to two crawlers.
+    /// The longest that a visit can take. A lease must be longer, or two crawlers may hold it at once.
     pub fn longest_visit(&self) -> Duration {
         let paths = 2;
         let of_source = (paths + MAX_KEY_SETS).max(crate::catalog::MAX_REQUESTS);
@@ -193,7 +193,7 @@ impl Fetcher {
         self.limits.total.saturating_mul(requests)
     }
 
-    /// Asks one URL and follows its redirects. Never takes longer than [`FetchLimits::total`].
+    /// Fetches one URL and follows its redirects, within [`FetchLimits::total`].
     pub async fn get(&self, url: &Url, options: &GetOptions<'_>) -> Fetched {
         let begun = self.begin();
         let mut trail = Trail::default();
@@ -233,7 +233,7 @@ impl Fetcher {
         }
     }
 
-    /// What is sent to one URL.
+    /// The request for one URL.
     fn asking(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
         let request = self
             .client
@@ -246,8 +246,8 @@ impl Fetcher {
     }
 }
 
-/// The one condition to send. An entity tag says more than a date, and a server that sees both is to
-/// ignore the date (RFC 9110 section 13.1.3).
+/// The one condition to send. An entity tag is more precise than a date, and a server that receives both must ignore
+/// the date (RFC 9110 section 13.1.3).
 fn condition(
     validators: Option<&Validators>,
 ) -> Option<(reqwest::header::HeaderName, HeaderValue)> {

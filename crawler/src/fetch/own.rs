@@ -1,12 +1,12 @@
-//! Whether an address is this machine's own.
+//! Recognises this machine's own addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// Any port that is no 0; nothing is sent to it.
+/// Any port except 0; nothing is sent to it.
 const DISCARD: u16 = 9;
 
-/// Whether the system would speak to `address` from that very address, which it does only where the address
-/// is one of its own. Asks the routing table by connecting a datagram socket, which sends nothing.
+/// Whether the system would use `address` itself as the source address of packets to `address`, which it does only
+/// for its own addresses. Connecting a datagram socket consults the routing table without sending anything.
 pub(super) fn is_own(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,4 +1,4 @@
-//! What tells one owner of a host from the next, as far as it is seen from outside.
+//! Publicly visible marks by which a change of a host's owner is detected.
 
 use data_encoding::BASE64URL_NOPAD;
 use reqwest::tls::TlsInfo;
@@ -14,10 +14,10 @@ use crate::dns::DnsError;
 use crate::guard::Guard;
 
 impl Fetcher {
-    /// The name servers of the registrable domain that `host` lies in, sorted, within [`FetchLimits::dns`].
+    /// The name servers of the registrable domain of `host`, sorted, within [`FetchLimits::dns`].
     ///
     /// # Errors
-    /// What the resolver says; a timeout is a failure.
+    /// The resolver's error; a timeout is a failure.
     ///
     /// [`FetchLimits::dns`]: super::FetchLimits::dns
     pub async fn name_servers(&self, host: &str) -> Result<Vec<String>, DnsError> {
@@ -32,11 +32,12 @@ impl Fetcher {
             })
     }
 
-    /// The key of the certificate that an origin shows: SHA-256 of its `SubjectPublicKeyInfo` in base64url, so that
-    /// a renewed certificate of the same key is the same. The certificate is valid, or this is an error. One
-    /// request is made, for the card, and its answer is not read.
+    /// The key of an origin's TLS certificate: SHA-256 of its `SubjectPublicKeyInfo` in base64url, so that renewing
+    /// the certificate with the same key does not change it. Makes one request, for the card, and does not read the
+    /// response.
     ///
     /// # Errors
+    /// If no valid TLS connection could be made.
     /// Why no valid TLS connection came about.
     pub async fn tls_key(&self, origin: &Url) -> Result<String, FetchError> {
         let mut url = origin.clone();
@@ -62,7 +63,7 @@ impl Fetcher {
     }
 }
 
-/// The digest of a certificate's key.
+/// Digest of a certificate's key.
 fn key_of(certificate: &[u8]) -> Option<String> {
     let certificate = CertificateDer::from(certificate);
     let parsed = ParsedCertificate::try_from(&certificate).ok()?;

@@ -1,9 +1,8 @@
-//! Which phase a request is in, so that each has a limit of its own.
+//! Phases of a request, so that each can have its own limit.
 //!
-//! The client reports an answer's head and nothing before it. A layer around its connector therefore
-//! tells the request that is waiting for it when connecting begins and ends, through a task-local,
-//! because the connector is first polled inside that request's own future. A request that finds an idle
-//! connection never hears from the layer and counts as connected from its start.
+//! The client reports nothing before the response header. So a layer around its connector reports when connecting
+//! begins and ends, through a task-local of the request, since the connector is first polled inside that request's
+//! own future. A request that reuses an idle connection gets no report and counts as connected from its start.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,27 +19,27 @@ tokio::task_local! {
     static PHASE: watch::Sender<Phase>;
 }
 
-/// Where a request stands.
+/// The phase of a request.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Looking up the name; the look-up bounds itself.
+    /// Resolving the name, which has its own limit.
     Resolving,
-    /// Connecting and shaking hands since then.
+    /// Connecting, including the TLS handshake, since this time.
     Connecting(Instant),
-    /// Waiting for the head of the answer since then.
+    /// Waiting for the response header since this time.
     Waiting(Instant),
 }
 
-/// Which phase took longer than it may.
+/// The phase that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Elapsed {
     /// TCP and TLS together.
     Connect,
-    /// The head of the answer.
+    /// Waiting for the response header.
     FirstByte,
 }
 
-/// Runs a request, and gives up when it stays in one of its phases for longer than `limits` allow.
+/// Runs a request, and fails when one of its phases takes longer than `limits` allow.
 pub(super) async fn with_limits<F: Future>(
     limits: &FetchLimits,
     request: F,
@@ -52,7 +51,7 @@ pub(super) async fn with_limits<F: Future>(
     }
 }
 
-/// Completes when the limit of the present phase has passed.
+/// Completes when the limit of the current phase has passed.
 async fn elapsed(mut phase: watch::Receiver<Phase>, limits: &FetchLimits) -> Elapsed {
     loop {
         let present = *phase.borrow_and_update();
@@ -69,13 +68,13 @@ async fn elapsed(mut phase: watch::Receiver<Phase>, limits: &FetchLimits) -> Ela
             },
         };
         if changed.is_err() {
-            // The request is over; its result is on its way.
+            // The request is over; its result is about to be returned.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Runs a look-up on behalf of the request that waits for it, so that its time is not the connection's.
+/// Runs a look-up for the request that waits for it, so that its time does not count as connecting.
 pub(super) async fn resolving<F: Future>(lookup: F) -> F::Output {
     let phase = PHASE.try_with(Clone::clone).ok();
     let enter = |next| {
@@ -89,7 +88,7 @@ pub(super) async fn resolving<F: Future>(lookup: F) -> F::Output {
     answer
 }
 
-/// Wraps the client's connector.
+/// Layer around the client's connector.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PhaseLayer;
 
@@ -128,7 +127,7 @@ where
             let Some(phase) = phase else {
                 return connecting.await;
             };
-            // Whoever polls the connection, the look-up inside it finds the request it is for.
+            // Whichever task polls the connection, the look-up inside it finds the request that it belongs to.
             let connection = PHASE.scope(phase.clone(), connecting).await;
             phase.send_replace(Phase::Waiting(Instant::now()));
             connection

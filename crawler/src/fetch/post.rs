@@ -1,4 +1,4 @@
-//! Sending JSON to a service that the operator has chosen, and reading what it answers.
+//! Sends JSON to a service that the operator has configured, and reads the response.
 
 use std::fmt;
 
@@ -9,30 +9,30 @@ use super::exchange::{BodyLimits, Trail};
 use super::{FetchError, Fetched, Fetcher, HttpResponse};
 use crate::AttemptOutcome;
 
-/// What both sides speak.
+/// Media type of both request and response.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// What comes before the token in its header field.
+/// Prefix of the token in its header field.
 const SCHEME: &str = "Bearer ";
-/// The longest token, in bytes: with it the head of a request fits into what servers read.
+/// Longest token in bytes: with it a request header still fits the limits of usual servers.
 const MAX_TOKEN: usize = 4096;
-/// What stands where a token stood.
+/// Text that replaces a token.
 const HIDDEN: &str = "[key]";
 
-/// A token that a service knows the registry by (RFC 6750 section 2.1). It cannot be shown: neither by `Debug`, nor by
-/// what the HTTP libraries log of a request.
+/// A bearer token for a service (RFC 6750 section 2.1). It is never displayed: neither by `Debug`, nor in the logs of
+/// the HTTP libraries.
 #[derive(Clone)]
 pub struct Bearer(HeaderValue);
 
-/// A token that cannot stand in a header. What it is, is not said.
+/// A text that cannot be a token. The error does not repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key is 1 to {} visible ASCII characters without spaces", MAX_TOKEN)]
 pub struct NotAToken;
 
 impl Bearer {
-    /// Takes a token as the service has given it out.
+    /// Takes a token as issued by the service.
     ///
     /// # Errors
-    /// Where it is empty, longer than 4 096 bytes, or holds anything but visible ASCII.
+    /// If it is empty, longer than 4 096 bytes, or contains anything but visible ASCII.
     pub fn new(token: &str) -> Result<Self, NotAToken> {
         let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
         if token.is_empty() || token.len() > MAX_TOKEN || !visible {
@@ -40,12 +40,12 @@ impl Bearer {
         }
         let mut value =
             HeaderValue::from_str(&format!("{SCHEME}{token}")).map_err(|_| NotAToken)?;
-        // So that no library writes it into a log, and HTTP/2 keeps it in no table.
+        // Keeps libraries from logging it, and HTTP/2 from storing it in its compression table.
         value.set_sensitive(true);
         Ok(Self(value))
     }
 
-    /// `text` without the token: a service may quote what it was sent, and its words are for logs and people.
+    /// Replaces the token in `text`: a service may quote its input, and its messages reach logs and people.
     pub fn hidden_in(&self, text: &str) -> String {
         let token = self.0.to_str().ok();
         match token.and_then(|value| value.strip_prefix(SCHEME)) {
@@ -61,19 +61,19 @@ impl fmt::Debug for Bearer {
     }
 }
 
-/// What to send beside the body, and how much to take.
+/// Options of a request, besides its body.
 #[derive(Debug, Clone, Copy)]
 pub struct PostOptions<'a> {
-    /// Sent as `Authorization: Bearer …` to the URL asked, and nowhere else.
+    /// Sent as `Authorization: Bearer …` to this URL only.
     pub bearer: Option<&'a Bearer>,
-    /// Fewer bytes of a 200's body than the limits allow.
+    /// Most bytes of a 200's body, if fewer than the limits allow.
     pub body: usize,
-    /// Most bytes of body that are read of an answer other than 200, which says why; a longer one counts as none.
+    /// Most bytes of body that are read for another status, where it explains the error; a longer one counts as none.
     pub reason: usize,
 }
 
 impl Default for PostOptions<'_> {
-    /// No token, within the fetcher's limits, and of other answers than 200 the head alone.
+    /// No token, within the fetcher's limits, and no body for other statuses than 200.
     fn default() -> Self {
         Self {
             bearer: None,
@@ -84,11 +84,11 @@ impl Default for PostOptions<'_> {
 }
 
 impl Fetcher {
-    /// Sends JSON to one URL, and takes what it answers. Never takes longer than [`total`](super::FetchLimits::total)
-    /// and sends no more than [`sent`](super::FetchLimits::sent). A redirect is a failure: what is sent, and the token
-    /// above all, is for the URL that was named.
+    /// Sends JSON to one URL and reads the response, within [`total`](super::FetchLimits::total) and
+    /// [`sent`](super::FetchLimits::sent). A redirect is a failure: the body, and in particular the token, are for
+    /// this URL only.
     ///
-    /// Nothing is sent a second time, so what the service does for a request it does at most once.
+    /// A request is never repeated, so the service handles it at most once.
     pub async fn post_json(&self, url: &Url, json: Vec<u8>, options: &PostOptions<'_>) -> Fetched {
         let begun = self.begin();
         let mut trail = Trail::default();
@@ -109,7 +109,7 @@ impl Fetcher {
             return Err(FetchError::new(
                 AttemptOutcome::Refused,
                 &format!(
-                    "what is to be sent has {} bytes, more than {}",
+                    "the request body has {} bytes; at most {} are allowed",
                     json.len(),
                     self.limits.sent
                 ),
@@ -131,7 +131,7 @@ impl Fetcher {
             return Err(FetchError::new(
                 AttemptOutcome::BadRedirect,
                 &format!(
-                    "the server answered {}, a redirect, which is not followed here; name the URL that it leads to",
+                    "the server responded with status {}, a redirect, which is not followed here; configure the URL that it leads to",
                     status.as_u16()
                 ),
             ));
@@ -146,7 +146,7 @@ impl Fetcher {
 
 #[cfg(test)]
 mod tests {
-    //! What a token may be, and that it is shown by nothing.
+    //! A token's syntax, and that it is never displayed.
 
     #![allow(clippy::unwrap_used)]
 

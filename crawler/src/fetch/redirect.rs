@@ -1,4 +1,4 @@
-//! Where a redirect leads, and whether it is followed.
+//! Decides whether a redirect is followed, and where it leads.
 
 use reqwest::header::{HeaderMap, LOCATION};
 use url::Url;
@@ -8,26 +8,26 @@ use super::sentence::bounded;
 use crate::AttemptOutcome;
 use crate::guard::{Guard, MAX_URL_BYTES};
 
-/// Characters of a target shown in a detail.
+/// Most characters of a target in a detail.
 const SHOWN: usize = 120;
 
-/// Whether the status says that the same thing lies elsewhere. 303 says that something else does, 300
-/// leaves a choice, 305 and 306 are dead: none of them leads to a card.
+/// Whether the status says that the same resource is at another URL. 303 refers to another resource, 300 offers a
+/// choice, 305 and 306 are obsolete: none of them leads to a card.
 pub(super) const fn is_followed(status: u16) -> bool {
     matches!(status, 301 | 302 | 307 | 308)
 }
 
-/// A redirection of a kind that is not followed. 304 is none.
+/// The error for a redirection that is not followed. 304 is not a redirection.
 pub(super) fn refused_status(status: u16) -> Option<FetchError> {
     (matches!(status, 300..=399) && status != 304 && !is_followed(status)).then(|| {
         bad(&format!(
-            "the server answered {status}, which is not followed; redirect with 301, 302, 307 or 308, or serve the card here"
+            "the server responded with status {status}, which is not followed; redirect with 301, 302, 307 or 308, or serve the card here"
         ))
     })
 }
 
-/// The next hop: exactly one `Location`, through the whole guard, on the same site, never from https to
-/// http, and not asked before.
+/// The next URL to fetch: exactly one `Location`, accepted by the whole guard, on the same site, never from https to
+/// http, and not fetched before.
 pub(super) fn next_hop(
     guard: &Guard,
     asked: &[Url],
@@ -35,7 +35,7 @@ pub(super) fn next_hop(
     most: usize,
 ) -> Result<Url, FetchError> {
     let Some(current) = asked.last() else {
-        return Err(bad("there is nothing to be redirected from"));
+        return Err(bad("the redirect has no URL to start from"));
     };
     if asked.len() > most {
         return Err(bad(&format!("the server redirects more than {most} times")));
@@ -48,15 +48,15 @@ pub(super) fn next_hop(
         !text.is_empty() && text.len() <= MAX_URL_BYTES && !text.contains(['\\', ' ', '\t'])
     });
     let Some(text) = text else {
-        return Err(bad("the server redirects to something that is no URL"));
+        return Err(bad("the server redirects to something that is not a URL"));
     };
     let shown = bounded(text, SHOWN);
     let mut target = current.join(text).map_err(|error| {
         bad(&format!(
-            "the server redirects to {shown}, which is no URL: {error}"
+            "the server redirects to {shown}, which is not a URL: {error}"
         ))
     })?;
-    // A fragment is for the reader of a page; a server never sees it.
+    // A fragment is for the reader of a page and is never sent to a server.
     target.set_fragment(None);
     let target = guard.check_parsed(target).map_err(|refusal| {
         FetchError::new(
@@ -66,16 +66,14 @@ pub(super) fn next_hop(
     })?;
     if !Guard::same_site(current, &target) {
         return Err(bad(&format!(
-            "the server redirects to {shown}, on another registrable domain; register the card where it lies"
+            "the server redirects to {shown}, on another registrable domain; register the card at that URL"
         )));
     }
     if current.scheme() == "https" && target.scheme() != "https" {
         return Err(bad(&format!("the server redirects from https to {shown}")));
     }
     if asked.contains(&target) {
-        return Err(bad(&format!(
-            "the server redirects in a circle, to {shown}"
-        )));
+        return Err(bad(&format!("the server redirects in a loop, to {shown}")));
     }
     Ok(target)
 }
@@ -111,7 +109,7 @@ mod tests {
             .map_err(|error| error.outcome)
     }
 
-    /// Inputs 95 to 104.
+    /// Inputs 95 to 104 of the list of hostile inputs.
     #[test]
     fn only_a_proper_hop_on_the_same_site_is_followed() {
         use AttemptOutcome::{BadRedirect, Refused};

@@ -1,11 +1,10 @@
-//! Making text of strangers fit to be read.
+//! Makes foreign text safe to display.
 
 /// Most characters of an attempt's detail.
 pub const MAX_DETAIL: usize = 300;
 
-/// `text` without control, format and escape characters, on one line, cut at `limit` characters. Text of
-/// a server or a card may hold terminal escapes or direction overrides; nothing of it reaches a log or
-/// a page unless it came through here.
+/// `text` on one line, without control, format and escape characters, cut at `limit` characters. Text of a server or
+/// a card may contain terminal escapes or direction overrides; it reaches logs and pages only through here.
 pub fn bounded(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -17,7 +16,7 @@ pub fn bounded(text: &str, limit: usize) -> String {
             continue;
         }
         if length == limit {
-            // The last character gives way to the mark, so that the bound holds.
+            // The last character is replaced by the ellipsis, so that the limit holds.
             out.pop();
             out.push('…');
             break;
@@ -28,8 +27,8 @@ pub fn bounded(text: &str, limit: usize) -> String {
     out
 }
 
-/// `text` with its control, format and escape characters written out, as in `\\u{1b}`, cut at `limit`
-/// characters. For quoting what was found to somebody who has to see what is wrong with it.
+/// `text` with its control, format and escape characters escaped, as in `\\u{1b}`, cut at `limit` characters. For
+/// quoting text to somebody who must see what is wrong with it.
 pub fn visible(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -42,7 +41,7 @@ pub fn visible(text: &str, limit: usize) -> String {
         };
         length += written.chars().count();
         if length > limit {
-            // What was written whole gives way to the mark, so that the bound holds.
+            // Characters at the end are replaced by the ellipsis, so that the limit holds.
             while out.chars().count() >= limit && out.pop().is_some() {}
             out.extend((limit > 0).then_some('…'));
             break;
@@ -52,7 +51,7 @@ pub fn visible(text: &str, limit: usize) -> String {
     out
 }
 
-/// Whether a character is invisible or changes how others are shown.
+/// Whether a character is invisible or changes how others are displayed.
 const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}'

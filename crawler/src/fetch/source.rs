@@ -1,4 +1,4 @@
-//! Asking a source for its card.
+//! Fetches a source: a card or a catalog.
 
 use a2a_card::ParseError;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -13,25 +13,25 @@ use crate::{
     SourceVerdict, Validators,
 };
 
-/// Where cards of protocol 0.3 and later lie.
+/// Path of cards since protocol 0.3.
 pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
-/// Where cards lay before.
+/// Path of older cards.
 pub const AGENT_PATH: &str = "/.well-known/agent.json";
 
 impl Fetcher {
-    /// Asks for one source's card: one URL, or both well-known paths; or for a catalog. Always makes an attempt, and
-    /// never fails: what went wrong is in the attempts and the verdict.
+    /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt,
+    /// and never returns an error: failures are in the attempts and the verdict.
     ///
-    /// Of the well-known paths `agent.json` is asked after 404, 410 or a body that is no card. Where it
-    /// has nothing either (404, 410), the first answer decides, because it says what is wrong.
+    /// Of the well-known paths, `agent.json` is fetched after 404, 410 or a body that is not a card. If it has
+    /// nothing either (404, 410), the first response decides, because it tells what is wrong.
     ///
-    /// Key sets are asked for on the card's own origin only;
-    /// [`fetch_source_with`](Self::fetch_source_with) takes other rules.
+    /// Key sets are fetched from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes
+    /// other rules.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
         self.fetch_source_with(task, &KeySetRules::default()).await
     }
 
-    /// As [`fetch_source`](Self::fetch_source), with the key sets that `rules` admit.
+    /// Fetches one source like [`fetch_source`](Self::fetch_source), with the key sets that `rules` admit.
     pub async fn fetch_source_with(
         &self,
         task: &SourceTask,
@@ -75,13 +75,14 @@ impl Fetcher {
         (vec![first, second], decides)
     }
 
-    /// What to register instead where a bare `host:port`, which means https, is likely to speak http, and that is asked too.
+    /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
+    /// that.
     fn speaks_plainly(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
         let odd = origin.scheme() == "https" && origin.port().is_some();
         let mut plain = well_known(origin, AGENT_CARD_PATH);
         plain.set_scheme("http").ok()?;
         let asked = self.guard().check_parsed(plain.clone()).is_ok();
-        // Some servers answer what they do not understand, others wait for more of it.
+        // Some servers answer a request that they do not understand, others wait for more of it.
         let silent = matches!(
             outcome,
             AttemptOutcome::TlsInvalid | AttemptOutcome::Timeout
@@ -89,7 +90,7 @@ impl Fetcher {
         (odd && asked && silent).then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 
-    /// Asks one URL for a card; conditionally where the validators are of this very URL.
+    /// Fetches one URL as a card; conditionally if the validators belong to this very URL.
     pub async fn fetch_card(
         &self,
         url: &Url,
@@ -99,7 +100,7 @@ impl Fetcher {
             .await
     }
 
-    /// As [`fetch_card`](Self::fetch_card), with the key sets that `rules` admit.
+    /// Fetches one URL like [`fetch_card`](Self::fetch_card), with the key sets that `rules` admit.
     pub async fn fetch_card_with(
         &self,
         url: &Url,
@@ -119,7 +120,8 @@ impl Fetcher {
         (attempt, verdict)
     }
 
-    /// The attempt, and the verdict on what was asked for: `what`, which `read` reads off a 200.
+    /// The attempt and the verdict for a response. `what` names the expected document, and `read` reads it from a
+    /// 200.
     pub(super) fn judge(
         &self,
         fetched: Fetched,
@@ -205,7 +207,7 @@ fn read_card(answer: HttpResponse, asked: &str, now: OffsetDateTime) -> (SourceV
     }
 }
 
-/// Says what stands where a card should.
+/// Describes a response that is not a card.
 fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
     let declared = headers.get(CONTENT_TYPE).is_some_and(|value| {
         value
@@ -215,12 +217,12 @@ fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
     });
     let markup = body.trim_ascii_start().first() == Some(&b'<');
     if body.trim_ascii().is_empty() {
-        "the server answered 200 with an empty body instead of a card".to_owned()
+        "the server responded with status 200 and an empty body instead of a card".to_owned()
     } else if declared || markup {
-        "the server answered 200 with an HTML page instead of a card; serve the card's JSON here, or answer 404"
+        "the server responded with status 200 and an HTML page instead of a card; serve the card's JSON here, or respond with 404"
             .to_owned()
     } else {
-        format!("the server answered 200 with something that is no card: {error}")
+        format!("the server responded with status 200 and something that is not a card: {error}")
     }
 }
 
@@ -232,31 +234,34 @@ fn read_status(
 ) -> (SourceVerdict, String) {
     let retry = retry_after(headers, now);
     let (outcome, hint) = match status {
-        404 => (AttemptOutcome::NotFound, format!("there is no {what} here")),
-        410 => (AttemptOutcome::Gone, format!("the {what} was taken away")),
+        404 => (AttemptOutcome::NotFound, format!("no {what} at this URL")),
+        410 => (AttemptOutcome::Gone, format!("the {what} has been removed")),
         401 | 403 => (
             AttemptOutcome::Forbidden,
-            format!("the {what} must be readable without credentials"),
+            format!("make the {what} readable without credentials"),
         ),
         429 => (
             AttemptOutcome::Throttled,
-            "the registry will ask less often".to_owned(),
+            "the registry will fetch it less often".to_owned(),
         ),
         503 if retry.is_some() => (
             AttemptOutcome::Throttled,
-            "the registry will ask later".to_owned(),
+            "the registry will try again later".to_owned(),
         ),
         500..=599 => (AttemptOutcome::BadStatus, "the server failed".to_owned()),
         _ => (
             AttemptOutcome::BadStatus,
-            format!("a {what} is served with 200"),
+            format!("serve the {what} with status 200"),
         ),
     };
     let verdict = SourceVerdict::Failed {
         outcome,
         retry_after: retry,
     };
-    (verdict, format!("the server answered {status}: {hint}"))
+    (
+        verdict,
+        format!("the server responded with status {status}: {hint}"),
+    )
 }
 
 pub(super) const fn failed(outcome: AttemptOutcome) -> SourceVerdict {
@@ -274,7 +279,7 @@ fn well_known(origin: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the other well-known path is worth asking.
+/// Whether the other well-known path is worth a request.
 const fn may_lie_elsewhere(verdict: &SourceVerdict) -> bool {
     matches!(
         verdict,

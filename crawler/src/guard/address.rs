@@ -1,22 +1,21 @@
-//! Which addresses are reachable in public, as data.
+//! Tables of the addresses that are not publicly reachable.
 //!
-//! The tables hold the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates)
-//! as of 2026-10, whole blocks only: the few globally reachable addresses inside them (anycast relays,
-//! AS112) never serve cards. The registries leave out multicast, site-local addresses and addresses
-//! that a cloud keeps for itself, which are added here. Refresh: compare with
-//! `iana.org/assignments/iana-ipv4-special-registry` and `…-ipv6-special-registry`; a new row is a new
-//! line here and a new line in the tests.
+//! The tables contain the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates) as of
+//! 2026-10, whole blocks only: the few globally reachable addresses inside them (anycast relays, AS112) never serve
+//! cards. Multicast, site-local addresses and addresses that a cloud reserves for itself are not in the registries
+//! and are added here. To refresh the tables, compare them with `iana.org/assignments/iana-ipv4-special-registry` and
+//! `…-ipv6-special-registry`; a new row there is a new line here and a new line in the tests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// A block of addresses that the guard refuses, and what it is for.
+/// A block of addresses that the guard refuses, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     /// The addresses.
     pub net: IpNet,
-    /// What they are kept for, as it stands in a sentence.
+    /// The purpose, as part of a sentence.
     pub purpose: &'static str,
 }
 
@@ -38,7 +37,7 @@ const fn v6(segments: [u16; 8], prefix: u8, purpose: &'static str) -> Block {
     }
 }
 
-/// IPv4 blocks that are never fetched from unless `allow_networks` names them.
+/// IPv4 blocks that are not fetched unless `allow_networks` contains them.
 pub const SPECIAL_V4: &[Block] = &[
     v4(0, 0, 0, 0, 8, "this network"),
     v4(10, 0, 0, 0, 8, "private use"),
@@ -61,11 +60,11 @@ pub const SPECIAL_V4: &[Block] = &[
     v4(168, 63, 129, 16, 32, "a cloud platform's own services"),
 ];
 
-/// Global unicast as allocated (RFC 4291 section 2.4): everything outside is refused.
+/// Global unicast as allocated (RFC 4291 section 2.4); everything outside is refused.
 const GLOBAL_UNICAST: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast");
 
-/// IPv6 blocks that are never fetched from unless `allow_networks` names them. Those outside `2000::/3`
-/// would be refused anyway and are listed for the sake of the message.
+/// IPv6 blocks that are not fetched unless `allow_networks` contains them. Those outside `2000::/3` would be refused
+/// anyway and are listed for the sake of the message.
 pub const SPECIAL_V6: &[Block] = &[
     v6([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
     v6([0, 0, 0, 0, 0, 0, 0, 0], 128, "unspecified"),
@@ -107,12 +106,11 @@ pub const SPECIAL_V6: &[Block] = &[
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast"),
 ];
 
-/// What everything else outside `2000::/3` is called.
+/// Name of everything else outside `2000::/3`.
 const UNALLOCATED: Block = v6([0, 0, 0, 0, 0, 0, 0, 0], 0, "outside global unicast");
 
-/// The block that keeps `address` from being reachable in public, or `None` for a global address.
-/// Addresses that carry another address inside (mapped, NAT64, 6to4, Teredo) are refused as such and
-/// never unwrapped.
+/// The block that makes `address` unreachable from the public network, or `None` for a global address. Addresses that
+/// embed another address (mapped, NAT64, 6to4, Teredo) are refused as such and never unwrapped.
 pub fn special_block(address: IpAddr) -> Option<Block> {
     let table = match address {
         IpAddr::V4(_) => SPECIAL_V4,
@@ -130,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers are those of the list of hostile inputs that the crawler is held against.
+    /// Numbers refer to the list of hostile inputs that the crawler is tested with.
     #[test]
     fn every_special_address_of_the_list_is_refused() {
         let bad = "127.0.0.1 127.255.255.255 0.0.0.0 0.1.2.3 10.0.0.1 172.16.0.1 172.31.255.255 192.168.0.1 \
@@ -171,7 +169,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What the standard library already calls special is refused here, whatever the address.
+        /// Every address that the standard library calls special is refused here.
         #[test]
         fn agrees_with_the_standard_library(bits: u32) {
             let address = Ipv4Addr::from(bits);

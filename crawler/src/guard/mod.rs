@@ -1,6 +1,6 @@
-//! The guard: which targets may be asked at all. Pure, so that a registration can be judged without a
-//! packet being sent; the fetcher asks the same guard again for every hop, every resolved address and
-//! every peer.
+//! The SSRF guard: decides which targets may be fetched at all. Pure, so that a registration can be judged without
+//! sending a packet; the fetcher applies the same guard again to every redirect, every resolved address and every
+//! connected peer.
 
 mod address;
 mod name;
@@ -20,27 +20,27 @@ pub use refusal::GuardRefusal;
 
 use name::NamePattern;
 
-/// Most bytes of a URL that is asked.
+/// Longest URL that is fetched, in bytes.
 pub const MAX_URL_BYTES: usize = 2048;
 
-/// What an operator opens and closes. The default asks only public https hosts on port 443.
+/// The operator's exceptions and prohibitions. By default only public https hosts on port 443 are fetched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuardConfig {
-    /// Networks that are asked although they are special, and whose IP literals are hosts like any
-    /// other. Exactly what is named is opened: `127.0.0.0/8` does not open `::ffff:127.0.0.0/104`.
+    /// Special networks that are fetched nevertheless, and whose addresses may be given as IP literals. Only the
+    /// named network is opened: `127.0.0.0/8` does not open `::ffff:127.0.0.0/104`.
     pub allow_networks: Vec<IpNet>,
-    /// Names that are asked although they are special: `intranet`, `*.corp.internal` or `*`. Their
-    /// addresses are checked all the same.
+    /// Special names that are fetched nevertheless: `intranet`, `*.corp.internal` or `*`. Their addresses are still
+    /// checked.
     pub allow_names: Vec<String>,
-    /// Whether plain http is asked.
+    /// Whether plain http is fetched.
     pub allow_http: bool,
-    /// Which ports are asked.
+    /// Ports that are fetched.
     pub allow_ports: AllowPorts,
-    /// Networks that are never asked, whatever else is allowed.
+    /// Networks that are never fetched, whatever else is allowed.
     pub deny_networks: Vec<IpNet>,
 }
 
-/// Which ports are asked. Port 0 never is.
+/// Ports that are fetched. Port 0 never is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowPorts {
     /// Every port.
@@ -55,7 +55,7 @@ impl Default for AllowPorts {
     }
 }
 
-/// A domain as it is registered, in its normal form.
+/// A domain in normal form, as it is registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain {
     /// Lower-case A-label host, with `:port` unless it is the scheme's default.
@@ -65,7 +65,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// The domain that a URL which passed [`Guard::check_url`] belongs to.
+    /// The domain of a URL that passed [`Guard::check_url`].
     pub fn of(url: &Url) -> Self {
         let mut origin = url.clone();
         origin.set_path("/");
@@ -80,7 +80,7 @@ impl Domain {
     }
 }
 
-/// Judges targets by one [`GuardConfig`].
+/// Judges targets by a [`GuardConfig`].
 #[derive(Debug)]
 pub struct Guard {
     config: GuardConfig,
@@ -88,7 +88,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that opens exactly what `config` names.
+    /// A guard with the exceptions of `config`.
     pub fn new(config: GuardConfig) -> Self {
         let allow_names = config
             .allow_names
@@ -101,19 +101,19 @@ impl Guard {
         }
     }
 
-    /// Reads a URL once, the WHATWG way, and judges all that can be judged without DNS: scheme, port,
-    /// credentials, fragment, IP literals in every spelling, the name's form and meaning. Gives the URL
-    /// in its normal form, without a trailing dot of the host.
+    /// Parses a URL once, by the WHATWG standard, and checks everything that needs no DNS: scheme, port, credentials,
+    /// fragment, IP literals in every spelling, form and meaning of the name. Returns the URL in normal form, without
+    /// a trailing dot of the host.
     ///
-    /// Text that parsers are known to read differently (control characters, spaces, backslashes,
-    /// percent escapes in the host, a missing `//`) is refused rather than interpreted.
+    /// Text that parsers are known to read differently (control characters, spaces, backslashes, percent escapes in
+    /// the host, a missing `//`) is refused rather than interpreted.
     pub fn check_url(&self, text: &str) -> Result<Url, GuardRefusal> {
         check_text(text)?;
         let url = Url::parse(text).map_err(|error| not_a_url(error.to_string()))?;
         self.check_parsed(url)
     }
 
-    /// As [`check_url`](Self::check_url), for a URL that is read already, such as a redirect's target.
+    /// Checks a URL that is already parsed, such as a redirect's target, by the same rules.
     pub fn check_parsed(&self, mut url: Url) -> Result<Url, GuardRefusal> {
         if url.as_str().len() > MAX_URL_BYTES {
             return Err(GuardRefusal::UrlTooLong {
@@ -154,8 +154,7 @@ impl Guard {
         }
     }
 
-    /// Reads and judges a bare `host` or `host:port` as a registration gives it. A bare domain means
-    /// https.
+    /// Parses and checks a bare `host` or `host:port` from a registration. A bare domain means https.
     pub fn check_domain(&self, text: &str) -> Result<Domain, GuardRefusal> {
         let not_a_domain = |reason: &str| GuardRefusal::NotADomain {
             reason: reason.to_owned(),
@@ -165,7 +164,7 @@ impl Guard {
         }
         if text.contains(['/', '?', '#', '@', '\\']) {
             return Err(not_a_domain(
-                "it holds more than a host and a port (a whole URL is registered as card_url)",
+                "it has more than a host and a port (register a whole URL as card_url)",
             ));
         }
         let url = self
@@ -177,7 +176,7 @@ impl Guard {
         Ok(Domain::of(&url))
     }
 
-    /// Judges an address that a name resolved to, or that a connection reached.
+    /// Checks an address that a name resolved to, or that a connection reached.
     pub fn check_address(&self, address: IpAddr) -> Result<(), GuardRefusal> {
         if self
             .config
@@ -196,8 +195,8 @@ impl Guard {
         }
     }
 
-    /// Whether a redirect from one URL to the other stays within one registrable domain; for IP
-    /// literals, within one host.
+    /// Whether two URLs have the same registrable domain; for IP literals, the same host. Only within one such site
+    /// are redirects followed.
     pub fn same_site(one: &Url, other: &Url) -> bool {
         match (one.host(), other.host()) {
             (Some(Host::Domain(one)), Some(Host::Domain(other))) => {
@@ -208,7 +207,7 @@ impl Guard {
         }
     }
 
-    /// The registrable domain that a host lies in, by the public suffix list; the host itself where it has none.
+    /// The registrable domain of a host, by the public suffix list; the host itself where it has none.
     pub fn registrable_domain(host: &str) -> &str {
         psl::domain_str(host).unwrap_or(host)
     }
@@ -229,7 +228,7 @@ impl Guard {
         }
     }
 
-    /// Whether `allow_networks` names the address.
+    /// Whether `allow_networks` contains the address.
     pub(crate) fn is_opened(&self, address: IpAddr) -> bool {
         self.config
             .allow_networks
@@ -246,20 +245,20 @@ impl Guard {
     }
 }
 
-/// Refuses text that URL parsers disagree about.
+/// Refuses text that URL parsers read differently.
 fn check_text(text: &str) -> Result<(), GuardRefusal> {
     if text.len() > MAX_URL_BYTES {
         return Err(GuardRefusal::UrlTooLong { bytes: text.len() });
     }
     if text.chars().any(|c| c <= ' ' || c == '\u{7f}') {
         return Err(not_a_url(
-            "it holds spaces or control characters".to_owned(),
+            "it contains spaces or control characters".to_owned(),
         ));
     }
     if text.contains('\\') {
-        return Err(not_a_url("it holds a backslash".to_owned()));
+        return Err(not_a_url("it contains a backslash".to_owned()));
     }
-    // A scheme that is never fetched is named as such, whatever else is wrong with the text.
+    // A scheme that is never fetched is reported first, whatever else is wrong with the text.
     if let Ok(url) = Url::parse(text)
         && !matches!(url.scheme(), "https" | "http")
     {
@@ -278,7 +277,7 @@ fn check_text(text: &str) -> Result<(), GuardRefusal> {
         return Err(GuardRefusal::UserInfo);
     }
     if authority.contains('%') {
-        return Err(not_a_url("its host holds percent escapes".to_owned()));
+        return Err(not_a_url("its host contains percent escapes".to_owned()));
     }
     Ok(())
 }

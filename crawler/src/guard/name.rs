@@ -1,13 +1,13 @@
-//! Which host names are asked.
+//! Rules for host names.
 
 use super::GuardRefusal;
 
-/// Most bytes of a host name, without the root dot (RFC 1035 section 2.3.4).
+/// Longest host name in bytes, without the root dot (RFC 1035 section 2.3.4).
 const MAX_NAME: usize = 253;
-/// Most bytes of one label.
+/// Longest label in bytes.
 const MAX_LABEL: usize = 63;
 
-/// Names, and all names below them, that never mean a public host.
+/// Names that never mean a public host, nor do any names below them.
 const SPECIAL_NAMES: &[(&str, &str)] = &[
     ("localhost", "this machine (RFC 6761)"),
     ("localdomain", "this machine"),
@@ -23,8 +23,8 @@ const SPECIAL_NAMES: &[(&str, &str)] = &[
     ("metadata.goog", "a cloud's metadata service"),
 ];
 
-/// Checks the spelling of a host that is no IP literal: lower-case ASCII labels of letters, digits and
-/// hyphens (RFC 1123 section 2.1), none empty, none longer than 63 bytes, 253 bytes in all.
+/// Checks the spelling of a host that is not an IP literal: lower-case ASCII labels of letters, digits and hyphens
+/// (RFC 1123 section 2.1), none empty, none longer than 63 bytes, 253 bytes in all.
 pub(super) fn check_spelling(host: &str) -> Result<(), GuardRefusal> {
     let bad = |reason| Err(GuardRefusal::BadHost { reason });
     if host.is_empty() {
@@ -47,14 +47,14 @@ pub(super) fn check_spelling(host: &str) -> Result<(), GuardRefusal> {
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         {
-            return bad("a label holds something else than letters, digits and hyphens");
+            return bad("a label contains something other than letters, digits and hyphens");
         }
     }
     Ok(())
 }
 
-/// Checks what a well-spelt host name stands for: no special name, no single label, no public suffix,
-/// and a top-level domain that exists.
+/// Checks the meaning of a well-spelt host name: no special name, no single label, no public suffix, and a top-level
+/// domain that exists.
 pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
     for (name, meaning) in SPECIAL_NAMES {
         if is_at_or_below(host, name) {
@@ -67,7 +67,7 @@ pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
     if !host.contains('.') {
         return Err(GuardRefusal::SpecialName {
             host: host.to_owned(),
-            meaning: "a single label, which means a host of some local network,",
+            meaning: "a single label, which names a host in a local network,",
         });
     }
     match psl::suffix(host.as_bytes()) {
@@ -85,25 +85,25 @@ pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
     }
 }
 
-/// Whether `host` is `name` or a name below it.
+/// Whether `host` is `name` or below it.
 fn is_at_or_below(host: &str, name: &str) -> bool {
     host.strip_suffix(name)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// One entry of `allow_names`: `*` for every name, `*.corp.internal` for every name below, or one name.
+/// An entry of `allow_names`: `*` for every name, `*.corp.internal` for every name below, or one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NamePattern {
     /// Every name.
     Any,
-    /// Every name that ends in this, which begins with a dot.
+    /// Every name with this ending, which begins with a dot.
     Below(String),
-    /// This name.
+    /// One name.
     Exact(String),
 }
 
 impl NamePattern {
-    /// Reads a pattern; case and one trailing dot do not matter.
+    /// Parses a pattern; case and one trailing dot are ignored.
     pub(super) fn new(pattern: &str) -> Self {
         let pattern = pattern.trim().to_ascii_lowercase();
         let pattern = pattern.strip_suffix('.').unwrap_or(&pattern);
@@ -114,7 +114,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether the pattern admits a host in its normal form.
+    /// Whether the pattern admits a host in normal form.
     pub(super) fn admits(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
@@ -124,8 +124,8 @@ impl NamePattern {
     }
 }
 
-/// Whether two hosts belong to one registrable domain. Hosts that have none (a bare suffix, a single
-/// label) belong only to themselves.
+/// Whether two hosts have the same registrable domain. A host without one (a bare suffix, a single label) matches
+/// only itself.
 pub(super) fn same_registrable_domain(one: &str, other: &str) -> bool {
     one == other
         || match (psl::domain_str(one), psl::domain_str(other)) {
@@ -149,7 +149,7 @@ mod tests {
         assert!(exact.admits("intranet"));
         assert!(!exact.admits("a.intranet"));
         assert!(NamePattern::new("*").admits("anything.at.all"));
-        // A star without a dot is no suffix: it would admit names of strangers.
+        // A star without a dot is not a pattern: it would admit other people's names.
         assert!(!NamePattern::new("*corp.com").admits("evilcorp.com"));
     }
 

@@ -1,9 +1,9 @@
-//! One form for each URL.
+//! Normal form of URLs.
 
 use url::Url;
 
-/// The normal form of RFC 3986 section 6.2.2. The URL parser has done the case and the dots; what is left are
-/// escapes of characters that need none.
+/// The normal form of RFC 3986 section 6.2.2. The URL parser has already normalised case and dots; left are escapes
+/// of characters that need none.
 pub fn normalised(mut url: Url) -> Url {
     let path = unescape(url.path());
     url.set_path(&path);
@@ -12,7 +12,7 @@ pub fn normalised(mut url: Url) -> Url {
     url
 }
 
-/// Takes back percent escapes of unreserved characters, and writes the others in upper case.
+/// Decodes percent escapes of unreserved characters, and writes the others in upper case.
 fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = String::with_capacity(text.len());

@@ -1,26 +1,26 @@
-//! Why the guard refuses a target.
+//! Reasons why the guard refuses a target.
 
 use std::net::IpAddr;
 
 use super::address::Block;
 
-/// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that
-/// says what to do. It names the block of a refused address and never the address itself, because
-/// owners read the sentence and only curators may see addresses.
+/// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that says what to
+/// do. It names the block of a refused address and never the address itself, because owners read the sentence and
+/// only curators may see addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardRefusal {
-    /// The text is no absolute URL, or one that parsers read differently.
+    /// The text is not an absolute URL, or parsers read it differently.
     #[error(
-        "this is no URL the registry can ask: {reason}; give one like https://agents.example.com/card.json"
+        "the registry cannot fetch this URL: {reason}; give one like https://agents.example.com/card.json"
     )]
     NotAUrl {
         /// What is wrong with it.
         reason: String,
     },
-    /// The text is no host or host with port.
+    /// The text is not a host or host with port.
     #[error(
-        "this is no domain: {reason}; give a host such as agents.example.com, with :port where it is not 443"
+        "this is not a domain: {reason}; give a host such as agents.example.com, with :port if it is not 443"
     )]
     NotADomain {
         /// What is wrong with it.
@@ -28,38 +28,38 @@ pub enum GuardRefusal {
     },
     /// Longer than [`MAX_URL_BYTES`](super::MAX_URL_BYTES).
     #[error(
-        "the URL is {bytes} bytes long; at most {} are taken",
+        "the URL is {bytes} bytes long; at most {} are allowed",
         super::MAX_URL_BYTES
     )]
     UrlTooLong {
         /// Its length.
         bytes: usize,
     },
-    /// Neither https nor, where allowed, http.
-    #[error("the scheme {found} is not fetched here; serve the card over https")]
+    /// The scheme is neither https nor, where allowed, http.
+    #[error("the registry does not fetch {found} URLs; serve the card over https")]
     Scheme {
         /// The scheme found, shortened.
         found: String,
     },
     /// A port outside `allow_ports`.
     #[error(
-        "port {port} is not fetched from here; use 443, or have the operator add it to allow_ports"
+        "the registry does not fetch from port {port}; use 443, or ask the operator to add it to allow_ports"
     )]
     Port {
         /// The port.
         port: u16,
     },
-    /// A user name or password in the URL.
+    /// The URL has a user name or password.
     #[error(
-        "the URL carries a user name or password; cards are fetched without credentials, remove the part before the @"
+        "the URL has a user name or password; remove the part before the @, because cards are fetched without credentials"
     )]
     UserInfo,
-    /// A fragment in the URL.
-    #[error("the URL carries a #fragment, which no server ever sees; remove it")]
+    /// The URL has a fragment.
+    #[error("the URL has a #fragment, which is never sent to a server; remove it")]
     Fragment,
-    /// An IP address, in any spelling, where a host name belongs.
+    /// An IP address, in any spelling, is given in place of a host name.
     #[error(
-        "the IP address {address} stands where a host name belongs; use a name, or have the operator add the address to allow_networks"
+        "{address} is an IP address; use a host name, or ask the operator to add the address to allow_networks"
     )]
     IpLiteral {
         /// The address as read.
@@ -71,32 +71,32 @@ pub enum GuardRefusal {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A name that means something else than a public host.
+    /// The name never means a public host.
     #[error(
-        "{host} is {meaning} and cannot be reached in public; the operator can admit it with allow_names"
+        "{host} is {meaning} and is not reachable from the public network; the operator can admit it with allow_names"
     )]
     SpecialName {
         /// The host.
         host: String,
-        /// What such names are for.
+        /// The use that such names are reserved for.
         meaning: &'static str,
     },
-    /// A name under which anyone may register, such as `co.uk` or a hosting platform's own name.
-    #[error("{host} is a public suffix that many parties share; name a host below it")]
+    /// A name below which anyone may register, such as `co.uk` or the name of a hosting platform.
+    #[error("{host} is a public suffix, below which many parties have names; give a host below it")]
     PublicSuffix {
         /// The host.
         host: String,
     },
-    /// A top-level label that does not exist.
+    /// The last label is not a known top-level domain.
     #[error(
-        "{host} ends in a label that is no known top-level domain; check the spelling, or have the operator admit it with allow_names"
+        "{host} does not end in a known top-level domain; check the spelling, or ask the operator to admit it with allow_names"
     )]
     UnknownSuffix {
         /// The host.
         host: String,
     },
     /// An address in a special-purpose block.
-    #[error("the host's address lies in {} ({}), which is not fetched from; publish a public address, or have the operator add the network to allow_networks", .block.net, .block.purpose)]
+    #[error("the host's address lies in {} ({}), from which the registry does not fetch; publish a public address, or ask the operator to add the network to allow_networks", .block.net, .block.purpose)]
     Address {
         /// The address. Not part of the sentence.
         address: IpAddr,
@@ -109,9 +109,9 @@ pub enum GuardRefusal {
         /// The address. Not part of the sentence.
         address: IpAddr,
     },
-    /// An address of the machine that asks.
+    /// An address of the registry's own machine.
     #[error(
-        "the host's address is this registry's own; have the operator add it to allow_networks where the agent runs beside the registry"
+        "the host's address is this registry's own; if the agent runs on the same machine, ask the operator to add it to allow_networks"
     )]
     OwnAddress {
         /// The address. Not part of the sentence.
@@ -120,7 +120,7 @@ pub enum GuardRefusal {
 }
 
 impl GuardRefusal {
-    /// A stable name for programs.
+    /// The stable name for programs.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::NotAUrl { .. } => "not_a_url",

@@ -1,4 +1,4 @@
-//! Handing outcomes to the sink in groups.
+//! Delivery of outcomes to the sink, in groups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Finished, WorkerConfig, lease};
 use crate::{Frontier, Sink, Undelivered, Visit, VisitOutcome};
 
-/// What the deliverer works with.
+/// State of the delivery task.
 pub(super) struct Deliverer {
     pub(super) queue: mpsc::Receiver<Finished>,
     pub(super) frontier: Arc<dyn Frontier>,
@@ -21,7 +21,7 @@ pub(super) struct Deliverer {
     pub(super) cancel: CancellationToken,
 }
 
-/// A group on its way: outcomes, and the visits they came of, to be given back in need.
+/// Outcomes to deliver together, and their visits, which are returned if delivery fails.
 #[derive(Default)]
 struct Group {
     visits: Vec<Visit>,
@@ -44,7 +44,7 @@ pub(super) async fn run(mut deliverer: Deliverer) {
 }
 
 impl Deliverer {
-    /// Takes what is there, and waits for more only while more is under way, a little.
+    /// Takes the outcomes that are ready, and waits a short time for more only while visits are under way.
     async fn gather(&mut self, first: Finished) -> Group {
         let deadline = Instant::now() + self.config.group_wait;
         let mut group = Group::default();
@@ -76,10 +76,10 @@ impl Deliverer {
             return;
         };
         if count > 1 {
-            tracing::warn!(error = %undelivered.error, count, "a group was not kept; trying its outcomes one by one");
+            tracing::warn!(error = %undelivered.error, count, "could not store a group of outcomes; trying them one by one");
         }
         let mut refused = Vec::new();
-        // A single outcome has been offered once already.
+        // A single outcome has already been tried once.
         let offered = u32::from(count == 1);
         for outcome in undelivered.group {
             let visit = take_visit(&mut visits, &outcome);
@@ -95,7 +95,7 @@ impl Deliverer {
         lease::give_back(self.frontier.as_ref(), refused, pause).await;
     }
 
-    /// Offers one outcome until it is kept or the attempts are used up. Once cancelled there is one
+    /// Tries to store one outcome until it succeeds or the attempts are used up. After cancellation there is one
     /// attempt and no waiting.
     async fn deliver_one(&self, outcome: VisitOutcome, mut offered: u32) -> bool {
         let mut outcome = outcome;
@@ -121,7 +121,7 @@ impl Deliverer {
                     outcome = same;
                 }
                 _ => {
-                    tracing::error!(%error, domain_key, lease, offered, "an outcome was not kept; its visit is given back");
+                    tracing::error!(%error, domain_key, lease, offered, "could not store an outcome; its visit is returned and will be made again");
                     return false;
                 }
             }
@@ -129,7 +129,7 @@ impl Deliverer {
     }
 }
 
-/// The visit an outcome came of. They are in the same order, so the first one is nearly always it.
+/// Removes the visit of an outcome. Both lists have the same order, so it is nearly always the first.
 fn take_visit(visits: &mut Vec<Visit>, outcome: &VisitOutcome) -> Option<Visit> {
     let position = visits
         .iter()

@@ -1,4 +1,4 @@
-//! When to ask the frontier, and what for.
+//! Leases visits from the frontier: when, and how many.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,29 +10,29 @@ use tokio::time::Instant;
 use super::WorkerConfig;
 use crate::{Frontier, OwnerError, Visit};
 
-/// Between two looks that found nothing lies at least this, however often the frontier wakes us.
+/// Shortest pause after a lease that found nothing, however often the frontier wakes us.
 const EMPTY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Visits that were leased just now; none where the frontier only woke us.
+/// Visits that were just leased; empty where the frontier only woke us.
 pub(super) struct Woken(pub(super) Vec<Visit>);
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What is being waited for.
+/// The event that is awaited.
 enum LeaseState {
-    /// Nothing: the next want asks at once.
+    /// None: the next request is made at once.
     Ready,
-    /// The frontier's answer to a lease.
+    /// The frontier's response to a lease.
     Leasing {
         asked_for: usize,
         answer: Pending<Result<Vec<Visit>, OwnerError>>,
     },
-    /// Something to become due, or a pause to end.
+    /// A source becoming due, or the end of a pause.
     Waiting(Pending<()>),
 }
 
-/// Asks the frontier whenever there is room and reason to. While one lease is on its way further room
-/// gathers, so that under load each asks for many and at leisure for one.
+/// Requests leases whenever there is room for visits and a reason to try. Room that becomes free during a request is
+/// collected, so a busy worker requests many visits at a time and an idle one requests single visits.
 pub(super) struct Leases {
     frontier: Arc<dyn Frontier>,
     config: WorkerConfig,
@@ -50,7 +50,7 @@ impl Leases {
         }
     }
 
-    /// Says how many visits there is room for.
+    /// Sets how many visits there is room for.
     pub(super) fn want(&mut self, room: usize) {
         if room == 0 || !matches!(self.state, LeaseState::Ready) {
             return;
@@ -62,8 +62,8 @@ impl Leases {
         };
     }
 
-    /// Completes when visits were leased or another want may be met. Never completes while nothing is
-    /// wanted. Dropping the future loses nothing.
+    /// Completes when visits were leased or another request may succeed. Never completes while there is no room.
+    /// Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Woken {
         match &mut self.state {
             LeaseState::Ready => std::future::pending().await,
@@ -80,7 +80,7 @@ impl Leases {
         }
     }
 
-    /// Waits for a lease that is on its way, so that its visits can be given back.
+    /// Waits for a lease that is under way, so that its visits can be returned.
     pub(super) async fn stop(self) -> Vec<Visit> {
         match self.state {
             LeaseState::Leasing { answer, .. } => answer.await.unwrap_or_else(|error| {
@@ -105,14 +105,14 @@ impl Leases {
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
                 let wait = self.config.backoff(self.failures);
-                tracing::warn!(%error, ?wait, "the frontier cannot be asked");
+                tracing::warn!(%error, ?wait, "could not lease visits");
                 self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep(wait)));
                 Woken(Vec::new())
             }
         }
     }
 
-    /// Waits for the frontier's word or for the poll, but for [`EMPTY_PAUSE`] at least.
+    /// Waits until the frontier wakes us or the poll interval passes, but at least [`EMPTY_PAUSE`].
     fn until_due(&self) -> Pending<()> {
         let frontier = Arc::clone(&self.frontier);
         let poll = self.config.idle_poll;
@@ -124,14 +124,13 @@ impl Leases {
     }
 }
 
-/// How often visits are given back before their leases are left to run out.
+/// Attempts to return visits before their leases are left to expire.
 const GIVE_BACK_ATTEMPTS: u32 = 3;
 
-/// Gives visits back, to be made again after the pause; where that fails again and again their leases run out
-/// by themselves.
+/// Returns visits, to be made again after the pause. If every attempt fails, their leases expire.
 ///
-/// A connection to the database may just have gone, above all when a process ends: one that a request's thread
-/// has opened goes with that thread. The next attempt takes another.
+/// A database connection may just have been closed, in particular when a process ends: a connection that was opened
+/// on a request's thread ends with that thread. The next attempt uses another one.
 pub(super) async fn give_back(frontier: &dyn Frontier, visits: Vec<Visit>, pause: Duration) {
     if visits.is_empty() {
         return;
@@ -144,7 +143,7 @@ pub(super) async fn give_back(frontier: &dyn Frontier, visits: Vec<Visit>, pause
         if attempt < GIVE_BACK_ATTEMPTS {
             tokio::time::sleep(EMPTY_PAUSE * attempt).await;
         } else {
-            tracing::warn!(%error, count, "visits could not be given back; their leases will run out");
+            tracing::warn!(%error, count, "could not return visits; their leases will expire");
         }
     }
 }

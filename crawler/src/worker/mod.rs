@@ -1,7 +1,7 @@
-//! The loop that leases visits, makes them, and delivers what came of them.
+//! The worker: leases visits, makes them, and delivers their outcomes.
 //!
-//! One task leases and starts visits, each visit is a task of its own, and one task delivers. Between
-//! them lies a bounded channel: a sink that is slow stops the fetching, and nothing piles up.
+//! One task leases and starts visits, each visit is a task of its own, and one task delivers. A bounded channel lies
+//! between them, so that a slow sink stops the fetching and nothing piles up.
 
 mod deliver;
 mod lease;
@@ -19,25 +19,25 @@ use crate::{Frontier, MAX_SOURCES_PER_VISIT, Sink, Visit, VisitOutcome};
 
 use lease::{Leases, Woken};
 
-/// How the worker works. The defaults are what production uses.
+/// Settings of the worker. The defaults are those of production.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerConfig {
-    /// Most visits under way at once: 64.
+    /// Most concurrent visits: 64.
     pub concurrency: usize,
-    /// Most outcomes delivered together: 200.
+    /// Most outcomes in a group: 200.
     pub group_size: usize,
     /// How long an outcome waits for others while further visits are under way: 20 ms.
     pub group_wait: Duration,
-    /// How often one outcome is offered to the sink before its visit is given back: 3.
+    /// Attempts to store one outcome before its visit is returned: 3.
     pub delivery_attempts: u32,
-    /// How long a visit rests whose outcome was not kept: 5 min. What the sink refuses once it may refuse
-    /// again, and the origin is not to be asked in a hot loop for that.
+    /// Pause before a visit whose outcome was not stored is made again: 5 min. The sink may refuse it again, and the
+    /// origin must not be fetched in a hot loop meanwhile.
     pub refused_pause: Duration,
-    /// The wait after a failed delivery or lease, doubled with each further one: 100 ms.
+    /// Wait after a failed delivery or lease, doubled with each further failure: 100 ms.
     pub first_backoff: Duration,
-    /// The longest such wait: 10 s.
+    /// Longest such wait: 10 s.
     pub max_backoff: Duration,
-    /// How long the worker trusts that it is told what becomes due before it looks by itself: 30 s.
+    /// How long the worker relies on being woken before it polls by itself: 30 s.
     pub idle_poll: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// The wait after so many failures in a row.
+    /// Wait after this many failures in a row.
     fn backoff(&self, failures: u32) -> Duration {
         self.first_backoff
             .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
@@ -65,7 +65,7 @@ impl WorkerConfig {
     }
 }
 
-/// A visit that was made, on its way to the sink.
+/// A completed visit on its way to the sink.
 #[derive(Debug)]
 struct Finished {
     visit: Visit,
@@ -74,8 +74,8 @@ struct Finished {
     _under_way: UnderWay,
 }
 
-/// Counts the visits that were leased and whose outcome is not yet with the deliverer, so that it
-/// knows when waiting for company is in vain.
+/// Counts visits that were leased and whose outcome the deliverer does not have yet, so that it knows whether waiting
+/// for more can help.
 #[derive(Debug)]
 struct UnderWay(Arc<AtomicUsize>);
 
@@ -92,12 +92,12 @@ impl Drop for UnderWay {
     }
 }
 
-/// Works until `cancel` is cancelled: leases what is due, makes visits, at most
-/// [`WorkerConfig::concurrency`] at once, and delivers their outcomes in groups.
+/// Works until `cancel` is cancelled: leases due visits, makes at most [`WorkerConfig::concurrency`] of them at once,
+/// and delivers their outcomes in groups.
 ///
-/// Once cancelled it leases nothing more, breaks off fetches under way, gives their visits back,
-/// delivers what is finished and returns. A call to the frontier or the sink is never broken off,
-/// because a lease or a group might be lost with it.
+/// Once cancelled it leases nothing more, aborts running fetches and returns their visits, delivers the finished
+/// ones, and ends. A call to the frontier or the sink is never aborted, because a lease or a group might be lost with
+/// it.
 pub async fn run(
     frontier: Arc<dyn Frontier>,
     sink: Arc<dyn Sink>,
@@ -118,13 +118,13 @@ pub async fn run(
 
     let unmade = lease_and_visit(&frontier, fetcher, config, &cancel, finished, &under_way).await;
     lease::give_back(frontier.as_ref(), unmade, Duration::ZERO).await;
-    // The last sender is gone, so the deliverer ends when its queue is empty.
+    // The last sender is dropped, so the deliverer ends when its queue is empty.
     if let Err(error) = deliverer.await {
-        tracing::error!(%error, "delivering outcomes broke off; their leases will run out");
+        tracing::error!(%error, "the delivery task crashed; the leases of its visits will expire");
     }
 }
 
-/// The main loop. Gives the visits that were leased and not made.
+/// The main loop. Returns the visits that were leased but not made.
 async fn lease_and_visit(
     frontier: &Arc<dyn Frontier>,
     fetcher: Arc<Fetcher>,
@@ -160,7 +160,7 @@ async fn lease_and_visit(
     unmade
 }
 
-/// Makes one visit and hands its outcome on. Gives the visit back where that was broken off.
+/// Makes one visit and passes its outcome on. Returns the visit if it was aborted.
 async fn make_visit(
     visit: Visit,
     fetcher: Arc<Fetcher>,
@@ -184,7 +184,7 @@ async fn make_visit(
     }
 }
 
-/// Asks a visit's sources one after another.
+/// Fetches a visit's sources one after another.
 async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> VisitOutcome {
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
     let rules = KeySetRules {
@@ -193,7 +193,7 @@ async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> VisitOutcome {
     };
     for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
         let result = fetcher.fetch_source_with(task, &rules).await;
-        // All sources of a visit lie on one host. Where it wants to be left alone, the others wait too.
+        // All sources of a visit lie on one host: if it wants no further request, the others wait too.
         let alone = result.asks_for_rest();
         sources.push(result);
         if alone {
@@ -209,7 +209,7 @@ async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> VisitOutcome {
 
 fn visit_of(ended: Result<Option<Visit>, tokio::task::JoinError>) -> Option<Visit> {
     ended.unwrap_or_else(|error| {
-        tracing::error!(%error, "a visit broke off; its lease will run out");
+        tracing::error!(%error, "a visit crashed; its lease will expire");
         None
     })
 }

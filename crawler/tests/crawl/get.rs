@@ -371,6 +371,6 @@ async fn a_silent_server_ends_with_the_first_byte_limit() {
         }
         let error = last.unwrap();
         assert_eq!(error.outcome, Timeout);
-        assert!(error.detail.contains("begin to answer"), "{error}");
+        assert!(error.detail.contains("begin to respond"), "{error}");
     }
 }

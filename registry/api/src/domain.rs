@@ -2,7 +2,7 @@
 
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::open_enum::OpenEnum;
-use a2a_registry_domain::ownership::{DomainState, Look, Method};
+use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -149,7 +149,7 @@ pub struct ProofCheck {
     pub place: String,
     /// `held`, `absent`, `wrong`, `unknown` (the check failed, which does not mean absent) or `bogus`.
     #[schema(value_type = String)]
-    pub outcome: OpenEnum<Look>,
+    pub outcome: OpenEnum<ProofOutcome>,
     /// The result, and what to do.
     pub detail: String,
     /// The expected text, if it was not found; at most 255 characters.

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use a2a_registry_api::{DomainPatch, DomainView, SourceView, Verification};
 use a2a_registry_domain::open_enum::OpenEnum;
-use a2a_registry_domain::ownership::Look;
+use a2a_registry_domain::ownership::ProofOutcome;
 use a2a_registry_domain::source::SourceState;
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -60,7 +60,7 @@ pub enum DomainCommand {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Look for your proof of a domain now
+    /// ProofOutcome for your proof of a domain now
     Verify(DomainName),
     /// Give a domain to another account
     Transfer {
@@ -287,7 +287,7 @@ fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
 async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {
     let reply = client.verify(&name.domain).await?;
     let Verification { domain, checks } = &reply.value;
-    let proved = checks.iter().any(|check| check.outcome == Look::Held);
+    let proved = checks.iter().any(|check| check.outcome == ProofOutcome::Held);
     if console.json {
         console.raw_json(&reply.raw)?;
     } else {

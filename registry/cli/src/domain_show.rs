@@ -5,7 +5,7 @@
 use a2a_registry_api::{AttemptView, DomainView, OwnerFingerprint, Proof, ProofCheck, SourceView};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::open_enum::OpenEnum;
-use a2a_registry_domain::ownership::{DomainState, Look};
+use a2a_registry_domain::ownership::{DomainState, ProofOutcome};
 use a2a_registry_domain::source::{SourceKind, SourceState};
 
 use super::console::Console;
@@ -142,7 +142,7 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
         .filter(|check| Some(check.at) == latest)
         .collect();
     // What was found tells more than that nothing was.
-    checks.sort_by_key(|check| check.outcome == Look::Absent);
+    checks.sort_by_key(|check| check.outcome == ProofOutcome::Absent);
     lines.extend(checks.iter().take(looks).map(|check| {
         format!(
             "looked for a proof {}: {} at {}: {}",
@@ -435,7 +435,7 @@ mod tests {
         let mut view = domain((0..100).map(|_| source(Vec::new())).collect());
         view.not_listed = vec!["it waits".into(); 60];
         view.agents = (0..100).map(Uuid::from_u128).collect();
-        let check = |outcome: Look| ProofCheck {
+        let check = |outcome: ProofOutcome| ProofCheck {
             at: at(9),
             method: Method::Dns.into(),
             place: "_a2a-registry.a.example".into(),
@@ -445,8 +445,8 @@ mod tests {
             found: vec!["hello".into()],
             aliased: false,
         };
-        view.checks = vec![check(Look::Absent); 20];
-        view.checks.push(check(Look::Wrong));
+        view.checks = vec![check(ProofOutcome::Absent); 20];
+        view.checks.push(check(ProofOutcome::Wrong));
         let challenge = Challenge {
             method: Method::Dns.into(),
             name: None,

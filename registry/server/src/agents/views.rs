@@ -83,7 +83,7 @@ async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, A
     Ok(match made {
         Some(row) => Decision {
             state,
-            rules: vec![row.rule.text().to_owned()],
+            rules: vec![row.rule.as_str().to_owned()],
             by: row.actor,
             at: Timestamp(row.at),
             reason: row.reason,

@@ -3,8 +3,8 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
-use data_encoding::BASE64URL_NOPAD;
 use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
 use ring::digest;
 use serde::Serialize;
 

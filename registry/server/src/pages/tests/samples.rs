@@ -7,7 +7,7 @@ use a2a_registry_api::*;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::open_enum::OpenEnum;
-use a2a_registry_domain::ownership::{DomainState, Look, Method};
+use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
@@ -387,7 +387,7 @@ pub fn domain(text: &str) -> DomainView {
             at: NOW,
             method: Method::Dns.into(),
             place: text.into(),
-            outcome: Look::Wrong.into(),
+            outcome: ProofOutcome::Wrong.into(),
             detail: text.into(),
             wanted: Some(text.into()),
             found: vec![text.into()],
