@@ -1,4 +1,4 @@
-//! What a card asks of its callers, read from wherever it says so.
+//! The credentials that a card requires of its callers, from all members that mention them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,34 +7,35 @@ use crate::wire::informal;
 use crate::wire::v0_2::labelled;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 
-/// The alternatives by which a caller may be let in.
+/// The alternatives by which a caller can authenticate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand<'a> {
-    /// One of these has to be met, with everything in it; an empty one asks for nothing. In the card's order.
+    /// A caller must meet one of these, with all its schemes; an empty one requires nothing. In the card's order.
     ///
-    /// A card that declares schemes without requiring any has an alternative for each of them: real cards
+    /// A card that declares schemes without requiring any has one alternative for each of them, because that is what
+    /// real cards mean. A card without either has none.
     /// mean so. A card without either has none.
     pub alternatives: Vec<Vec<AskedScheme<'a>>>,
     /// Whether the card requires one of the alternatives, rather than only declaring their schemes.
     pub required: bool,
-    /// Whether the card says that callers must bring something, and nowhere legibly what, as
-    /// [`has_unread_demand`] says.
+    /// Whether the card requires credentials but describes none in a readable form, as [`has_unread_demand`]
+    /// determines.
     pub unread: bool,
 }
 
 /// One scheme of an alternative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskedScheme<'a> {
-    /// The name by which the card asks for it.
+    /// The name that the card uses for it.
     pub name: &'a str,
-    /// The scopes asked for.
+    /// The required scopes.
     pub scopes: &'a [String],
-    /// What is asked: as declared, or what the bare name stands for (`bearer`, `oauth2`, …) in a card that
-    /// requires a scheme it forgot to declare. `None` where nobody can tell.
+    /// The required scheme: as declared, or as its bare name suggests (`bearer`, `oauth2`, …) in a card that requires
+    /// a scheme without declaring it. `None` where it is unknown.
     pub kind: Option<Cow<'a, SchemeKind>>,
 }
 
-/// Reads what a card asks of its callers.
+/// Reads the requirements of a card.
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "security": [{"bearer": []}]}"#;
@@ -97,8 +98,8 @@ fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
         .collect()
 }
 
-/// Whether the card says that callers must bring something, and nowhere legibly what: such an agent may be
-/// closed to whoever brings nothing.
+/// Whether the card requires credentials but describes none in a readable form: such an agent may refuse callers
+/// without credentials.
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "auth_required": true}"#;
@@ -109,7 +110,7 @@ pub fn has_unread_demand(card: &AgentCard) -> bool {
     !is_legible(card) && informal::demand_of(&card.unknown).demands()
 }
 
-/// Whether any scheme that the card declares or requires asks for something.
+/// Whether any scheme that the card declares or requires needs credentials.
 fn is_legible(card: &AgentCard) -> bool {
     let asks = |scheme: &SecurityScheme| scheme.kind != SchemeKind::None;
     if card.security_schemes.iter().any(asks) {

@@ -1,4 +1,4 @@
-//! The two digests of a card: one of its bytes, one of its content.
+//! The two digests of a card: of its bytes, and of its content.
 
 use std::fmt::Write as _;
 
@@ -26,12 +26,11 @@ pub fn digest(bytes: &[u8]) -> String {
     text
 }
 
-/// The digest of what the bytes say: of their RFC 8785 form without the top-level `signatures`.
+/// The digest of the content: of the RFC 8785 form without the top-level `signatures`.
 ///
-/// Agents that reorder members or sign anew at every start keep this digest. Where readers of JSON could
-/// disagree about the content (RFC 7493: a name twice, half a surrogate pair, a number that a double does
-/// not hold as written), and where there is no JSON within the bounds of [`crate::parse`], it is
-/// [`digest`] of the bytes.
+/// The digest stays the same for agents that reorder members or sign again at every start. If JSON parsers could
+/// disagree about the content (RFC 7493: a name twice, half a surrogate pair, a number that a double does not hold as
+/// written), or if the bytes are not JSON within the limits of [`crate::parse`], it is the [`digest`] of the bytes.
 pub fn content_digest(bytes: &[u8]) -> String {
     match canonical(bytes) {
         Some(canonical) => digest(&canonical),
@@ -39,7 +38,7 @@ pub fn content_digest(bytes: &[u8]) -> String {
     }
 }
 
-/// The canonical form without signatures, where there is one.
+/// The canonical form without signatures, if there is one.
 fn canonical(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
     if !document.exact {
@@ -84,7 +83,7 @@ mod tests {
 
     #[test]
     fn numbers_of_many_digits_are_read_to_the_nearest_double() {
-        // A quick reading is off by one step for each of these; their form of RFC 8785 is themselves.
+        // A fast parser is off by one step for each of these; their RFC 8785 form is the text itself.
         for literal in [
             "8.383658838626809e-78",
             "-7.803913958627244e+173",

@@ -1,4 +1,4 @@
-//! Bytes into a JSON tree, noting on the way what readers of JSON disagree about.
+//! Parses bytes into a JSON tree, and notes on the way where JSON parsers disagree.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,22 +13,22 @@ use crate::rule::Rule;
 use crate::scan::scan;
 use crate::{rules, text};
 
-/// A document as read.
+/// A parsed document.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// The tree. Of members with the same name the last one is in it, as with most JSON readers.
+    /// The tree. Of members with the same name it has the last one, as in most JSON parsers.
     pub(crate) value: Value,
-    /// Whether every reader sees the same document (RFC 7493): no name twice, no half surrogate pair, no
-    /// number that a double changes.
+    /// Whether every parser reads the same document (RFC 7493): no name twice, no half surrogate pair, no number that
+    /// a double changes.
     pub(crate) exact: bool,
 }
 
-/// What becomes of U+0000 in text.
+/// How U+0000 in text is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nul {
-    /// Stays: for digests, which must tell any two texts apart.
+    /// It stays: for digests, which must distinguish any two texts.
     Keep,
-    /// Becomes U+FFFD: databases refuse U+0000 in text.
+    /// It becomes U+FFFD: databases refuse U+0000 in text.
     Replace,
 }
 
@@ -41,23 +41,23 @@ pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Documen
     build(bytes, nul, Repeated::Last, out)
 }
 
-/// Reads a document with everything that any reader could see in it: U+0000 stays, and so do the members
-/// of an object that share a name.
+/// Parses a document with everything that any parser could see in it: U+0000 stays, and so do members of an object
+/// with the same name.
 ///
-/// The last of those has the name itself, the others the name, U+0000 and a number; a U+0000 of the
-/// card's own in a name is doubled, so that no two documents make the same tree.
+/// The last of those keeps its name, the others get the name, U+0000 and a number; a U+0000 of the card's own in a
+/// name is doubled, so that no two documents give the same tree.
 pub(crate) fn read_all(bytes: &[u8]) -> Result<Document, ParseError> {
     build(bytes, Nul::Keep, Repeated::All, &mut Findings::default())
 }
 
-/// Which of the members that share a name are in the tree.
+/// Which of the members with the same name are in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repeated {
     Last,
     All,
 }
 
-/// Reads a document in either way.
+/// Parses a document in either way.
 fn build(
     bytes: &[u8],
     nul: Nul,
@@ -110,7 +110,7 @@ fn build(
     Ok(Document { value, exact })
 }
 
-/// Reads once more what [`read`] has read: null where that was an error. U+0000 may stay in text.
+/// Parses once more a document that [`read`] has parsed; null where that failed. U+0000 may stay in text.
 pub(crate) fn again(bytes: &[u8]) -> Value {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let plain = if bytes.len() <= MAX_CARD_BYTES {
@@ -118,14 +118,14 @@ pub(crate) fn again(bytes: &[u8]) -> Value {
     } else {
         None
     };
-    // What only the careful reading takes: half surrogate pairs and numbers beyond a double.
+    // Only the careful parser accepts these: half surrogate pairs and numbers beyond a double.
     plain.unwrap_or_else(|| {
         read(bytes, Nul::Replace, &mut Findings::default())
             .map_or(Value::Null, |document| document.value)
     })
 }
 
-/// Names the things that are often served in a card's place and that no JSON parser describes well.
+/// Recognises other formats that are often served instead of a card and that no JSON parser describes well.
 fn refuse_other_formats(body: &[u8]) -> Result<(), ParseError> {
     let start = body.trim_ascii_start();
     let reason = match start {
@@ -135,7 +135,7 @@ fn refuse_other_formats(body: &[u8]) -> Result<(), ParseError> {
             return Err(ParseError::NotJson {
                 line: 1,
                 column: 1,
-                text: "the text is encoded in UTF-16 or UTF-32; JSON is UTF-8".into(),
+                text: "the text is encoded in UTF-16 or UTF-32; use UTF-8".into(),
             });
         }
         _ => return Ok(()),
@@ -145,7 +145,7 @@ fn refuse_other_formats(body: &[u8]) -> Result<(), ParseError> {
     })
 }
 
-/// The parser's complaint without the position, which has members of its own.
+/// The parser's error without the position, which has its own members.
 fn not_json(error: &serde_json::Error) -> ParseError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
@@ -157,7 +157,7 @@ fn not_json(error: &serde_json::Error) -> ParseError {
     }
 }
 
-/// Line and column, both from 1; the column counts bytes, as the JSON parser's does.
+/// Line and column, both from 1; the column counts bytes, like the JSON parser's.
 fn position(bytes: &[u8], place: usize) -> (usize, usize) {
     let before = &bytes[..place.min(bytes.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -170,7 +170,7 @@ fn position(bytes: &[u8], place: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// What all nodes share while a tree is built.
+/// State shared by all nodes while a tree is built.
 struct TreeState<'s> {
     nul: Nul,
     repeated: Repeated,
@@ -179,7 +179,7 @@ struct TreeState<'s> {
 }
 
 impl TreeState<'_> {
-    /// Takes a text or a name over into the tree.
+    /// Copies a text or a name into the tree.
     fn text(&mut self, at: &Pointer<'_>, mut text: String) -> String {
         if !text::has_hidden(&text) {
             return text;
@@ -263,7 +263,7 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        // How many earlier members there are of each name that came again.
+        // Counts the earlier members of each repeated name.
         let mut earlier: HashMap<String, usize> = HashMap::new();
         let all = self.state.repeated == Repeated::All;
         while let Some(mut name) = members.next_key::<String>()? {

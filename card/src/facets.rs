@@ -1,16 +1,16 @@
-//! What a card is found by: labels, tags and modes in the values of the search interface.
+//! Search facets of a card: labels, tags and modes.
 
 use crate::demand::demand;
 use crate::member::unique;
 use crate::{AgentCard, SchemeKind};
 
-/// How a caller authenticates: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or
+/// Labels of the ways to authenticate: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or
 /// the card's own text (`http` where it names no scheme).
 ///
-/// The schemes that the requirements name, in their order and each label once; `none` where an alternative
-/// asks for nothing. A card that declares schemes without requiring any is labelled by all of them: real
-/// cards mean so. A card without either is `none` by the rule of its version, unless it says elsewhere, or in
-/// a form that cannot be read, that something is needed: that is `unknown`.
+/// The schemes that the requirements name, in their order and without duplicates; `none` if an alternative requires
+/// nothing. A card that declares schemes without requiring any gets the labels of all of them, because that is what
+/// real cards mean. A card without either is `none` by the rule of its version, unless it mentions credentials
+/// elsewhere, or in an unreadable form: that is `unknown`.
 pub fn auth_labels(card: &AgentCard) -> Vec<String> {
     let demand = demand(card);
     if demand.unread {
@@ -22,7 +22,7 @@ pub fn auth_labels(card: &AgentCard) -> Vec<String> {
             labels.push("none".to_owned());
         }
         for asked in alternative {
-            // A requirement may name a scheme that the card forgot to declare.
+            // A requirement may name a scheme that the card does not declare.
             labels.push(match &asked.kind {
                 Some(kind) => label(kind),
                 None => asked.name.to_owned(),
@@ -59,13 +59,13 @@ pub fn tags(card: &AgentCard) -> Vec<String> {
     )
 }
 
-/// The media types that the card or any of its skills takes, each once.
+/// The media types that the card or any of its skills accepts, without duplicates.
 pub fn all_input_modes(card: &AgentCard) -> Vec<String> {
     let skills = card.skills.iter().flat_map(|skill| &skill.input_modes);
     unique(card.input_modes.iter().chain(skills).cloned())
 }
 
-/// The media types that the card or any of its skills gives, each once.
+/// The media types that the card or any of its skills returns, without duplicates.
 pub fn all_output_modes(card: &AgentCard) -> Vec<String> {
     let skills = card.skills.iter().flat_map(|skill| &skill.output_modes);
     unique(card.output_modes.iter().chain(skills).cloned())

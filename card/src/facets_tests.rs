@@ -29,7 +29,7 @@ fn nothing_is_claimed_of_security_that_cannot_be_read() {
     let sentences = crate::security_sentences(&unread);
     assert_eq!(
         sentences,
-        ["The card asks for credentials in a form that is not understood"]
+        ["The card requires credentials in a form that cannot be read"]
     );
 }
 

@@ -1,16 +1,16 @@
-//! Which wire format a card was read as.
+//! The wire format of a card.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The wire format of a card, told by its shape first and by the version it declares second.
+/// The wire format of a card, determined by its form first and by the declared version second.
 ///
 /// [`Family::as_str`] gives the stable name under which it is stored and shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// `0.1`: `authentication` beside `url`, or declared 0.1.
     V0_1,
-    /// `0.2`: declared 0.2, or `securitySchemes` and its like beside `url` without any version.
+    /// `0.2`: declared 0.2, or members such as `securitySchemes` beside `url` without any version.
     V0_2,
     /// `0.3`: declared 0.3 or later 0.x, or `signatures` beside `url` without any version.
     V0_3,
@@ -22,7 +22,7 @@ pub enum Family {
     OtherInterfaces,
     /// `flat-1.x`: a flat `url`, while the declared version is 1.0 or later.
     Flat1,
-    /// `0.x`: a flat `url` and nothing that dates the card.
+    /// `0.x`: a flat `url` and nothing that determines the version.
     Undated,
     /// `snake-0.x`: a flat card with `snake_case` members.
     Snake0,
@@ -76,7 +76,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// The text names no family.
+/// The text is not the name of a family.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no card family is called {0:?}")]
 pub struct UnknownFamily(pub String);
@@ -84,7 +84,7 @@ pub struct UnknownFamily(pub String);
 impl FromStr for Family {
     type Err = UnknownFamily;
 
-    /// Reads the stable name; case counts.
+    /// Parses the stable name, with regard to case.
     fn from_str(name: &str) -> Result<Self, UnknownFamily> {
         Family::ALL
             .into_iter()

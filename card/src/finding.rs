@@ -1,4 +1,4 @@
-//! What a reader noticed about a card.
+//! Findings: the faults and oddities of a card.
 
 use std::io;
 
@@ -10,28 +10,28 @@ use crate::rule::{Rule, Severity};
 use crate::rules;
 use crate::text;
 
-/// At most this many findings are given for one card; the last of them then says that there were more.
+/// Most findings for one card; the last of them then says that there were more.
 pub const MAX_FINDINGS: usize = 1_000;
 
-/// At most this many characters of what was found are quoted.
+/// Most characters quoted of the member at fault.
 const MAX_FOUND_CHARS: usize = 200;
 
-/// One thing noticed, where it was, and how to mend it.
+/// One fault, its position, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable identifier of the rule, such as `skill.tags`. [`crate::rules`] lists them all.
     pub rule: String,
-    /// How much it matters.
+    /// The importance of the finding.
     pub severity: Severity,
     /// RFC 6901 pointer to the member; the empty string is the whole card.
     pub pointer: String,
-    /// What was there, shortened to 200 characters, with invisible characters written as `\u{…}`.
+    /// The value found, shortened to 200 characters, with invisible characters written as `\u{…}`.
     pub found: String,
-    /// What the card's version wants.
+    /// The form that the card's version requires.
     pub wanted: String,
-    /// How to mend it.
+    /// How to fix it.
     pub hint: String,
-    /// The section of the specification the rule follows, such as `1.0 §8.5`.
+    /// The section of the specification that the rule follows, such as `1.0 §8.5`.
     pub section: String,
 }
 
@@ -40,12 +40,12 @@ pub struct Finding {
 pub(crate) struct Findings {
     list: Vec<Finding>,
     full: bool,
-    /// The rules of which one finding is enough, as far as they have been broken.
+    /// Rules that give one finding per card only, and were broken already.
     once: Vec<&'static str>,
 }
 
 impl Findings {
-    /// Notes that `rule` was broken at `at`, where `found` stood.
+    /// Adds a finding: `rule` is broken at `at`, by `found`.
     pub(crate) fn add(&mut self, rule: &Rule, at: &Pointer<'_>, found: &str) {
         if self.full {
             return;
@@ -59,14 +59,14 @@ impl Findings {
         self.list.push(finding(rule, at, found));
     }
 
-    /// As [`Findings::add`], quoting the JSON that stood there.
+    /// Adds a finding that quotes a JSON value.
     pub(crate) fn add_value(&mut self, rule: &Rule, at: &Pointer<'_>, found: &Value) {
         if !self.full {
             self.add(rule, at, &quote(found));
         }
     }
 
-    /// As [`Findings::add`], but once for a card: for habits that run through a whole document.
+    /// Adds a finding once per card, for faults that occur throughout a document.
     pub(crate) fn add_once(&mut self, rule: &Rule, at: &Pointer<'_>, found: &str) {
         if !self.once.contains(&rule.id) {
             self.once.push(rule.id);
@@ -74,19 +74,19 @@ impl Findings {
         }
     }
 
-    /// Notes that a value of another type stands where `wanted` belongs, and is not read.
+    /// Adds a finding for a value of another type than `wanted` that cannot be read.
     pub(crate) fn mistyped(&mut self, at: &Pointer<'_>, found: &Value, wanted: &str) {
         self.add_value(&rules::MEMBER_TYPE, at, found);
         self.want(wanted);
     }
 
-    /// Notes that what stands where `wanted` belongs is of another type, and is understood.
+    /// Adds a finding for a value of another type than `wanted` that can be read nevertheless.
     pub(crate) fn coerced(&mut self, at: &Pointer<'_>, found: &Value, wanted: &str) {
         self.add_value(&rules::MEMBER_COERCED, at, found);
         self.want(wanted);
     }
 
-    /// Says what the member of the last finding wants, where its rule speaks of many members.
+    /// Sets what the last finding requires, for rules that apply to many members.
     pub(crate) fn want(&mut self, wanted: &str) {
         if !self.full
             && let Some(last) = self.list.last_mut()
@@ -95,13 +95,13 @@ impl Findings {
         }
     }
 
-    /// Everything noticed, in the order in which it was.
+    /// All findings, in the order of their discovery.
     pub(crate) fn into_list(self) -> Vec<Finding> {
         self.list
     }
 }
 
-/// Fills in what the rule's table says.
+/// Makes a finding with the texts of its rule.
 fn finding(rule: &Rule, at: &Pointer<'_>, found: &str) -> Finding {
     Finding {
         rule: rule.id.to_owned(),
@@ -114,12 +114,12 @@ fn finding(rule: &Rule, at: &Pointer<'_>, found: &str) -> Finding {
     }
 }
 
-/// Cuts to [`MAX_FOUND_CHARS`] and makes what cannot be seen visible.
+/// Cuts to [`MAX_FOUND_CHARS`] and escapes invisible characters.
 fn shorten(found: &str) -> String {
     text::visible(found, MAX_FOUND_CHARS)
 }
 
-/// The beginning of a value's JSON, without writing out the rest of it.
+/// The beginning of a value's JSON, without writing the rest of it.
 fn quote(value: &Value) -> String {
     struct Beginning(Vec<u8>);
     impl io::Write for Beginning {
@@ -136,7 +136,7 @@ fn quote(value: &Value) -> String {
         }
     }
     let mut beginning = Beginning(Vec::new());
-    // The error only says that enough has been written.
+    // The error only says that enough was written.
     let _ = serde_json::to_writer(&mut beginning, value);
     String::from_utf8_lossy(&beginning.0).into_owned()
 }

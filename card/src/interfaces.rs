@@ -1,45 +1,44 @@
-//! Which of a card's interfaces a client should try, in which order, and why.
+//! Ranks a card's interfaces for a client, with reasons.
 
 use url::Url;
 
 use crate::{AgentCard, Interface, text};
 
-/// At most this many characters of a card's own words stand in a reason.
+/// Most characters of a card's own text in a reason.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// One way in which a client speaks A2A.
+/// One binding that a client supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spoken<'a> {
     /// `JSONRPC`, `GRPC`, `HTTP+JSON` or another binding's name; compared without case.
     pub binding: &'a str,
-    /// The protocol versions spoken so: `Major.Minor`, or `Major` alone for all of its minor versions.
+    /// The protocol versions supported with it: `Major.Minor`, or `Major` alone for all of its minor versions.
     pub versions: &'a [&'a str],
 }
 
-/// An interface at its place in the order to try.
+/// An interface with its rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankedInterface<'a> {
-    /// The interface as the card has it.
+    /// The interface as in the card.
     pub interface: &'a Interface,
-    /// Its place in [`AgentCard::interfaces`], from 0.
+    /// Its index in [`AgentCard::interfaces`].
     pub position: usize,
-    /// Which of the client's ways to use there, as a place in the list given, from 0; `None` when the
-    /// client cannot use the interface.
+    /// Index of the client's binding to use, in the list given; `None` if the client cannot use the interface.
     pub spoken: Option<usize>,
-    /// Why it stands here, or why it cannot be used, as a phrase for people. It quotes the card's own
-    /// words, shortened and with invisible characters written as `\u{…}`.
+    /// The reason for its rank, or why it cannot be used, as a phrase for people. It quotes the card's own text,
+    /// shortened and with invisible characters written as `\u{…}`.
     pub reason: String,
 }
 
-/// The card's interfaces in the order in which a client that speaks `spoken` should try them, then those it
+/// The card's interfaces in the order in which a client that supports `spoken` should try them, then those that it
 /// cannot use.
 ///
-/// The card's own order is the order of preference (1.0 §8.3.2, 0.3 §5.6.3: first the flat address with its
-/// preferred transport). Dated interfaces go before undated ones, which may speak anything: an undated one
-/// is given once for each way in which the client speaks its binding, in the client's order. A client copies
-/// [`Interface::tenant`] into every request.
+/// The card's own order is the order of preference (1.0 §8.3.2, 0.3 §5.6.3: first the flat address with its preferred
+/// transport). Interfaces with a version go before those without, which may speak any: these are listed once for each
+/// of the client's entries for the binding, in the client's order. A client copies [`Interface::tenant`] into every
+/// request.
 ///
-/// At most as many as there are pairs of an interface and a way to speak.
+/// The result has at most one element for each pair of an interface and an entry.
 ///
 /// ```
 /// use a2a_card::{Spoken, parse, ranked_interfaces};
@@ -87,7 +86,7 @@ pub fn ranked_interfaces<'a>(
     dated
 }
 
-/// The client's ways to speak to an interface, or why there are none.
+/// The client's entries for an interface, or why there are none.
 fn ways(interface: &Interface, spoken: &[Spoken<'_>]) -> Result<Vec<usize>, String> {
     let named = |way: &Spoken<'_>| way.binding.eq_ignore_ascii_case(interface.binding.trim());
     let mut of_binding = spoken
@@ -116,11 +115,14 @@ fn ways(interface: &Interface, spoken: &[Spoken<'_>]) -> Result<Vec<usize>, Stri
     if is_address(interface) {
         Ok(ways)
     } else {
-        Err(format!("{} is no address to call", quoted(&interface.url)))
+        Err(format!(
+            "{} is not an address to call",
+            quoted(&interface.url)
+        ))
     }
 }
 
-/// Whether a client that speaks `spoken` speaks `version`.
+/// Whether a client that supports `spoken` supports `version`.
 fn covers(spoken: &str, version: &str) -> bool {
     spoken == version
         || version
@@ -128,7 +130,7 @@ fn covers(spoken: &str, version: &str) -> bool {
             .is_some_and(|(major, _)| major == spoken)
 }
 
-/// Whether there is something to connect to: a web address, or for gRPC `host:port` as well.
+/// Whether one can connect to the address: a web address, or for gRPC `host:port` as well.
 fn is_address(interface: &Interface) -> bool {
     let text = interface.url.as_str();
     let core = |name| interface.binding.trim().eq_ignore_ascii_case(name);
@@ -146,7 +148,7 @@ fn reason_for(interface: &Interface, first: bool) -> String {
     let place = match (interface.protocol_version.as_deref(), first) {
         (Some(_), true) => "the first in the card's order that the client speaks",
         (Some(_), false) => "the next in the card's order",
-        (None, _) => "undated, so it is tried after those that are dated",
+        (None, _) => "without a version, so it is tried after those with one",
     };
     match &interface.tenant {
         Some(tenant) => format!("{place}; every request names the tenant {}", quoted(tenant)),
@@ -154,7 +156,7 @@ fn reason_for(interface: &Interface, first: bool) -> String {
     }
 }
 
-/// The card's own words in a phrase.
+/// Text of the card in a phrase.
 fn quoted(words: &str) -> String {
     format!("`{}`", text::visible(words, MAX_QUOTED_CHARS))
 }
@@ -252,10 +254,10 @@ mod tests {
                 "/relative",
                 "JSONRPC",
                 Some("1.0"),
-                "`/relative` is no address",
+                "`/relative` is not an address",
             ),
-            ("ftp://d.io", "JSONRPC", Some("1.0"), "is no address"),
-            ("", "JSONRPC", None, "is no address"),
+            ("ftp://d.io", "JSONRPC", Some("1.0"), "is not an address"),
+            ("", "JSONRPC", None, "is not an address"),
             ("https://d.io", "x\u{202e}", Some("1.0"), "`x\\u{202e}`"),
         ] {
             let card = card(&[(url, binding, version)]);

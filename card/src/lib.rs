@@ -1,10 +1,10 @@
-//! Reads A2A agent cards of every protocol version into one model, and judges them.
+//! Reads A2A agent cards of every protocol version into one model, and checks them.
 //!
-//! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly.
-//! [`parse`] tells the wire format from a card's shape, reads every member on its own and says in
-//! [`Finding`]s what was odd about it; only bytes that are no JSON, or no card at all, are an error.
-//! [`lint`] adds what is wrong with a card as a whole, [`sarif`] writes findings for code hosting services,
-//! and [`convert`] writes any card in the form of 1.0 or 0.3.
+//! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly. [`parse`]
+//! recognises the wire format by a card's form, reads every member on its own and reports oddities as [`Finding`]s;
+//! only bytes that are not JSON, or not a card at all, are an error. [`lint`] adds findings about the card as a
+//! whole, [`sarif`] writes findings for code hosting services, and [`convert`] writes any card in the form of 1.0 or
+//! 0.3.
 //!
 //! ```
 //! use a2a_card::{Family, parse};
@@ -35,11 +35,11 @@
 //! # Ok::<(), a2a_card::ParseError>(())
 //! ```
 //!
-//! The crate is pure: no network, no files, no clock. Its work is bounded by [`MAX_CARD_BYTES`],
-//! [`MAX_DEPTH`], [`MAX_LIST`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay with
-//! whoever fetched them, named by [`digest`]; whether two of them say the same is told by
-//! [`content_digest`] and [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] judges their
-//! signatures with keys that are handed in, and [`sign`] makes new ones.
+//! The crate is pure: no network, no files, no clock. Its work is limited by [`MAX_CARD_BYTES`], [`MAX_DEPTH`],
+//! [`MAX_LIST`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay with the caller,
+//! identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
+//! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
+//! caller, and [`sign`] makes new ones.
 
 mod convert;
 mod demand;
@@ -102,9 +102,9 @@ pub use signature::{
 pub use text::visible_json;
 pub use words::security_sentences;
 
-/// The number of the derivation: raised by one whenever [`parse`], [`lint`] or anything else here gives
-/// another result for the same bytes.
+/// Version of the derivation: raised by one whenever [`parse`], [`lint`] or any other function here gives another
+/// result for the same bytes.
 ///
-/// Whoever stores what was derived from a card stores this number with it, and derives again what carries
-/// an older one. The bytes themselves never change by that.
-pub const DERIVATION: u32 = 2;
+/// Stored results are stored together with this number, and derived again if theirs is older. The bytes themselves
+/// never change by that.
+pub const DERIVATION: u32 = 3;

@@ -1,4 +1,4 @@
-//! Every rule there is, and their listing for people.
+//! The list of all rules, also as a table for people.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,8 @@ use crate::rule::Rule;
 use crate::rules::{CONVERSION, READING};
 use crate::signature::SIGNATURE;
 
-/// Every rule there is: those that [`crate::ParseError`] names, those of reading, of the linter, of the
-/// conversions, and those about verified signatures, each table in its own order.
+/// All rules: those that [`crate::ParseError`] names, those of reading, of the linter, of conversions, and those
+/// about verified signatures, each table in its own order.
 ///
 /// ```
 /// let rules = a2a_card::rules();
@@ -23,7 +23,7 @@ pub fn rules() -> &'static [Rule] {
     &ALL
 }
 
-/// All rules as a Markdown table: identifier, severity, section, what is wanted, how to mend a breach.
+/// All rules as a Markdown table: identifier, severity, section, summary, hint.
 ///
 /// ```
 /// assert!(a2a_card::rules_table().contains("| `endpoint.http` | warning |"));

@@ -1,4 +1,4 @@
-//! Reading single members: each on its own, so that a bad one costs nothing but itself.
+//! Reads single members, each on its own, so that a bad one does not affect the others.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,22 +10,22 @@ use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rules;
 
-/// At most this many elements of any list are read: skills, tags, interfaces, schemes, …
+/// Most elements read of any list: skills, tags, interfaces, schemes, …
 pub const MAX_LIST: usize = 1_000;
 
-/// How long a text may be.
+/// Length limits of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
     /// Names, identifiers, tags: up to 1 024 characters, then cut.
     Line,
     /// Descriptions and examples: up to 16 384 characters, then cut.
     Prose,
-    /// Addresses: up to 4 096 characters. A longer one is left out, as half an address is another address.
+    /// Addresses: up to 4 096 characters. A longer one is ignored, because half an address is another address.
     Address,
 }
 
 impl Length {
-    /// The bound in characters.
+    /// The limit in characters.
     pub(crate) fn limit(self) -> usize {
         match self {
             Length::Line => 1_024,
@@ -35,32 +35,32 @@ impl Length {
     }
 }
 
-/// The members of one object, taken out one after another; what is left over is unknown.
+/// The members of one object, taken one after another; the rest is unknown.
 pub(crate) struct Members<'p> {
     map: Map<String, Value>,
     at: Pointer<'p>,
-    /// Whether any name has an underscore, so that `snake_case` is looked for at all.
+    /// Whether any name has an underscore, so that `snake_case` needs to be tried.
     snake: bool,
-    /// Members that were lifted out of a nested object, and its name.
+    /// Members that were lifted out of a nested object, with its name.
     lifted: Option<(&'static str, Vec<&'static str>)>,
     /// Members whose value could not be read.
     unread: Map<String, Value>,
 }
 
-/// Where a member was found.
+/// The position of a member.
 pub(crate) struct Spot {
     inside: Option<&'static str>,
     name: Cow<'static, str>,
 }
 
 impl Spot {
-    /// The member `name`, inside the member `inside` of the object where that is given.
+    /// The member `name`, inside the member `inside` of the object if that is given.
     pub(crate) fn new(inside: Option<&'static str>, name: impl Into<Cow<'static, str>>) -> Self {
         let name = name.into();
         Spot { inside, name }
     }
 
-    /// The member's place below the object at `parent`.
+    /// The pointer to the member, for an object at `parent`.
     pub(crate) fn below<'a>(&'a self, parent: &'a Pointer<'a>) -> Pointer<'a> {
         match self.inside {
             Some(outer) => Pointer::Inside(parent, outer, &self.name),
@@ -82,12 +82,12 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// Where the object stands.
+    /// The position of the object.
     pub(crate) fn at(&self) -> Pointer<'p> {
         self.at
     }
 
-    /// Looks at a member without taking it; null counts as absent.
+    /// A member, without taking it; null counts as absent.
     pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
         let value = self.map.get(name).filter(|value| !value.is_null());
         if value.is_some() || !self.snake {
@@ -103,7 +103,7 @@ impl<'p> Members<'p> {
         self.snake && !self.map.contains_key(name) && self.peek(name).is_some()
     }
 
-    /// The place of a member that has not been taken yet, in the spelling it has.
+    /// The position of a member that has not been taken yet, as spelt in the card.
     pub(crate) fn spot(&self, name: &'static str) -> Spot {
         if self.is_snake(name) {
             Spot::new(self.outer(name), snake_case(name))
@@ -177,7 +177,7 @@ impl<'p> Members<'p> {
         self.unread.insert(spot.name.clone().into_owned(), value);
     }
 
-    /// A text member; an empty one is absent.
+    /// Takes a text; an empty one counts as absent.
     pub(crate) fn text(
         &mut self,
         name: &'static str,
@@ -194,7 +194,7 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// A truth value.
+    /// Takes a truth value.
     pub(crate) fn flag(&mut self, name: &'static str, out: &mut Findings) -> Option<bool> {
         let (spot, value) = self.take(name, out)?;
         let flag = flag(&value, &spot.below(&self.at), out);
@@ -204,7 +204,7 @@ impl<'p> Members<'p> {
         flag
     }
 
-    /// A list of texts; a single text is read as a list of one.
+    /// Takes a list of texts; a single text is read as a list of one.
     pub(crate) fn texts(
         &mut self,
         name: &'static str,
@@ -229,7 +229,7 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// What nobody asked for, and what could not be read.
+    /// The members that were not taken, and those that could not be read.
     pub(crate) fn rest(self) -> Map<String, Value> {
         let mut rest = self.map;
         rest.extend(self.unread);
@@ -237,7 +237,7 @@ impl<'p> Members<'p> {
     }
 }
 
-/// Whether `spelling` is the camelCase `name` or its `snake_case`, told without writing either.
+/// Whether `spelling` is the camelCase `name` or its `snake_case` form, checked without allocating.
 pub(crate) fn is_spelling(spelling: &str, name: &str) -> bool {
     if spelling == name {
         return true;
@@ -262,7 +262,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     snake
 }
 
-/// A text, trimmed and bounded; `Ok(None)` when nothing is left of it, the value itself when it is none.
+/// Reads a text, trimmed and limited; `Ok(None)` if nothing is left of it, the value itself if it is not a text.
 /// Numbers are read as text, with a finding.
 pub(crate) fn text(
     value: Value,
@@ -284,7 +284,7 @@ pub(crate) fn text(
     Ok(bounded(text, at, length, out).filter(|text| !text.is_empty()))
 }
 
-/// Trims and cuts; `None` for an address beyond its bound.
+/// Trims and cuts a text; `None` for an address beyond its limit.
 pub(crate) fn bounded(
     text: String,
     at: &Pointer<'_>,
@@ -307,7 +307,7 @@ pub(crate) fn bounded(
     }
 }
 
-/// A truth value; `"true"` and `"False"` are understood, with a finding.
+/// Reads a truth value; `"true"` and `"False"` are understood, with a finding.
 pub(crate) fn flag(value: &Value, at: &Pointer<'_>, out: &mut Findings) -> Option<bool> {
     let understood = match value {
         Value::Bool(flag) => return Some(*flag),
@@ -322,7 +322,7 @@ pub(crate) fn flag(value: &Value, at: &Pointer<'_>, out: &mut Findings) -> Optio
     understood
 }
 
-/// Every element that is a text and not empty.
+/// Every element that is a non-empty text.
 pub(crate) fn texts(
     list: Vec<Value>,
     at: &Pointer<'_>,
@@ -347,7 +347,7 @@ pub(crate) fn cut(mut list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) ->
     list
 }
 
-/// Each value once, in the order of first appearance.
+/// The values without duplicates, in the order of first appearance.
 pub(crate) fn unique<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     values
@@ -356,7 +356,7 @@ pub(crate) fn unique<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) 
         .collect()
 }
 
-/// Letters and digits alone, in lower case: how names are compared that people spell in many ways.
+/// The letters and digits of a name in lower case, for comparing names with many spellings.
 pub(crate) fn folded(name: &str) -> String {
     name.chars()
         .filter(char::is_ascii_alphanumeric)

@@ -1,7 +1,7 @@
-//! The version-neutral model every card is read into.
+//! The version-neutral model of a card.
 //!
-//! The model says what a card means; what it says byte for byte stays with whoever fetched it. Members
-//! the model does not know are kept in [`AgentCard::unknown`], so nothing a publisher wrote is lost.
+//! The model contains the meaning of a card; the exact bytes stay with the caller. Members that the model does not
+//! know are kept in [`AgentCard::unknown`], so nothing is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// One agent, as its card describes it, whatever protocol version the card was written for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentCard {
-    /// The agent's name. Never empty: a document without one is no card.
+    /// The agent's name. Never empty: a document without one is not a card.
     pub name: String,
     /// What the agent does, in the publisher's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -17,42 +17,42 @@ pub struct AgentCard {
     /// The agent's own version, free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Who runs the agent.
+    /// The organisation that runs the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Where the agent can be reached, most preferred first. May be empty: such a card is listed, but
-    /// its agent cannot be called.
+    /// The agent's addresses, most preferred first. May be empty: such a card is listed, but its agent cannot be
+    /// called.
     #[serde(default)]
     pub interfaces: Vec<Interface>,
-    /// What the agent says it can do beyond sending an answer.
+    /// Capabilities beyond sending an answer.
     #[serde(default)]
     pub capabilities: Capabilities,
     /// The agent's skills, in the card's order.
     #[serde(default)]
     pub skills: Vec<Skill>,
-    /// Media types taken by default, lower case (`text` is read as `text/plain`).
+    /// Media types accepted by default, lower case (`text` is read as `text/plain`).
     #[serde(default)]
     pub input_modes: Vec<String>,
-    /// Media types given by default, lower case.
+    /// Media types returned by default, lower case.
     #[serde(default)]
     pub output_modes: Vec<String>,
     /// Named ways to authenticate, in the order of their names.
     #[serde(default)]
     pub security_schemes: Vec<SecurityScheme>,
-    /// Alternatives of which a caller must meet one; empty when the card asks for nothing.
+    /// Alternatives of which a caller must meet one; empty if the card requires nothing.
     #[serde(default)]
     pub security: Vec<SecurityRequirement>,
     /// Human-readable documentation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documentation_url: Option<String>,
-    /// A picture of the agent. Shown as a link, never fetched.
+    /// A picture of the agent. Displayed as a link, never fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icon_url: Option<String>,
     /// The `signatures` array exactly as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<Value>,
-    /// Top-level members that no protocol version knows, or whose value could not be read, as received
-    /// (but for U+0000, which is read as U+FFFD everywhere).
+    /// Top-level members that no protocol version knows, or whose value could not be read, as received (except that
+    /// U+0000 is read as U+FFFD everywhere).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub unknown: Map<String, Value>,
 }
@@ -68,14 +68,14 @@ pub struct Provider {
     pub url: Option<String>,
 }
 
-/// One address at which the agent speaks one protocol.
+/// One address at which the agent supports one protocol version and binding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     /// The address as the card writes it.
     pub url: String,
     /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text. `JSONRPC` where the card names none.
     pub binding: String,
-    /// `Major.Minor`, or `None` where nothing in the card dates it.
+    /// The protocol version as `Major.Minor`, or `None` where the card does not determine it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     /// The tenant a caller copies into every request (1.0 section 8.3.2).
@@ -83,7 +83,7 @@ pub struct Interface {
     pub tenant: Option<String>,
 }
 
-/// What an agent says it can do beyond answering.
+/// Capabilities of an agent beyond answering.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Answers can be streamed.
@@ -92,10 +92,10 @@ pub struct Capabilities {
     /// Task updates can be pushed to the caller.
     #[serde(default)]
     pub push_notifications: bool,
-    /// A fuller card is given to authenticated callers.
+    /// A more detailed card is available to authenticated callers.
     #[serde(default)]
     pub extended_agent_card: bool,
-    /// Status changes of a task are listed in its answer. Up to 0.3 only: 1.0 has no word for it.
+    /// Status changes of a task are listed in its answer. Only up to 0.3; 1.0 removed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub state_transition_history: bool,
     /// Protocol extensions, in the card's order.
@@ -111,7 +111,7 @@ pub struct Extension {
     /// How the agent uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether a caller must speak it.
+    /// Whether a caller must support it.
     #[serde(default)]
     pub required: bool,
     /// Parameters as received; `None` where the card has none.
@@ -135,10 +135,10 @@ pub struct Skill {
     /// Example prompts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
-    /// Media types taken, where they differ from the card's.
+    /// Media types accepted, if they differ from the card's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_modes: Vec<String>,
-    /// Media types given, where they differ from the card's.
+    /// Media types returned, if they differ from the card's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_modes: Vec<String>,
     /// Alternatives of which a caller of this skill must meet one.
@@ -151,14 +151,14 @@ pub struct Skill {
 pub struct SecurityScheme {
     /// The name requirements refer to.
     pub name: String,
-    /// What it asks of the caller.
+    /// The credentials that it requires of the caller.
     pub kind: SchemeKind,
     /// The publisher's explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// What a scheme asks of the caller. The generations differ in spelling only, so one form serves all.
+/// The credentials that a scheme requires. The generations differ only in spelling, so one form serves all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum SchemeKind {
@@ -192,11 +192,11 @@ pub enum SchemeKind {
     },
     /// A client certificate.
     MutualTls,
-    /// The card says that nothing is asked (`none`, `noAuth`).
+    /// No credentials: the card says so (`none`, `noAuth`).
     None,
-    /// A kind no version knows, in the card's own words.
+    /// A kind that no version knows, in the card's own words.
     Other {
-        /// What the card calls it.
+        /// The card's own name of it.
         label: String,
     },
 }
@@ -204,7 +204,6 @@ pub enum SchemeKind {
 /// Schemes that must all be met together, with the scopes each must grant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SecurityRequirement {
-    /// Scheme name and scopes, in the order of the names. Empty means: callers without credentials
-    /// are welcome.
+    /// Scheme names and scopes, in the order of the names. Empty means that callers without credentials are admitted.
     pub schemes: Vec<(String, Vec<String>)>,
 }

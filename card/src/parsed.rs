@@ -1,4 +1,4 @@
-//! Reading bytes into a model.
+//! Parses bytes into the model.
 
 use serde_json::Value;
 
@@ -7,31 +7,31 @@ use crate::finding::{Finding, Findings};
 use crate::refusal::ParseError;
 use crate::{AgentCard, Family, wire};
 
-/// A card as read.
+/// A parsed card.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// What the card says.
+    /// The model of the card.
     pub card: AgentCard,
-    /// Which wire format it was read as.
+    /// The wire format.
     pub family: Family,
-    /// What in the card's shape decided for that family, as a phrase for people.
+    /// The feature of the card that determined the wire format, as a phrase for people.
     pub reason: &'static str,
-    /// Whether the card declares no protocol version, and its flat address is dated by its family instead.
+    /// Whether the card declares no protocol version, so that the version of its flat address comes from the wire
+    /// format.
     pub dated_by_form: bool,
-    /// What was noticed on the way, at most [`crate::MAX_FINDINGS`].
+    /// The findings of reading, at most [`crate::MAX_FINDINGS`].
     pub findings: Vec<Finding>,
 }
 
-/// Reads a card of any protocol version.
+/// Parses a card of any protocol version.
 ///
-/// Whatever is odd about a member costs that member and leaves a [`Finding`]. The work is bounded: by the
-/// size and depth of what is read at all, by [`crate::MAX_LIST`] elements in a list and by
-/// [`crate::MAX_FINDINGS`] findings.
+/// A fault of a member affects only that member and gives a [`Finding`]. The work is limited by the size and depth of
+/// the document, by [`crate::MAX_LIST`] elements in a list and by [`crate::MAX_FINDINGS`] findings.
 ///
 /// # Errors
 ///
-/// [`ParseError`] when the bytes are too large, too deeply nested or no JSON, and when the document is no
-/// object or has a name nowhere.
+/// [`ParseError`] if the bytes are too large, too deeply nested or not JSON, or if the document is not an object or
+/// has no name anywhere.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     let mut findings = Findings::default();
     let document = document::read(bytes, Nul::Replace, &mut findings)?;
@@ -50,7 +50,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     })
 }
 
-/// What a value is called in a sentence.
+/// The name of a value's type, for a sentence.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

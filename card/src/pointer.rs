@@ -1,12 +1,12 @@
-//! RFC 6901 pointers, built only when a finding needs one.
+//! RFC 6901 pointers, which are written only when a finding needs one.
 
 use std::fmt::Write as _;
 
-/// No pointer grows beyond this many bytes: a card may have member names as long as itself, and a finding
-/// then points at the nearest ancestor that still fits.
+/// Longest pointer in bytes. Member names may be as long as the card itself; a finding then points to the nearest
+/// ancestor with a shorter pointer.
 const MAX_POINTER_BYTES: usize = 1_024;
 
-/// A place in a document: a chain of borrowed segments, so that walking a card allocates nothing.
+/// A position in a document: a chain of borrowed segments, so that walking a card allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pointer<'a> {
     /// The whole document.
@@ -15,8 +15,8 @@ pub(crate) enum Pointer<'a> {
     Name(&'a Pointer<'a>, &'a str),
     /// An element of an array.
     Index(&'a Pointer<'a>, usize),
-    /// A member of an object that is itself a member: used where a nested card is read as if its members
-    /// stood one level higher.
+    /// A member of an object that is itself a member: for a nested card, which is read as if its members were one
+    /// level higher.
     Inside(&'a Pointer<'a>, &'a str, &'a str),
 }
 
@@ -31,14 +31,14 @@ impl<'a> Pointer<'a> {
         Pointer::Index(self, index)
     }
 
-    /// The pointer as RFC 6901 writes it.
+    /// The pointer in RFC 6901 syntax.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);
         text
     }
 
-    /// Appends the segments; false as soon as one did not fit, which ends the whole pointer.
+    /// Appends the segments; false as soon as one does not fit, which ends the whole pointer.
     fn write(&self, text: &mut String) -> bool {
         match self {
             Pointer::Root => true,
@@ -57,7 +57,7 @@ impl<'a> Pointer<'a> {
     }
 }
 
-/// Appends one escaped segment unless that would make the pointer too long.
+/// Appends one escaped segment, unless that makes the pointer too long.
 fn segment(text: &mut String, name: &str) -> bool {
     if text.len() + name.len() > MAX_POINTER_BYTES {
         return false;

@@ -1,9 +1,9 @@
-//! Where in a document's text its members stand: pointers into lines and columns.
+//! Positions of members in a document's text: from pointers to lines and columns.
 //!
-//! This is a walk of its own, beside the pass of [`crate::scan`] and the parser that builds the tree. The parser
-//! tells no places, and keeping them for every member would cost each card that is read what only a report wants.
-//! One lexer for this walk and the pass makes both a third slower and neither shorter: the pass must stay ready
-//! for bytes that are no JSON, while this walk follows the grammar.
+//! This is a second walk over the bytes, besides [`crate::scan`] and the parser that builds the tree. The parser
+//! reports no positions, and keeping them for every member would make every reading slower for the sake of reports.
+//! Sharing a lexer with the scan makes both a third slower and neither shorter: the scan must handle bytes that are
+//! not JSON, while this walk follows the grammar.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::member::is_spelling;
 use crate::refusal::MAX_CARD_BYTES;
 use crate::scan::{MAX_DEPTH, scan};
 
-/// A stretch of text: lines and columns from 1, columns in Unicode code points, the end exclusive.
+/// A range of text: lines and columns from 1, columns in Unicode code points, the end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) start_line: usize,
@@ -20,8 +20,8 @@ pub(crate) struct Region {
     pub(crate) end_column: usize,
 }
 
-/// The region of each pointer's value, in the order of the pointers: of the nearest ancestor where the
-/// document does not have it, `None` where the bytes are no document that is read.
+/// The region of each pointer's value, in the order of the pointers; of the nearest ancestor if the document does not
+/// have the value, `None` if the bytes cannot be read.
 ///
 /// One walk over the bytes serves all pointers.
 pub(crate) fn regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<Region>> {
@@ -42,20 +42,20 @@ pub(crate) fn regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<Region>> {
     located(&mended, &spans)
 }
 
-/// At most this many names asked for in one object are looked for in another spelling too: a card has fewer.
+/// Most names of one object that are also looked for in another spelling; cards have fewer members.
 const MAX_SPELT: usize = 64;
 
-/// The pointers asked for, as a tree of their segments.
+/// The wanted pointers, as a tree of their segments.
 struct Wanted {
     nodes: Vec<Segment>,
 }
 
-/// One place that is asked for, or leads to one.
+/// A wanted position, or an ancestor of one.
 #[derive(Default)]
 struct Segment {
     parent: usize,
     children: HashMap<String, usize>,
-    /// Where the value begins and ends, once it has been met.
+    /// Range of the value, once it has been found.
     span: Option<(usize, usize)>,
 }
 
@@ -68,7 +68,7 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Adds a pointer; gives its place in the tree.
+    /// Adds a pointer and returns its index in the tree.
     fn add(&mut self, pointer: &str) -> usize {
         let mut node = 0;
         for segment in pointer.split('/').skip(1) {
@@ -89,8 +89,8 @@ impl Wanted {
         node
     }
 
-    /// The place below `node` that a member's name leads to. The `snake_case` spelling of a name serves where
-    /// a finding speaks of the member by its proper one.
+    /// The index below `node` of a member's name. The `snake_case` spelling of a name also matches a finding that
+    /// uses its proper spelling.
     fn child(&self, node: Option<usize>, name: &str) -> Option<usize> {
         let children = &self.nodes.get(node?)?.children;
         let exact = children.get(name).copied();
@@ -103,13 +103,13 @@ impl Wanted {
         spelt.map(|(_, child)| *child)
     }
 
-    /// Whether anything below the node is asked for.
+    /// Whether anything below the node is wanted.
     fn leads_on(&self, node: Option<usize>) -> bool {
         let node = node.and_then(|node| self.nodes.get(node));
         node.is_some_and(|node| !node.children.is_empty())
     }
 
-    /// The span of a node, or of its nearest ancestor that has one.
+    /// The range of a node, or of its nearest ancestor that has one.
     fn span(&self, mut node: usize) -> Option<(usize, usize)> {
         loop {
             let here = self.nodes.get(node)?;
@@ -121,7 +121,7 @@ impl Wanted {
     }
 }
 
-/// A walk over JSON text. What is no JSON ends it early; nothing it meets makes it go back.
+/// A walk over JSON text. Invalid JSON ends it early; it never goes back.
 struct SpanWalk<'b, 'w> {
     bytes: &'b [u8],
     at: usize,
@@ -129,7 +129,7 @@ struct SpanWalk<'b, 'w> {
 }
 
 impl SpanWalk<'_, '_> {
-    /// Walks over a value, noting its span where it is asked for.
+    /// Walks over a value, and notes its range if it is wanted.
     fn value(&mut self, node: Option<usize>, depth: usize) {
         self.space();
         let start = self.at;
@@ -205,7 +205,7 @@ impl SpanWalk<'_, '_> {
         }
     }
 
-    /// Walks over a string, from its opening quote to behind its closing one.
+    /// Walks over a string, from its opening quote to the byte after its closing one.
     fn string(&mut self) {
         self.at += 1;
         while let Some(byte) = self.peek() {
@@ -241,7 +241,7 @@ impl SpanWalk<'_, '_> {
     }
 }
 
-/// Lines and columns of the spans, in one pass over the text.
+/// Lines and columns of the ranges, in one pass over the text.
 fn located(bytes: &[u8], spans: &[Option<(usize, usize)>]) -> Vec<Option<Region>> {
     let ends = spans
         .iter()

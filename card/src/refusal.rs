@@ -1,17 +1,17 @@
-//! Why a document is not read at all, and the rule that it breaks.
+//! Reasons why a document is not read at all, and the rules that it breaks.
 
 use crate::rule::Rule;
 use crate::rule::Severity::Error;
 use crate::scan::MAX_DEPTH;
 
-/// Largest card that is read: 1 MiB.
+/// Size of the largest card that is read: 1 MiB.
 pub const MAX_CARD_BYTES: usize = 1 << 20;
 
-/// Why there is no card to read. Each displays as one line for the card's publisher.
+/// Why a document cannot be read as a card. Each displays as one line for the card's publisher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The body is larger than [`MAX_CARD_BYTES`].
-    #[error("the card has {size} bytes, more than the {MAX_CARD_BYTES} that are read")]
+    #[error("the card has {size} bytes; at most {MAX_CARD_BYTES} are allowed")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
@@ -19,20 +19,20 @@ pub enum ParseError {
     /// Arrays and objects are nested beyond [`MAX_DEPTH`].
     #[error("the card nests arrays and objects deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// The bytes are no JSON.
+    /// The bytes are not JSON.
     #[error("not JSON: {text} (line {line}, column {column})")]
     NotJson {
-        /// Where the parser gave up, from 1.
+        /// Line at which the parser stopped, from 1.
         line: usize,
-        /// The byte in that line, from 1; 0 stands for the end of the line before.
+        /// Byte in that line, from 1; 0 is the end of the previous line.
         column: usize,
-        /// What it missed there.
+        /// The parser's error.
         text: String,
     },
-    /// The document is something else than a card.
+    /// The document is not a card.
     #[error("not an agent card: {reason}")]
     NotACard {
-        /// What it is, or what it lacks.
+        /// What it is instead, or what it lacks.
         reason: String,
     },
 }
@@ -56,17 +56,17 @@ const NOT_JSON: Rule = Rule::new(
     Error,
     "RFC 8259",
     "JSON in UTF-8",
-    "correct the document where its reading ends",
+    "correct the document at this position",
 );
 const NOT_A_CARD: Rule = Rule::new(
     "document.not-a-card",
     Error,
     "1.0 §4.4.1",
     "an object with the agent's `name`",
-    "publish the agent card here",
+    "serve the agent card at this URL",
 );
 
-/// All of them.
+/// All of these rules.
 pub(crate) static REFUSAL: &[Rule] = &[TOO_LARGE, TOO_DEEP, NOT_JSON, NOT_A_CARD];
 
 impl ParseError {

@@ -1,14 +1,14 @@
-//! What a rule says: what it asks, how much it matters and how to mend a breach.
+//! Rules: what they require, their severity, and how to fix a breach.
 
 use serde::{Deserialize, Serialize};
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// For information.
     Info,
-    /// Works today, but clients may stumble.
+    /// It works today, but some clients may fail.
     Warning,
     /// The card breaks a rule of its own version.
     Error,
@@ -25,23 +25,23 @@ impl Severity {
     }
 }
 
-/// One rule: what it asks, how much it matters and how to mend a breach.
+/// One rule: what it requires, its severity, and how to fix a breach.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Stable identifier, `<subject>.<matter>`.
     pub id: &'static str,
-    /// How much a breach matters.
+    /// The severity of a breach.
     pub severity: Severity,
     /// The section of the specification it follows, such as `1.0 §8.4`, or another standard.
     pub section: &'static str,
-    /// What is wanted, in one line.
+    /// The requirement, in one line.
     pub summary: &'static str,
-    /// How to mend a breach, in one line.
+    /// How to fix a breach, in one line.
     pub hint: &'static str,
 }
 
 impl Rule {
-    /// A rule, in the order of its table's columns.
+    /// A rule, with the columns of its table in order.
     pub(crate) const fn new(
         id: &'static str,
         severity: Severity,

@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0 (OASIS), the format in which code hosting services take them.
+//! Findings as SARIF 2.1.0 (OASIS), the format that code hosting services accept.
 
 use serde_json::{Value, json};
 
@@ -6,18 +6,18 @@ use crate::position::{Region, regions};
 use crate::text::visible;
 use crate::{Finding, ParseError, Rule, Severity, digest, rules};
 
-/// The schema that documents name.
+/// The schema that the logs name.
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// The name under which the tool appears.
+/// The tool's name in the logs.
 const TOOL: &str = "a2a-registry";
 
 /// The findings about one card as a SARIF log with one run.
 ///
-/// `artifact_uri` is the card's path in its repository, or its address; what no URI may hold is
-/// percent-encoded. `bytes` are those that were read: they give each finding its line and column.
-/// `tool_version` is the version that the log tells of the tool. What of the card's text cannot be seen stands
-/// in the log as `\u{…}`, so that no viewer is steered by it; print the log through [`crate::visible_json`].
+/// `artifact_uri` is the card's path in its repository, or its address; characters that a URI must not contain are
+/// percent-encoded. `bytes` are the card's bytes, from which each finding gets its line and column. `tool_version` is
+/// the tool's version in the log. Invisible characters of the card's text are written as `\u{…}`, so that they cannot
+/// affect a viewer; print the log through [`crate::visible_json`].
 ///
 /// ```
 /// let bytes = br#"{"name": "Echo", "url": "http://localhost:9000"}"#;
@@ -32,7 +32,7 @@ pub fn sarif(artifact_uri: &str, bytes: &[u8], findings: &[Finding], tool_versio
     log(results(artifact_uri, bytes, findings), tool_version)
 }
 
-/// The results alone: what depends on the card.
+/// The results alone, which depend on the card.
 pub(crate) fn results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Value> {
     let pointers: Vec<&str> = findings
         .iter()
@@ -57,9 +57,9 @@ pub(crate) fn results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) ->
     results.collect()
 }
 
-/// What is said of a document that is no card, as a SARIF log with one result of level `error`.
+/// A document that is not a card, as a SARIF log with one result of level `error`.
 ///
-/// The parameters are those of [`sarif`]; the region is the line at which reading gave up, where there is one.
+/// The parameters are those of [`sarif`]; the region is the line at which parsing stopped, if there is one.
 pub fn sarif_of_refusal(artifact_uri: &str, error: &ParseError, tool_version: &str) -> Value {
     let line = match error {
         ParseError::NotJson { line, .. } => (*line).max(1),
@@ -67,7 +67,7 @@ pub fn sarif_of_refusal(artifact_uri: &str, error: &ParseError, tool_version: &s
     };
     let location = physical(artifact_uri, &json!({"startLine": line}));
     let rule = error.rule();
-    let text = format!("{error}. To mend it, {}.", rule.hint);
+    let text = format!("{error}. To fix it, {}.", rule.hint);
     log(
         vec![result(rule.id, rule.severity, &text, location)],
         tool_version,
@@ -88,19 +88,19 @@ fn log(results: Vec<Value>, tool_version: &str) -> Value {
     })
 }
 
-/// A rule, as the tool describes it.
+/// A rule, as SARIF describes it.
 fn descriptor(rule: &Rule) -> Value {
     json!({
         "id": rule.id,
         "shortDescription": {"text": escaped(rule.summary)},
-        "fullDescription": {"text": escaped(&format!("Wanted: {}. See {}.", rule.summary, rule.section))},
-        "help": {"text": escaped(&format!("To mend it, {}.", rule.hint))},
+        "fullDescription": {"text": escaped(&format!("Expected: {}. See {}.", rule.summary, rule.section))},
+        "help": {"text": escaped(&format!("To fix it, {}.", rule.hint))},
         "defaultConfiguration": {"level": level(rule.severity)},
         "properties": {"section": rule.section, "tags": ["a2a", "agent-card"]},
     })
 }
 
-/// One result. A rule that the table does not have keeps its name and has no index.
+/// One result. A rule that is not in the table keeps its name but has no index.
 fn result(rule: &str, severity: Severity, text: &str, location: Value) -> Value {
     let mut result = json!({
         "ruleId": rule,
@@ -114,7 +114,7 @@ fn result(rule: &str, severity: Severity, text: &str, location: Value) -> Value 
     result
 }
 
-/// What SARIF calls the severity.
+/// The SARIF level for a severity.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -123,20 +123,20 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// What the finding says, in sentences.
+/// The finding as sentences.
 fn sentence(finding: &Finding) -> String {
     let found = match finding.found.as_str() {
         "" => String::new(),
         found => format!(" Found: {found}."),
     };
     format!(
-        "Wanted: {}.{found} To mend it, {}.",
+        "Expected: {}.{found} To fix it, {}.",
         finding.wanted, finding.hint
     )
 }
 
-/// Text as a SARIF message: braces would name arguments and brackets make links of it, and what a card
-/// says must do neither (SARIF 2.1.0 §3.11.5, §3.11.6). What cannot be seen is written out before.
+/// Text as a SARIF message: braces would name arguments and brackets make links, which text of a card must not do
+/// (SARIF 2.1.0 §3.11.5, §3.11.6). Invisible characters are escaped first.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in visible(text, usize::MAX).chars() {
@@ -149,18 +149,18 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A place in the artifact.
+/// A position in the artifact.
 fn physical(artifact_uri: &str, region: &Value) -> Value {
     let artifact = json!({"uri": uri(artifact_uri)});
     json!({"physicalLocation": {"artifactLocation": artifact, "region": region}})
 }
 
-/// The region of what the bytes do not show: services want one for every result.
+/// The region used when the bytes do not have the position: services require one for every result.
 fn first_line() -> Value {
     json!({"startLine": 1})
 }
 
-/// The region as SARIF writes it.
+/// The region in SARIF form.
 fn place(region: Region) -> Value {
     json!({
         "startLine": region.start_line,

@@ -1,34 +1,34 @@
-//! One pass over the raw bytes, before any tree is built.
+//! Scans the raw bytes once, before the tree is built.
 //!
-//! It finds what a JSON parser either refuses without need (half a surrogate pair, a number beyond a
-//! double), hides (numbers that lose digits) or pays for with its stack (depth). Positions stay the same:
-//! what is mended is mended in place, in a copy. It has to come first, since the parser gives up at the first
-//! such place, and costs a tenth of reading a card.
+//! The scan finds input that a JSON parser needlessly refuses (half a surrogate pair, a number beyond a double),
+//! hides (numbers that lose digits) or needs stack for (depth). Positions stay the same: fixes are made in place, in
+//! a copy. It has to come first, since the parser stops at the first such place, and takes a tenth of the time of
+//! reading a card.
 
 use std::borrow::Cow;
 
-/// Deepest nesting of arrays and objects a card may have.
+/// Deepest nesting of arrays and objects in a card.
 pub const MAX_DEPTH: usize = 64;
 
-/// What the pass saw.
+/// The result of a scan.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Scan<'a> {
-    /// The bytes to parse: those given, or a copy with half surrogates as U+FFFD and numbers beyond a
-    /// double as `null`.
+    /// The bytes to parse: those given, or a copy with U+FFFD for half surrogates and `null` for numbers beyond a
+    /// double.
     pub(crate) bytes: Cow<'a, [u8]>,
-    /// Where the first half of a surrogate pair stood alone.
+    /// Position of the first half of a surrogate pair without the other.
     pub(crate) lone_surrogate: Option<usize>,
-    /// Where the first number stood that a double cannot hold at all.
+    /// Position of the first number beyond the range of a double.
     pub(crate) huge_number: Option<usize>,
-    /// Where the first number stood that a double does not hold exactly as written.
+    /// Position of the first number that a double does not hold exactly as written.
     pub(crate) inexact_number: Option<usize>,
 }
 
-/// Nesting went beyond [`MAX_DEPTH`].
+/// The nesting exceeds [`MAX_DEPTH`].
 #[derive(Debug, PartialEq)]
 pub(crate) struct TooDeep;
 
-/// Scans; malformed JSON is passed over, as the parser reports it better.
+/// Scans the bytes; malformed JSON is ignored, because the parser describes it better.
 pub(crate) fn scan(bytes: &[u8]) -> Result<Scan<'_>, TooDeep> {
     let mut seen = Scan {
         bytes: Cow::Borrowed(bytes),
@@ -64,7 +64,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Result<Scan<'_>, TooDeep> {
     Ok(seen)
 }
 
-/// Walks a string whose opening quote has been passed; gives the place behind its closing one.
+/// Scans a string whose opening quote has been passed; returns the position after its closing one.
 fn string(bytes: &[u8], mut at: usize, seen: &mut Scan<'_>) -> usize {
     loop {
         let rest = bytes.get(at..).unwrap_or_default();
@@ -84,13 +84,13 @@ fn string(bytes: &[u8], mut at: usize, seen: &mut Scan<'_>) -> usize {
                 seen.bytes.to_mut()[at + 2..at + 6].copy_from_slice(b"fffd");
                 at += 6;
             }
-            // Any other escape: passing the backslash and the character behind it is enough.
+            // Any other escape: skipping the backslash and the next character is enough.
             _ => at += 2,
         }
     }
 }
 
-/// The code unit of the `\uXXXX` at this place.
+/// The code unit of the `\uXXXX` at this position.
 fn escape(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -99,7 +99,7 @@ fn escape(bytes: &[u8], at: usize) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Where the number that begins here ends.
+/// The end of the number that begins here.
 fn number_end(bytes: &[u8], start: usize) -> usize {
     bytes[start..]
         .iter()
@@ -107,10 +107,10 @@ fn number_end(bytes: &[u8], start: usize) -> usize {
         .map_or(bytes.len(), |length| start + length)
 }
 
-/// Judges one number.
+/// Checks one number.
 fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
     let literal = &bytes[start..end];
-    // Up to fifteen digits always survive a double.
+    // Up to fifteen digits always survive in a double.
     if literal.len() <= 15 && !literal.iter().any(|byte| matches!(byte, b'e' | b'E')) {
         return;
     }
@@ -122,7 +122,7 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
     };
     if double.is_infinite() {
         seen.huge_number.get_or_insert(start);
-        // No number shorter than five characters, `1e309`, is that large.
+        // No number shorter than five characters, such as `1e309`, is that large.
         let place = &mut seen.bytes.to_mut()[start..end];
         place.fill(b' ');
         if let Some(place) = place.get_mut(..4) {
@@ -133,12 +133,12 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
     }
 }
 
-/// The most significant digits a double can give back (IEEE 754 binary64).
+/// Most significant digits that a double preserves (IEEE 754 binary64).
 const MAX_DIGITS: usize = 17;
 
-/// Whether the double, written with as many digits as the literal has or in its shortest form, is the literal
-/// again. Where two shortest forms are equally near, writers disagree: most take the even one, the standard
-/// library the larger one.
+/// Whether the double, written with as many digits as the literal has or in its shortest form, equals the literal. If
+/// two shortest forms are equally near, implementations differ: most choose the even one, the standard library the
+/// larger one.
 fn is_exact(literal: &str, double: f64) -> bool {
     let Some((digits, power)) = decimal(literal) else {
         return false;
@@ -150,7 +150,7 @@ fn is_exact(literal: &str, double: f64) -> bool {
             || decimal(&format!("{double:e}")) == written)
 }
 
-/// A number as its significant digits and the power of ten of the last one; `None` for what is no number.
+/// A number as its significant digits and the power of ten of the last one; `None` for a text that is not a number.
 fn decimal(literal: &str) -> Option<(String, i64)> {
     let literal = literal.strip_prefix('-').unwrap_or(literal);
     let (mantissa, exponent) = match literal.split_once(['e', 'E']) {
@@ -215,7 +215,7 @@ mod tests {
             "0.1",
             "5e-324",
             "0.30000000000000004",
-            // Halfway between two short forms: JSON writers agree on the even one.
+            // Halfway between two short forms: JSON implementations choose the even one.
             "619422114382213.2",
             "0e5",
             "-0.0",

@@ -1,42 +1,42 @@
-//! Which characters do not belong into a card's text, and how they are written where they stand anyway.
+//! Characters that do not belong in a card's text, and how they are escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a reader cannot see the character while a machine does: bidirectional controls, zero-width
-/// characters, fillers, tag characters and controls other than tab, line feed and carriage return.
+/// Whether a character is invisible to a person but not to a machine: bidirectional controls, zero-width characters,
+/// fillers, tag characters and controls other than tab, line feed and carriage return.
 ///
-/// Zero-width joiner and non-joiner are left out: scripts and emoji need them. [`has_hidden`] looks at
-/// their neighbours.
+/// Zero-width joiner and non-joiner are not among them: scripts and emoji need them. [`has_hidden`] checks their
+/// neighbours.
 pub(crate) fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
         '\u{200b}' | '\u{200e}' | '\u{200f}' => true,
-        // Line and paragraph separators end a line for some readers only.
+        // Line and paragraph separators end a line in some viewers only.
         '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        // Letters that fill a place and show nothing.
+        // Letters that take up space but show nothing.
         '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' => true,
         '\u{fff9}'..='\u{fffb}' => true,
-        // Tags, and variation selectors beyond the sixteen that emoji use: both carry hidden messages.
+        // Tags, and variation selectors beyond the sixteen for emoji: both can carry hidden messages.
         '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
     }
 }
 
-/// Whether the text has a hidden character, or a joiner or selector behind a character that takes none.
+/// Whether the text has a hidden character, or a joiner or selector after a character that takes none.
 pub(crate) fn has_hidden(text: &str) -> bool {
     !is_plain(text) && judged(text).any(|(_, hidden)| hidden)
 }
 
-/// Whether the text is ASCII without controls, which is told without decoding it. Nearly every text is.
+/// Whether the text is ASCII without controls, checked without decoding it. Nearly every text is.
 fn is_plain(text: &str) -> bool {
     text.bytes()
         .all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e))
 }
 
-/// Every character, and whether it is hidden where it stands.
+/// Every character, with whether it is hidden at its position.
 fn judged(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut before = ' ';
     text.chars().map(move |character| {
@@ -55,7 +55,7 @@ fn is_ideograph(character: char) -> bool {
     matches!(character, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The text cut to `limit` characters, with what cannot be seen written as `\u{…}`. A cut text ends in `…`.
+/// The text cut to `limit` characters, with invisible ones written as `\u{…}`. A cut text ends with `…`.
 pub(crate) fn visible(text: &str, limit: usize) -> String {
     let mut short = String::new();
     let mut length = 0;
@@ -76,11 +76,11 @@ pub(crate) fn visible(text: &str, limit: usize) -> String {
     short
 }
 
-/// A JSON text fit for a terminal or a log viewer: the controls beyond ASCII, bidirectional controls and
-/// all else that a reader cannot see stand in it as `\uXXXX`. It says the same to every JSON parser.
+/// JSON text that is safe for a terminal or a log viewer: controls beyond ASCII, bidirectional controls and all other
+/// invisible characters are written as `\uXXXX`. JSON parsers read it the same.
 ///
-/// Whoever prints JSON that holds text of cards writes it through here: the answers of the command line's
-/// `--json` and the logs of [`crate::sarif()`].
+/// All JSON that contains text of cards is printed through here: the output of the command line's `--json` and the
+/// logs of [`crate::sarif()`].
 ///
 /// ```
 /// let json = "{\"name\":\"txt.\u{202e}exe\"}";
@@ -94,7 +94,7 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     let mut units = [0; 2];
     for (character, hidden) in judged(json) {
         if hidden {
-            // Such a character can stand inside a string alone, where every one may be escaped.
+            // Such a character can only be inside a string, where every character may be escaped.
             for unit in character.encode_utf16(&mut units) {
                 // Writing to a String cannot fail.
                 let _ = write!(visible, "\\u{unit:04x}");

@@ -1,4 +1,4 @@
-//! What a caller must bring, in plain English.
+//! Sentences in plain English about the credentials that a caller needs.
 
 use crate::demand::{AskedScheme, demand};
 use crate::member::unique;
@@ -6,9 +6,9 @@ use crate::{AgentCard, SchemeKind};
 
 /// One sentence for each alternative, without a full stop: `` Send an API key in the header `X-Api-Key` ``.
 ///
-/// Names in them are the card's own text in backticks, not escaped for any output. A card that requires
-/// nothing but declares schemes has one sentence for each scheme; a card without either has one sentence
-/// saying that nothing is asked, or that what is asked cannot be read.
+/// Names in them are the card's own text in backticks, not escaped for any output. A card that requires nothing but
+/// declares schemes has one sentence for each scheme; a card without either has one sentence: that no credentials are
+/// needed, or that the requirement cannot be read.
 pub fn security_sentences(card: &AgentCard) -> Vec<String> {
     let demand = demand(card);
     if demand.unread {
@@ -25,13 +25,13 @@ pub fn security_sentences(card: &AgentCard) -> Vec<String> {
     unique(sentences)
 }
 
-/// The sentence for a demand that could not be read.
-const UNREAD: &str = "The card asks for credentials in a form that is not understood";
+/// The sentence for a requirement that could not be read.
+const UNREAD: &str = "The card requires credentials in a form that cannot be read";
 
-/// The clause for an open door.
+/// The clause for a card that requires no credentials.
 const NOTHING: &str = "call without credentials";
 
-/// What one alternative asks, joined by "and".
+/// The requirements of one alternative, joined by "and".
 fn alternative(schemes: &[AskedScheme<'_>]) -> String {
     let demands: Vec<String> = schemes
         .iter()
@@ -50,7 +50,7 @@ fn alternative(schemes: &[AskedScheme<'_>]) -> String {
     }
 }
 
-/// What one scheme asks, as a clause that begins in lower case.
+/// The requirement of one scheme, as a clause that begins in lower case.
 fn clause(kind: &SchemeKind, scopes: &[String]) -> String {
     match kind {
         SchemeKind::ApiKey {
@@ -93,7 +93,7 @@ fn clause(kind: &SchemeKind, scopes: &[String]) -> String {
     }
 }
 
-/// Begins with a capital letter.
+/// The clause with a capital letter at its beginning.
 fn capitalised(clause: &str) -> String {
     let mut characters = clause.chars();
     match characters.next() {

@@ -84,7 +84,7 @@ fn signed_anew_is_said_of_signatures_that_verify() {
     ] {
         let told = diff_with_states(SIGNED, &anew, after, after);
         assert_eq!(
-            reasons(&told).contains("signed anew with the same keys"),
+            reasons(&told).contains("signed again with the same keys"),
             known,
             "{told:?}"
         );

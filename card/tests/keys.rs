@@ -163,7 +163,7 @@ fn files_that_hold_no_usable_key_say_so_in_one_line() {
         (es384.to_string(), "ES384"),
         (mismatched.to_string(), "InconsistentComponents"),
         (foreign.to_string(), "InconsistentComponents"),
-        (r#"{"kty":"OKP","kty":"OKP"}"#.into(), "disagree"),
+        (r#"{"kty":"OKP","kty":"OKP"}"#.into(), "differently"),
         (
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".into(),
             "openssl",

@@ -1,4 +1,4 @@
-//! Whether two addresses lead to the same server, for every reader.
+//! Compares addresses: whether they lead to the same server for every client.
 
 use url::Url;
 
@@ -10,10 +10,10 @@ pub(super) struct Origin {
     port: Option<u16>,
 }
 
-/// The origin of an address; `None` where readers of addresses could disagree about it: for anything but
-/// visible ASCII, a backslash, a user name, an escape in the host, and for what is no address at all.
+/// The origin of an address; `None` where URL parsers could disagree about it: for anything but visible ASCII, a
+/// backslash, a user name, an escape in the host, and for a text that is not an address.
 ///
-/// A bare `host:port`, as gRPC interfaces have it, is an origin of its own scheme.
+/// A bare `host:port`, as in gRPC interfaces, is an origin with its own scheme.
 pub(super) fn origin(text: &str) -> Option<Origin> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte);
     if !text.bytes().all(plain) {
@@ -43,15 +43,15 @@ pub(super) fn origin(text: &str) -> Option<Origin> {
 }
 
 impl Origin {
-    /// Whether a link may move here from `earlier`: to another page of the same server, or from its
-    /// unencrypted to its encrypted one.
+    /// Whether a link may move here from `earlier`: to another page of the same server, or from its unencrypted to
+    /// its encrypted one.
     pub(super) fn succeeds(&self, earlier: &Origin) -> bool {
         let encrypted = self.scheme == "https" && earlier.scheme == "http";
         let upgraded = encrypted && (earlier.port, self.port) == (Some(80), Some(443));
         self.is_web() && self.host == earlier.host && (self == earlier || upgraded)
     }
 
-    /// Whether it is an `http` or `https` one.
+    /// Whether the scheme is `http` or `https`.
     pub(super) fn is_web(&self) -> bool {
         matches!(self.scheme.as_str(), "http" | "https")
     }

@@ -1,4 +1,4 @@
-//! Rules about what an agent says it can do: flags and protocol extensions.
+//! Rules for capabilities: flags and protocol extensions.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::matching::matches;
 use super::tree::{Kind, Sides, both_blank, canonical, is_blank, same};
 use crate::pointer::Pointer;
 
-/// The members that readers look for: flags and the list of extensions.
+/// Known members: flags and the list of extensions.
 const CAPABILITIES: &[&str] = &[
     "streaming",
     "pushNotifications",
@@ -20,13 +20,13 @@ const CAPABILITIES: &[&str] = &[
     "extensions",
 ];
 
-/// What an extension has.
+/// Known members of an extension.
 const EXTENSION: &[&str] = &["uri", "required", "description", "params"];
 
-/// The longest account in an owner's extension.
+/// Longest account name in an owner's extension.
 const MAX_ACCOUNT_CHARS: usize = 256;
 
-/// Compares what two agents say they can do. `owner` is the URI of the owner's extension.
+/// Compares the capabilities of two cards. `owner` is the URI of the owner's extension.
 pub(super) fn compare(
     owner: Option<&str>,
     old: &Fields<'_>,
@@ -47,7 +47,7 @@ pub(super) fn compare(
     }
     let shaped = |value: Option<&Value>| value.is_none_or(|v| v.is_object() || v.is_null());
     if !(shaped(sides.0) && shaped(sides.1)) {
-        let reason = "what the agent can do is written in another form";
+        let reason = "the capabilities are written in another form";
         out.add(High, &at, sides, reason);
     }
     let empty = Map::new();
@@ -69,25 +69,25 @@ pub(super) fn compare(
     leftovers::compare(&at, &old, &new, out);
 }
 
-/// Compares a flag; missing is off.
+/// Compares a flag; a missing flag is off.
 fn flag(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let read = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Some(false),
         Some(value) => value.as_bool(),
     };
     let (class, reason) = match (read(sides.0), read(sides.1)) {
-        (Some(false), Some(true)) => (High, "an ability was turned on"),
-        (Some(true), Some(false)) => (Low, "an ability was turned off"),
-        (Some(_), Some(_)) => (Low, "the ability is off, as before"),
-        _ => (High, "the flag is no truth value"),
+        (Some(false), Some(true)) => (High, "a capability was turned on"),
+        (Some(true), Some(false)) => (Low, "a capability was turned off"),
+        (Some(_), Some(_)) => (Low, "the capability is off, as before"),
+        _ => (High, "the flag is not true or false"),
     };
     out.add(class, at, sides, reason);
 }
 
-/// Compares two lists of extensions that differ, by URI.
+/// Compares two different lists of extensions, by URI.
 fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
-        let reason = "readers may understand the extensions in different ways";
+        let reason = "clients may read the extensions differently";
         out.add(Critical, at, sides, reason);
         return;
     };
@@ -101,10 +101,7 @@ fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut
         if let Some(value) = new.get(place) {
             let (class, reason) = match is_proof(owner, value) {
                 Some(true) => (Low, "the owner's proof was added"),
-                Some(false) => (
-                    Critical,
-                    "the owner's extension says more than a proof does",
-                ),
+                Some(false) => (Critical, "the owner's extension contains more than a proof"),
                 None => (Critical, "a new extension"),
             };
             out.add(class, &at.index(place), (None, Some(value)), reason);
@@ -128,12 +125,12 @@ fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut
             Low,
             at,
             sides,
-            "the same in another order, or none as before",
+            "the same extensions in another order, or still none",
         );
     }
 }
 
-/// What an extension is found again by: its URI, or all of it where not all readers see the same URI.
+/// Key by which an extension is matched: its URI, or all of it if clients may read its URI differently.
 fn key(value: &Value) -> (bool, String) {
     let uri = value.as_object().and_then(|members| {
         let fields = Fields::of(members, EXTENSION);
@@ -146,25 +143,25 @@ fn key(value: &Value) -> (bool, String) {
     }
 }
 
-/// What it means that an extension is gone.
+/// Class and reason for a removed extension.
 fn gone(owner: Option<&str>, value: &Value) -> (ChangeClass, &'static str) {
     let is_owners = owner.is_some() && value.get("uri").and_then(Value::as_str) == owner;
     if is_owners {
         (Low, "the owner's proof was removed")
     } else if is_off(value.get("required")) {
-        (High, "an extension was withdrawn")
+        (High, "an extension was removed")
     } else {
         (
             Critical,
-            "an extension that callers had to speak was withdrawn",
+            "an extension that was required of callers was removed",
         )
     }
 }
 
-/// Whether an extension of the owner's URI is a proof and nothing else; `None` for another extension.
+/// Whether an extension with the owner's URI is a proof and nothing else; `None` for another extension.
 ///
-/// A proof names an account. With more to say it could carry any text, and if it were required, callers
-/// who do not know it would be shut out.
+/// A proof names an account. With further members it could carry any text; if it were required, callers that do not
+/// support it would be shut out.
 fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
     if owner.is_none() || value.get("uri").and_then(Value::as_str) != owner {
         return None;
@@ -200,9 +197,12 @@ fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out:
     let (old, new) = (Fields::of(before, EXTENSION), Fields::of(after, EXTENSION));
     if let Some((name, sides)) = new.changed(&old, "required") {
         let (class, reason) = if is_off(sides.0) && is_off(sides.1) {
-            (Low, "callers need not speak the extension, as before")
+            (Low, "the extension is still not required of callers")
         } else {
-            (Critical, "whether callers must speak the extension changed")
+            (
+                Critical,
+                "whether the extension is required of callers changed",
+            )
         };
         out.add(class, &at.name(name), sides, reason);
     }
@@ -211,7 +211,7 @@ fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out:
             &at.name(name),
             sides,
             Kind::Text,
-            "the words about an extension changed",
+            "the description of an extension changed",
             out,
         );
     }
@@ -220,14 +220,14 @@ fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out:
             High,
             &at.name(name),
             sides,
-            "an extension has other parameters",
+            "the parameters of an extension changed",
             out,
         );
     }
     leftovers::compare(at, &old, &new, out);
 }
 
-/// Whether `required` leaves callers free.
+/// Whether `required` is off.
 fn is_off(required: Option<&Value>) -> bool {
     matches!(required, None | Some(Value::Null | Value::Bool(false)))
 }

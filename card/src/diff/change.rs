@@ -1,4 +1,4 @@
-//! A change, its class, and all of them together.
+//! Changes, their classes, and the difference of two cards.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,25 +8,25 @@ use serde_json::Value;
 
 use crate::SignatureState;
 
-/// At most this many changes are told of one pair of cards; [`CardDiff::class`] counts all of them.
+/// Most changes listed for one pair of cards; [`CardDiff::class`] counts all of them.
 pub const MAX_CHANGES: usize = 200;
 
-/// How much a change matters, from nothing to everything.
+/// The importance of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeClass {
-    /// Nothing a caller could notice: the card was signed anew with the same key.
+    /// Not noticeable by any caller: the card was signed again with the same key.
     None,
-    /// Nothing that anybody has to look at: a version, a link on the same host, order.
+    /// Needs no review: a version, a link on the same host, order.
     Low,
-    /// Wants a look: texts, new skills and abilities, and everything that no rule knows.
+    /// Needs a review: texts, new skills and capabilities, and everything that no rule knows.
     High,
-    /// Decides whom a caller talks to and with which credentials, or who vouches for the card.
+    /// Decides which server a caller talks to and with which credentials, or whose signature vouches for the card.
     Critical,
 }
 
 impl ChangeClass {
-    /// Every class, the least first.
+    /// Every class, the least important first.
     pub const ALL: [ChangeClass; 4] = [
         ChangeClass::None,
         ChangeClass::Low,
@@ -51,7 +51,7 @@ impl fmt::Display for ChangeClass {
     }
 }
 
-/// The text names no change class.
+/// The text is not the name of a change class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no change class is called {0:?}")]
 pub struct UnknownChangeClass(pub String);
@@ -68,44 +68,43 @@ impl FromStr for ChangeClass {
     }
 }
 
-/// One thing that changed.
+/// One change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CardChange {
-    /// RFC 6901 pointer into the newer card, or into the older one for what is gone; the empty string is
-    /// the whole card.
+    /// RFC 6901 pointer into the newer card, or into the older one for a removed member; the empty string is the
+    /// whole card.
     pub pointer: String,
-    /// What stood there before, for people: texts are shortened to about 1 000 characters around the
-    /// first difference, lists and objects to 64 values, and characters that cannot be seen are written
-    /// as `\u{…}`. `None` where nothing stood.
+    /// The old value, for display: texts are shortened to about 1 000 characters around the first difference, lists
+    /// and objects to 64 values, and invisible characters are written as `\u{…}`. `None` where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What stands there now, in the same form.
+    /// The new value, in the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// How much it matters.
+    /// The importance of the change.
     pub class: ChangeClass,
-    /// Why it has that class, as a phrase for people.
+    /// The reason for this class, as a phrase for people.
     pub reason: String,
 }
 
-/// What changed between two versions of a card.
+/// The difference of two versions of a card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CardDiff {
-    /// The gravest class of all changes, those left out of the list included.
+    /// The most important class of all changes, including those left out of the list.
     pub class: ChangeClass,
-    /// The changes, the gravest first and otherwise in the order in which they were found; at most
+    /// The changes, the most important first and otherwise in the order in which they were found; at most
     /// [`MAX_CHANGES`].
     pub changes: Vec<CardChange>,
-    /// Whether there were more changes than the list has.
+    /// Whether changes were left out of the list.
     pub cut: bool,
 }
 
-/// What the signatures of the two cards were found to be worth: the bytes alone do not tell whether one verifies.
+/// The verified states of both cards' signatures; the bytes alone do not show whether a signature verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignatureStates {
-    /// Of the older card.
+    /// State of the older card's signatures.
     pub before: SignatureState,
-    /// Of the newer card.
+    /// State of the newer card's signatures.
     pub after: SignatureState,
 }
 

@@ -1,4 +1,4 @@
-//! Collecting changes within their bound.
+//! Collects changes, up to the limit.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use super::shown::{self, shown_name};
 use super::tree::{Sides, same_sides};
 use crate::pointer::Pointer;
 
-/// The changes found so far: of each class the first ones, and the gravest class of all.
+/// The changes found so far: the first ones of each class, and the most important class of all.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// By class, the least first; each list ends at [`MAX_CHANGES`].
+    /// By class, the least important first; each list ends at [`MAX_CHANGES`].
     by_class: [Vec<CardChange>; ChangeClass::ALL.len()],
-    /// How many were found, those left out included.
+    /// Number of changes found, those left out included.
     found: usize,
 }
 
 impl Changes {
-    /// Adds a change. Only what a reader can see all of is ever less than high.
+    /// Adds a change. Only a change without hidden characters is ever less than high.
     pub(super) fn add(
         &mut self,
         class: ChangeClass,
@@ -42,7 +42,7 @@ impl Changes {
         let (before, after) = shown::pair(before, after);
         let mut reason = reason.to_owned();
         if hides {
-            reason.push_str("; it has characters that cannot be seen");
+            reason.push_str("; it contains invisible characters");
         }
         list.push(CardChange {
             pointer: at.text(),
@@ -53,12 +53,12 @@ impl Changes {
         });
     }
 
-    /// How many changes were found so far: by it a rule tells whether it has found any.
+    /// Number of changes found so far, by which a rule sees whether it has found any.
     pub(super) fn found(&self) -> usize {
         self.found
     }
 
-    /// The changes, the gravest first.
+    /// The difference, the most important changes first.
     pub(super) fn into_diff(self) -> CardDiff {
         let changes: Vec<CardChange> = self.by_class.into_iter().rev().flatten().collect();
         let class = changes
@@ -74,7 +74,7 @@ impl Changes {
     }
 }
 
-/// Adds every place below `at` where the two differ, down to single values, all of one class.
+/// Adds a change for every place below `at` where the two differ, down to single values, all of one class.
 pub(super) fn each(
     class: ChangeClass,
     at: &Pointer<'_>,

@@ -1,8 +1,8 @@
-//! The members of an object as the readers of all SDKs could find them.
+//! The members of an object, as the various clients find them.
 //!
-//! Readers differ in what they take for a member: some look for it in `snake_case` too, some without
-//! regard to case, some take the first and some the last of two with the same name. What only some of
-//! them would find is kept apart here, so that no rule mistakes it for an unknown member.
+//! Clients recognise members differently: some accept `snake_case` too, some ignore case, some take the first and
+//! some the last of two with the same name. Members that only some of them would find are kept apart here, so that no
+//! rule mistakes one for an unknown member.
 
 use std::collections::HashMap;
 
@@ -17,18 +17,18 @@ pub(super) type Member<'a> = (&'a str, &'a Value);
 /// A member of either object, with its value in each.
 pub(super) type Pair<'a> = (&'a str, Sides<'a>);
 
-/// The members of one object, sorted by who finds them.
+/// The members of one object, by the clients that find them.
 pub(super) struct Fields<'a> {
     names: &'static [&'static str],
     found: Vec<Option<Member<'a>>>,
-    /// Members that some reader takes for one of the known ones, beside those in [`Fields::get`].
+    /// Members that some clients take for one of the known ones, besides those in [`Fields::get`].
     pub(super) doubles: Vec<Member<'a>>,
-    /// Members that nobody looks for.
+    /// Members that no client reads.
     pub(super) rest: Vec<Member<'a>>,
 }
 
 impl<'a> Fields<'a> {
-    /// Sorts the members; `names` are those that are looked for, in camelCase.
+    /// Sorts the members; `names` are the known ones, in camelCase.
     pub(super) fn of(object: &'a Map<String, Value>, names: &'static [&'static str]) -> Self {
         let mut fields = Fields {
             names,
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// The value of a known member, and the name by which it stands.
+    /// The value of a known member, and its name as spelt in the card.
     pub(super) fn member(&self, name: &str) -> Option<Member<'a>> {
         let place = self.names.iter().position(|known| *known == name)?;
         *self.found.get(place)?
@@ -69,14 +69,14 @@ impl<'a> Fields<'a> {
         self.member(name).map(|(_, value)| value)
     }
 
-    /// A known member that differs from `before`, under the name by which it stands, or stood.
+    /// A known member that differs from `before`, with its name as spelt in the card.
     pub(super) fn changed(&self, before: &Fields<'a>, name: &'static str) -> Option<Pair<'a>> {
         let sides = (before.get(name), self.get(name));
         let spelling = self.member(name).or(before.member(name))?.0;
         (!same_sides(sides)).then_some((spelling, sides))
     }
 
-    /// The known members that stand under another spelling in `new`.
+    /// The known members that are spelt differently in `new`.
     pub(super) fn respelt(&self, new: &Fields<'a>) -> Vec<Pair<'a>> {
         let members = self.found.iter().zip(&new.found);
         let respelt = members.filter_map(|(old, new)| {
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The members that differ between two objects: those of the newer one first, then what is gone.
+/// The members that differ between two objects: those of the newer one first, then the removed ones.
 pub(super) fn pairs<'a>(
     before: &'a Map<String, Value>,
     after: &'a Map<String, Value>,
@@ -107,7 +107,7 @@ pub(super) fn pairs<'a>(
     kept.chain(gone).filter(|(_, sides)| !same_sides(*sides))
 }
 
-/// The same for members in lists.
+/// The members that differ between two lists of members.
 pub(super) fn listed_pairs<'a>(before: &[Member<'a>], after: &[Member<'a>]) -> Vec<Pair<'a>> {
     let mut old: HashMap<&str, &'a Value> = before.iter().copied().collect();
     let mut pairs: Vec<Pair<'a>> = Vec::new();
@@ -122,8 +122,8 @@ pub(super) fn listed_pairs<'a>(before: &[Member<'a>], after: &[Member<'a>]) -> V
     pairs
 }
 
-/// Whether some reader takes `name` for `known`: it is the same without case, underscores and the like,
-/// the two letters beyond ASCII that case folding brings into it, and the mark of a repeated member.
+/// Whether some client takes `name` for `known`: they are equal without case, underscores and other signs, the two
+/// letters beyond ASCII that case folding maps to ASCII ones, and the mark of a repeated member.
 pub(super) fn folds_to(name: &str, known: &str) -> bool {
     let name = name.split('\0').next().unwrap_or_default();
     folded(name).eq(folded(known))

@@ -1,4 +1,4 @@
-//! Rules about the flows of an OAuth 2 scheme.
+//! Rules for the flows of an OAuth 2 scheme.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::leftovers;
 use super::tree::Sides;
 use crate::pointer::Pointer;
 
-/// The flows that readers look for.
+/// Known flows.
 const FLOWS: &[&str] = &[
     "authorizationCode",
     "clientCredentials",
@@ -18,7 +18,7 @@ const FLOWS: &[&str] = &[
     "password",
 ];
 
-/// What a flow has.
+/// Known members of a flow.
 const FLOW: &[&str] = &[
     "authorizationUrl",
     "tokenUrl",
@@ -28,8 +28,8 @@ const FLOW: &[&str] = &[
     "scopes",
 ];
 
-/// Why a flow that came, went or works otherwise is critical.
-const OTHERWISE: &str = "tokens are got in another way";
+/// Reason for an added, removed or changed flow.
+const OTHERWISE: &str = "callers get tokens in another way";
 
 /// Compares two `flows` objects.
 pub(super) fn compare(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
@@ -43,7 +43,7 @@ pub(super) fn compare(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
             flow(&at.name(name), sides, out);
         }
     }
-    // A flow of another name is a flow all the same.
+    // An unknown flow counts as a flow all the same.
     for flows in [&mut old, &mut new] {
         flows.doubles.append(&mut flows.rest);
     }
@@ -59,9 +59,12 @@ fn flow(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (old, new) = (Fields::of(old, FLOW), Fields::of(new, FLOW));
     for name in FLOW {
         let (class, reason) = match *name {
-            "scopes" => (High, "other scopes, or other words about them"),
+            "scopes" => (High, "the scopes or their descriptions changed"),
             "pkceRequired" => (Critical, OTHERWISE),
-            _ => (Critical, "credentials would go to another place"),
+            _ => (
+                Critical,
+                "callers would send credentials to another address",
+            ),
         };
         if let Some((name, sides)) = new.changed(&old, name) {
             each(class, &at.name(name), sides, reason, out);

@@ -1,4 +1,4 @@
-//! Rules about where callers go: addresses, bindings, tenants, protocol versions and preference.
+//! Rules for an agent's addresses: URLs, bindings, tenants, protocol versions and preference.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::tree::permuted;
 use crate::Family;
 use crate::pointer::Pointer;
 
-/// The members that tell where an agent is.
+/// The members that contain an agent's addresses.
 const MEMBERS: [&str; 5] = [
     "supportedInterfaces",
     "url",
@@ -22,14 +22,13 @@ const MEMBERS: [&str; 5] = [
     "additionalInterfaces",
 ];
 
-/// Why another order is high here: elsewhere it means nothing, but that of addresses is the order in which
-/// callers try them (1.0 §8.3.2).
-const ANOTHER_FIRST: &str = "callers are led to another of the approved addresses first";
+/// Reason for a changed order: elsewhere order has no meaning, but callers try addresses in their order (1.0 §8.3.2).
+const ANOTHER_FIRST: &str = "callers try another of the approved addresses first";
 
-/// The versions spoken at each target.
+/// The protocol versions at each target.
 type Targets<'o> = HashMap<&'o Target<'o>, BTreeSet<Option<&'o str>>>;
 
-/// Compares where two cards send their callers. `families` are the wire formats of both.
+/// Compares the addresses of two cards. `families` are the wire formats of both.
 pub(super) fn compare(
     families: (Family, Family),
     old: &Fields<'_>,
@@ -62,27 +61,27 @@ pub(super) fn compare(
             Value::from(families.0.as_str()),
             Value::from(families.1.as_str()),
         );
-        let reason = "the card is written for another version of the protocol";
+        let reason = "the card is written for another protocol version";
         out.add(High, &Pointer::Root, (Some(&before), Some(&after)), reason);
     }
     unclear(&before, &after, at, out);
     targets(&before, &after, at, out);
     if out.found() == found {
-        let reason = "the addresses are written otherwise, and readers may take others for theirs";
+        let reason = "the addresses are written in another form, and clients may choose other ones";
         for (name, sides) in changed {
             out.add(High, &at.name(name), sides, reason);
         }
     }
 }
 
-/// Whether nothing but the order of a list of addresses changed.
+/// Whether a list of addresses changed in nothing but its order.
 fn only_reordered((name, sides): &Pair<'_>) -> bool {
     let list = name.ends_with("nterfaces");
     matches!(sides, (Some(Value::Array(old)), Some(Value::Array(new))) if list && permuted(old, new))
 }
 
-/// Whether callers reach the same tenant of the same server in the same version whichever address they
-/// take, so that the order of preference decides nothing that was approved.
+/// Whether callers reach the same tenant of the same server in the same version at every address, so that the order
+/// does not matter.
 fn leads_to_one_place(offers: &Offers<'_>) -> bool {
     let place = |offer: &Offer<'_>| {
         let (origin, _, tenant) = offer.reach()?;
@@ -94,12 +93,12 @@ fn leads_to_one_place(offers: &Offers<'_>) -> bool {
         && offers.plain.iter().all(|offer| place(offer) == first)
 }
 
-/// Addresses that not all readers understand alike: a new one may lead anywhere.
+/// Compares addresses that clients may read differently: a new one may lead anywhere.
 fn unclear(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
     let (known, kept) = (before.unclear_texts(), after.unclear_texts());
     for offer in &after.unclear {
         if !known.contains(&unclear_text(offer)) {
-            let reason = "an address that readers may understand in different ways";
+            let reason = "clients may read this address differently";
             offer.0.below(at, |at| {
                 out.add(Critical, at, (None, Some(offer.1)), reason)
             });
@@ -115,11 +114,11 @@ fn unclear(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut 
     }
 }
 
-/// Addresses that all readers understand.
+/// Compares addresses that all clients read alike.
 fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
     let (old, new) = (by_target(before), by_target(after));
     let known = ApprovedTargets::of(before);
-    // What is told of already: new targets, and those whose place a new one has taken.
+    // Targets already reported: new ones, and those that a new one has replaced.
     let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
     for offer in &after.plain {
         if old.get(&offer.target) == new.get(&offer.target) || !seen.insert(&offer.target) {
@@ -165,7 +164,7 @@ fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut 
     }
 }
 
-/// Where the callers of the older card go.
+/// The targets of the older card.
 struct ApprovedTargets<'o> {
     by_place: HashMap<PositionKey<'o>, &'o Offer<'o>>,
     by_target: HashMap<&'o Target<'o>, &'o Offer<'o>>,
@@ -191,7 +190,7 @@ impl<'o> ApprovedTargets<'o> {
         }
     }
 
-    /// What it means to send callers to a new target.
+    /// Class and reason for a new target.
     fn weigh(&self, offer: &Offer<'_>) -> (ChangeClass, &'static str) {
         if offer
             .reach()
@@ -210,7 +209,7 @@ impl<'o> ApprovedTargets<'o> {
     }
 }
 
-/// The versions spoken at each target.
+/// The protocol versions at each target.
 fn by_target<'o>(offers: &'o Offers<'o>) -> Targets<'o> {
     let mut targets: Targets<'o> = HashMap::new();
     for offer in &offers.plain {

@@ -1,4 +1,4 @@
-//! What remains of an object when the rules of its members are done.
+//! Compares the rest of an object, after the rules of its known members.
 
 use super::change::ChangeClass::{self, Critical, High};
 use super::changes::{Changes, each};
@@ -6,13 +6,13 @@ use super::fields::{Fields, listed_pairs};
 use super::shown::shown_name;
 use crate::pointer::Pointer;
 
-/// Adds what the rules of known members cannot see: members that only some readers take for those, members
-/// nobody knows, and known ones that are spelt otherwise than before.
+/// Adds the changes that the rules of known members cannot see: members that only some clients take for known ones,
+/// unknown members, and known ones with a changed spelling.
 pub(super) fn compare(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Changes) {
     compare_weighed(at, old, new, |_| Critical, out);
 }
 
-/// The same, where `weight` tells the class of a member that only some readers take for a known one.
+/// Adds these changes, where `weight` gives the class of a member that only some clients take for a known one.
 pub(super) fn compare_weighed(
     at: &Pointer<'_>,
     old: &Fields<'_>,
@@ -22,7 +22,7 @@ pub(super) fn compare_weighed(
 ) {
     for (name, sides) in listed_pairs(&old.doubles, &new.doubles) {
         let shown = shown_name(name);
-        let reason = "some readers take this member for a known one";
+        let reason = "some clients take this member for a known one";
         each(weight(name), &at.name(&shown), sides, reason, out);
     }
     for (name, sides) in listed_pairs(&old.rest, &new.rest) {
@@ -31,7 +31,8 @@ pub(super) fn compare_weighed(
         each(High, &at.name(&shown), sides, reason, out);
     }
     for (name, sides) in old.respelt(new) {
-        let reason = "the member is spelt otherwise, and some readers know one spelling only";
+        let reason =
+            "the member's name is spelt differently, and some clients know only one spelling";
         out.add(High, &at.name(name), sides, reason);
     }
 }

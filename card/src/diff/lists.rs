@@ -1,4 +1,4 @@
-//! Values that are compared alike in several places: lists whose order means nothing, and texts.
+//! Compares values that occur in several places: lists without order, and texts.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::changes::{Changes, each};
 use super::tree::{Kind, Sides, both_blank, permuted};
 use crate::pointer::Pointer;
 
-/// Why a member that is missing, null or empty on both sides is low.
-pub(super) const BLANK: &str = "it says nothing, as before";
+/// Reason for a member that is missing, null or empty on both sides.
+pub(super) const BLANK: &str = "it is empty, as before";
 
-/// Says that a list has the same elements in another order, when that is so.
+/// Adds a change, if a list has the same elements in another order.
 pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -> bool {
     let (Some(Value::Array(old)), Some(Value::Array(new))) = sides else {
         return false;
@@ -24,8 +24,8 @@ pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -
     same
 }
 
-/// Compares a text, or a list of texts, that people and models read: every difference is high, the order
-/// of a list is low.
+/// Compares a text, or a list of texts, that people and models read: every difference is high, the order of a list is
+/// low.
 pub(super) fn wording(
     at: &Pointer<'_>,
     sides: Sides<'_>,
@@ -40,8 +40,8 @@ pub(super) fn wording(
     }
 }
 
-/// Compares two lists of media types that differ. A type withdrawn is low while others stay; without any
-/// left, others would be assumed.
+/// Compares two different lists of media types. Removing one is low while others remain; without any, clients would
+/// assume defaults.
 pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     if both_blank(sides, Kind::List) {
         out.add(Low, at, sides, BLANK);
@@ -60,7 +60,7 @@ pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
         return;
     };
     if new.is_empty() {
-        out.add(High, at, sides, "the media types are left out");
+        out.add(High, at, sides, "all media types were removed");
         return;
     }
     let known: HashSet<&str> = old.iter().copied().collect();
@@ -80,16 +80,16 @@ pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     for (index, text) in old.iter().enumerate() {
         if !kept.contains(text) {
             let value = Value::from(*text);
-            let reason = "a media type was withdrawn";
+            let reason = "a media type was removed";
             out.add(Low, &at.index(index), (Some(&value), None), reason);
         }
     }
     if out.found() == found {
-        out.add(Low, at, sides, "the same, with repetitions");
+        out.add(Low, at, sides, "the same media types, with repetitions");
     }
 }
 
-/// The texts of a list that has nothing else.
+/// The elements of a list that contains only texts.
 fn texts(value: Option<&Value>) -> Option<Vec<&str>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),
@@ -98,7 +98,7 @@ fn texts(value: Option<&Value>) -> Option<Vec<&str>> {
     }
 }
 
-/// The elements of a list that may be missing; `None` for what is no list.
+/// The elements of a list that may be missing; `None` for a value that is not a list.
 pub(super) fn elements(value: Option<&Value>) -> Option<&[Value]> {
     match value {
         None | Some(Value::Null) => Some(&[]),

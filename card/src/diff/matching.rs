@@ -1,27 +1,27 @@
-//! Finding the elements of one list again in another.
+//! Matches the elements of two lists.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// Which elements of two lists belong together.
+/// The matching of two lists.
 #[derive(Debug, PartialEq)]
 pub(super) struct Matches {
-    /// The places of an element in the older and the newer list, in the newer one's order.
+    /// Positions of matched elements in the older and the newer list, in the newer one's order.
     pub(super) both: Vec<(usize, usize)>,
-    /// The places in the newer list of what is new.
+    /// Positions in the newer list of added elements.
     pub(super) added: Vec<usize>,
-    /// The places in the older list of what is gone.
+    /// Positions in the older list of removed elements.
     pub(super) gone: Vec<usize>,
-    /// Whether what is in both stands in another order.
+    /// Whether the matched elements have another order.
     pub(super) reordered: bool,
-    /// Whether a key stands in the newer list more than once, so that its order decides who is meant.
+    /// Whether a key occurs in the newer list more than once, so that the order decides which element clients take.
     pub(super) ambiguous: bool,
 }
 
-/// Matches elements of equal keys; of several with one key the first with the first, and so on.
+/// Matches elements with equal keys; of several with one key the first with the first, and so on.
 pub(super) fn matches<K: Eq + Hash>(before: Vec<K>, after: Vec<K>) -> Matches {
     let ambiguous = after.iter().collect::<HashSet<_>>().len() < after.len();
-    // The places of each key in reverse, so that the first is the last to be taken.
+    // The positions of each key in reverse, so that `pop` gives the first.
     let mut places: HashMap<K, Vec<usize>> = HashMap::new();
     let mut is_gone = vec![true; before.len()];
     for (place, key) in before.into_iter().enumerate().rev() {

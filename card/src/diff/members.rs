@@ -1,4 +1,4 @@
-//! The members of a card, each compared by the rules of its subject.
+//! Compares the members of a card, each by the rules of its subject.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ use crate::Family;
 use crate::pointer::Pointer;
 use crate::wire::members::NESTS;
 
-/// The members that readers of any version look for.
+/// Known members of a card of any version.
 const CARD: &[&str] = &[
     "name",
     "agentName",
@@ -41,7 +41,7 @@ const CARD: &[&str] = &[
     "signatures",
 ];
 
-/// Those of them that nobody is led anywhere by.
+/// The known members that do not lead a caller anywhere.
 const HARMLESS: [&str; 6] = [
     "description",
     "version",
@@ -51,10 +51,10 @@ const HARMLESS: [&str; 6] = [
     "iconUrl",
 ];
 
-/// The longest text that counts as a version.
+/// Longest text that counts as a version.
 const MAX_VERSION_CHARS: usize = 64;
 
-/// The member in which a whole card, or the part with its name, was found.
+/// The member that contains a whole card, or the part with its name.
 pub(super) fn nest(root: &Map<String, Value>, family: Family) -> Option<&'static str> {
     if family != Family::Nested {
         return None;
@@ -65,20 +65,20 @@ pub(super) fn nest(root: &Map<String, Value>, family: Family) -> Option<&'static
     })
 }
 
-/// One level of a card, and what its rules need to know besides.
+/// One level of a card, with the facts that its rules need.
 pub(super) struct Layer<'a> {
     /// The wire formats of both cards.
     pub(super) families: (Family, Family),
     /// The URI of the owner's extension.
     pub(super) owner_extension: Option<&'a str>,
-    /// What the signatures of both cards are worth, where that is known.
+    /// The states of both cards' signatures, where they are known.
     pub(super) states: Option<SignatureStates>,
-    /// Whether the card's members stand on two levels.
+    /// Whether the card's members are on two levels.
     pub(super) nested: bool,
 }
 
 impl Layer<'_> {
-    /// Compares the members of both cards but `skip`, which is a level of its own.
+    /// Compares the members of both cards except `skip`, which is a level of its own.
     pub(super) fn compare(
         &self,
         before: &Map<String, Value>,
@@ -117,7 +117,7 @@ impl Layer<'_> {
     }
 }
 
-/// What the card says of the agent as a whole: description, modes, version and links.
+/// Compares the card's statements about the agent as a whole: description, modes, version and links.
 fn described(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out: &mut Changes) {
     if let Some((name, sides)) = new.changed(old, "description") {
         let reason = "the description changed";
@@ -138,17 +138,12 @@ fn described(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out: &mut Cha
     }
 }
 
-/// Who runs the agent.
+/// Compares the provider.
 fn provider(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     const PROVIDER: &[&str] = &["organization", "url", "name"];
-    let reason = "somebody else runs the agent";
+    let reason = "the provider of the agent changed";
     if both_blank(sides, Kind::Object) {
-        out.add(
-            High,
-            at,
-            sides,
-            "it says nothing, as before, in another form",
-        );
+        out.add(High, at, sides, "it is empty, as before, in another form");
         return;
     }
     let (Some(Value::Object(old)), Some(Value::Object(new))) = sides else {
@@ -164,20 +159,20 @@ fn provider(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     leftovers::compare(at, &old, &new, out);
 }
 
-/// The agent's own version.
+/// Compares the agent's own version.
 fn version(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (class, reason) = if sides.1.is_none_or(is_version) {
         (Low, "the agent has another version")
     } else {
         (
             High,
-            "the version is not written like one, so it may say anything",
+            "the version does not look like one, so it may contain any text",
         )
     };
     out.add(class, at, sides, reason);
 }
 
-/// Whether the value is written as versions are, so that nothing else can be told by it.
+/// Whether the value has the form of a version, so that it can carry no other message.
 fn is_version(value: &Value) -> bool {
     match value {
         Value::Null | Value::Number(_) => true,
@@ -191,10 +186,10 @@ fn is_version(value: &Value) -> bool {
     }
 }
 
-/// A link: free on the server on which it stood, or, where there was none, on the agent's own.
+/// Compares a link: it may move freely on its server, or, if it is new, on the agent's own server.
 fn link(old: &Fields<'_>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     if is_blank(sides.1, Kind::Text) {
-        out.add(Low, at, sides, "a link was withdrawn");
+        out.add(Low, at, sides, "a link was removed");
         return;
     }
     let place = |value: Option<&Value>| origin(value?.as_str()?);

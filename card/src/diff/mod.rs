@@ -1,10 +1,9 @@
-//! What changed between two versions of a card, and how much each change matters.
+//! The difference of two versions of a card, and the importance of each change.
 //!
-//! The comparison walks the two documents as they were received, not the models read from them: clients
-//! read the bytes, and a member that the model passes over may be the one a client follows. Everything
-//! that differs is [`ChangeClass::High`], and [`ChangeClass::Critical`] where it decides whom a caller
-//! talks to, unless one rule, which looks at the received values themselves, says that it is less. So a
-//! change that nobody thought of is looked at by a person.
+//! The comparison uses the two documents as received, not the models read from them: clients read the bytes, and a
+//! member that the model ignores may be the one that a client follows. Every change is [`ChangeClass::High`], and
+//! [`ChangeClass::Critical`] where it decides whom a caller talks to, unless a rule that checks the received values
+//! themselves lowers it. So a change that nobody foresaw is reviewed by a person.
 
 mod address;
 mod capabilities;
@@ -41,8 +40,8 @@ use members::Layer;
 
 /// Compares two versions of a card, as they were received.
 ///
-/// `owner_extension` is the URI of the extension by which an owner proves a card to be theirs; a
-/// well-formed entry of it may come, change and go without anybody looking.
+/// `owner_extension` is the URI of the extension by which an owner proves that a card is theirs; a well-formed entry
+/// of it may be added, changed and removed without a review.
 ///
 /// Cards of equal [`crate::content_digest`] differ at most in their signatures, and for cards whose
 /// content differs there is always at least one change. The work is linear in the size of both.
@@ -61,7 +60,7 @@ use members::Layer;
 ///
 /// # Errors
 ///
-/// [`ParseError`] when either of them is no card that [`parse`] reads.
+/// [`ParseError`] if one of them is not a card that [`parse`] reads.
 pub fn diff(
     before: &[u8],
     after: &[u8],
@@ -70,9 +69,9 @@ pub fn diff(
     compared(before, after, owner_extension, None)
 }
 
-/// As [`diff()`], where the signatures of both cards have been verified. A signature that verified and no longer
-/// does, or is found invalid, is [`ChangeClass::Critical`], though the member may be the same; a first signature
-/// is [`ChangeClass::Low`] where it is [`crate::SignatureState::Valid`].
+/// Compares two versions of a card whose signatures have been verified. A signature that verified before and now does
+/// not, or is invalid, is [`ChangeClass::Critical`], though the member may be unchanged; a first signature is
+/// [`ChangeClass::Low`] if it is [`crate::SignatureState::Valid`].
 pub fn diff_verified(
     before: &[u8],
     after: &[u8],
@@ -123,7 +122,7 @@ fn compare(
             ChangeClass::High,
             &root,
             (None, None),
-            "readers of JSON do not agree on what one of the two cards says",
+            "JSON parsers read one of the two cards differently",
         );
     }
     let (Value::Object(old), Value::Object(new)) = (&before.value, &after.value) else {
@@ -154,7 +153,7 @@ fn compare(
                 ChangeClass::Critical,
                 &root,
                 (None, None),
-                "the card stands in another place of the document",
+                "the card is in another place of the document",
             );
             layer.compare(old, new, None, &root, out);
         }

@@ -1,4 +1,4 @@
-//! The addresses a card offers, read as plainly as they are written.
+//! The addresses of a card, read literally.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::tree::canonical;
 use crate::pointer::Pointer;
 use crate::wire::names::protocol_version;
 
-/// The members of an entry that readers look for.
+/// Known members of an entry.
 const ENTRY: &[&str] = &[
     "url",
     "protocolBinding",
@@ -20,26 +20,26 @@ const ENTRY: &[&str] = &[
     "protocolVersion",
     "tenant",
 ];
-/// Those of them that name the binding.
+/// The known members that name the binding.
 const BINDINGS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"];
 
-/// Where in a card an address stands: the member, and the place in its list.
+/// Position of an address in a card: the member, and the index in its list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfferPosition<'a> {
     pub(super) member: &'a str,
     pub(super) index: Option<usize>,
 }
 
-/// The name of the member, and the place in its list.
+/// Name of the member, and the index in its list.
 pub(super) type PositionKey<'a> = (&'a str, Option<usize>);
 
 impl<'a> OfferPosition<'a> {
-    /// What tells this place from others.
+    /// The key of this position.
     pub(super) fn key(&self) -> PositionKey<'a> {
         (self.member, self.index)
     }
 
-    /// Calls `visit` with the pointer to it.
+    /// Calls `visit` with the pointer to this position.
     pub(super) fn below<T>(&self, at: &Pointer<'_>, visit: impl FnOnce(&Pointer<'_>) -> T) -> T {
         let member = at.name(self.member);
         match self.index {
@@ -49,21 +49,21 @@ impl<'a> OfferPosition<'a> {
     }
 }
 
-/// Where a caller goes: address, binding in lower case, tenant.
+/// Target of a caller: address, binding in lower case, tenant.
 pub(super) type Target<'a> = (&'a str, String, &'a str);
 
-/// One address with what is spoken there.
+/// One address with its protocol version.
 #[derive(Debug, Clone)]
 pub(super) struct Offer<'a> {
     pub(super) target: Target<'a>,
-    /// `Major.Minor`, or the text itself where it is no version.
+    /// The version as `Major.Minor`, or the text itself if it is not a version.
     pub(super) version: Option<String>,
     pub(super) place: OfferPosition<'a>,
     pub(super) value: &'a Value,
 }
 
 impl Offer<'_> {
-    /// Server, binding and tenant; `None` where readers could disagree about the server.
+    /// Server, binding and tenant; `None` where clients may read the server differently.
     pub(super) fn reach(&self) -> Option<(Origin, &str, &str)> {
         Some((
             origin(self.target.0)?,
@@ -73,11 +73,11 @@ impl Offer<'_> {
     }
 }
 
-/// Every address of a card, the preferred one first.
+/// All addresses of a card, the preferred one first.
 #[derive(Debug, Default)]
 pub(super) struct Offers<'a> {
     pub(super) plain: Vec<Offer<'a>>,
-    /// What stands in an address' place and can be read in several ways, or in none.
+    /// Values in an address's position that can be read in several ways, or not at all.
     pub(super) unclear: Vec<(OfferPosition<'a>, &'a Value)>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Offers<'a> {
         offers
     }
 
-    /// Reads a list of addresses; `version` dates those that have none of their own.
+    /// Reads a list of addresses; `version` applies to those without one of their own.
     fn list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
         let Value::Array(list) = value else {
             let place = OfferPosition {
@@ -136,19 +136,19 @@ impl<'a> Offers<'a> {
         }
     }
 
-    /// The servers of the plain ones.
+    /// The servers of the plain addresses.
     pub(super) fn origins(&self) -> HashSet<Origin> {
         let origins = self.plain.iter().filter_map(|offer| origin(offer.target.0));
         origins.collect()
     }
 
-    /// The unclear ones as texts to find them again by.
+    /// Keys of the unclear addresses.
     pub(super) fn unclear_texts(&self) -> HashSet<(bool, String)> {
         self.unclear.iter().map(unclear_text).collect()
     }
 }
 
-/// What tells an unclear address from others: its list and its value.
+/// Key of an unclear address: its list and its value.
 pub(super) fn unclear_text((place, value): &(OfferPosition<'_>, &Value)) -> (bool, String) {
     (place.member.starts_with("supported"), canonical(value))
 }
@@ -158,7 +158,7 @@ fn non_null<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
     card.member(name).filter(|(_, value)| !value.is_null())
 }
 
-/// One entry, if all readers read it alike.
+/// One entry, if all clients read it alike.
 fn entry<'a>(
     value: &'a Value,
     version: Option<&'a Value>,
@@ -187,7 +187,7 @@ fn entry<'a>(
     })
 }
 
-/// The version a value names; an error for what is no text.
+/// The version in a value; an error for a value that is not a text.
 fn dated(value: Option<&Value>) -> Result<Option<String>, ()> {
     match value {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! Alternatives of security requirements, compared by who they let in.
+//! Compares alternatives of security requirements, by the callers that they admit.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 /// Schemes that must all be met, with the scopes of each.
 pub(super) type Alternative<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// At most this many pairs of alternatives are weighed against each other; beyond, what is not word for
-/// word an earlier alternative counts as weaker.
+/// Most pairs of alternatives that are compared; beyond that, an alternative that is not identical to an earlier one
+/// counts as weaker.
 const MAX_PAIRS: usize = 4_096;
 
-/// At most this many schemes and scopes of an alternative are weighed.
+/// Most schemes and scopes of an alternative that are compared.
 const MAX_NAMES: usize = 64;
 
-/// How what is asked of callers changed.
+/// How the requirements of two cards differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequirementChange {
-    /// The same callers get in.
+    /// The same callers are admitted.
     Same,
-    /// Some callers no longer get in.
+    /// Some callers are no longer admitted.
     Stricter,
-    /// Somebody gets in who could not, or nobody can tell.
+    /// New callers are admitted, or the requirements cannot be compared.
     Weaker,
 }
 
-/// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`.
-/// Without any, callers without credentials are welcome, which is one alternative that asks for nothing.
-/// `None` for what not all readers understand alike.
+/// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`. An empty
+/// list admits callers without credentials, which is one alternative without schemes. `None` for a value that clients
+/// may read differently.
 pub(super) fn alternatives(value: Option<&Value>) -> Option<Vec<Alternative<'_>>> {
     let list = match value {
         None | Some(Value::Null) => &[][..],
@@ -73,7 +73,7 @@ fn texts(value: &Value) -> Option<BTreeSet<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
 
-/// Weighs the alternatives of two cards; those that could not be read are weaker.
+/// Compares the alternatives of two cards; unreadable ones count as weaker.
 pub(super) fn weigh(
     before: Option<&[Alternative<'_>]>,
     after: Option<&[Alternative<'_>]>,
@@ -99,7 +99,7 @@ pub(super) fn weigh(
     }
 }
 
-/// Whether whoever meets `one` meets `other` too.
+/// Whether every caller that meets `one` also meets `other`.
 fn covers(one: &Alternative<'_>, other: &Alternative<'_>) -> bool {
     let names = |alternative: &Alternative<'_>| -> usize {
         alternative.values().map(|scopes| 1 + scopes.len()).sum()

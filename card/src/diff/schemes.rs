@@ -1,4 +1,4 @@
-//! Rules about security schemes: how credentials are got, and where they go.
+//! Rules for security schemes: how callers get credentials, and where they send them.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ const KINDS: [(&str, &str); 5] = [
     ("mutualTLS", "mtlsSecurityScheme"),
 ];
 
-/// What a scheme of any version has.
+/// Known members of a scheme of any version.
 const SCHEME: &[&str] = &[
     "type",
     "in",
@@ -41,14 +41,14 @@ const SCHEME: &[&str] = &[
     "mtlsSecurityScheme",
 ];
 
-/// A scheme that all readers of its version understand alike.
+/// A scheme that all clients of its version read alike.
 struct Plain<'a> {
     kind: &'static str,
     wrapper: Option<&'static str>,
     fields: Fields<'a>,
 }
 
-/// Compares two `securitySchemes` that differ. `named` are the schemes that the newer card still names.
+/// Compares two different `securitySchemes`. `named` are the schemes that the newer card still names.
 pub(super) fn compare(
     at: &Pointer<'_>,
     sides: Sides<'_>,
@@ -57,7 +57,7 @@ pub(super) fn compare(
 ) {
     let empty = Map::new();
     let (Some(old), Some(new)) = (by_name(sides.0, &empty), by_name(sides.1, &empty)) else {
-        let reason = "readers may understand the schemes in different ways";
+        let reason = "clients may read the schemes differently";
         out.add(Critical, at, sides, reason);
         return;
     };
@@ -69,19 +69,19 @@ pub(super) fn compare(
             (Some(before), Some(after)) => scheme(&at, before, after, out),
             (None, _) => out.add(Critical, &at, sides, "a new way to authenticate"),
             (_, None) if named.contains(name) || new.is_empty() => {
-                let reason = "callers are no longer told how to authenticate";
+                let reason = "the scheme that callers authenticate with is no longer described";
                 out.add(Critical, &at, sides, reason);
             }
-            (_, None) => out.add(High, &at, sides, "one way less to authenticate"),
+            (_, None) => out.add(High, &at, sides, "a way to authenticate was removed"),
         }
     }
     if out.found() == found {
-        let reason = "it says nothing, as before, in another form";
+        let reason = "it is empty, as before, in another form";
         out.add(High, at, sides, reason);
     }
 }
 
-/// The schemes by name, none where the member is missing; `None` for what is no object.
+/// The schemes by name, none where the member is missing; `None` for a value that is not an object.
 fn by_name<'a>(
     value: Option<&'a Value>,
     empty: &'a Map<String, Value>,
@@ -96,7 +96,7 @@ fn by_name<'a>(
 fn scheme(at: &Pointer<'_>, before: &Value, after: &Value, out: &mut Changes) {
     let sides = (Some(before), Some(after));
     let (Some(old), Some(new)) = (plain(before), plain(after)) else {
-        let reason = "readers may understand the scheme in different ways";
+        let reason = "clients may read the scheme differently";
         each(Critical, at, sides, reason, out);
         return;
     };
@@ -136,7 +136,7 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
             }
             _ => Critical,
         };
-        let reason = "credentials would go to another place, or in another form";
+        let reason = "callers would send credentials to another place, or in another form";
         each(class, &at.name(spelling), sides, reason, out);
     }
     flows::compare(
@@ -145,8 +145,8 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
         out,
     );
     for (name, reason) in [
-        ("bearerFormat", "another hint at the form of tokens"),
-        ("description", "the words about a scheme changed"),
+        ("bearerFormat", "the hint at the form of tokens changed"),
+        ("description", "the description of a scheme changed"),
     ] {
         if let Some((name, sides)) = new.changed(old, name) {
             wording(&at.name(name), sides, Kind::Text, reason, out);
@@ -164,7 +164,7 @@ fn non_null<'a>(fields: &Fields<'a>, name: &str) -> Option<Member<'a>> {
     }
 }
 
-/// The scheme in either form, if all readers read it alike.
+/// The scheme in either form, if all clients read it alike.
 fn plain(value: &Value) -> Option<Plain<'_>> {
     let fields = Fields::of(value.as_object()?, SCHEME);
     let is_plain = |fields: &Fields<'_>| {

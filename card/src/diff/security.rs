@@ -1,4 +1,4 @@
-//! Rules about what a caller must bring: schemes, requirements, and `authentication` of 0.1.
+//! Rules for the credentials that callers need: schemes, requirements, and `authentication` of 0.1.
 
 use std::collections::HashSet;
 
@@ -15,19 +15,19 @@ use super::tree::{Kind, both_blank, is_blank};
 use crate::pointer::Pointer;
 use crate::wire::informal;
 
-/// Where each generation of readers looks for requirements, and by which address it calls.
+/// The member with the requirements for each generation of clients, and the address that they call.
 const VIEWS: [(&str, &str); 2] = [
     ("securityRequirements", "supportedInterfaces"),
     ("security", "url"),
 ];
 
-/// At most this many schemes and scopes of a card's own requirements are weighed against a skill's.
+/// Most schemes and scopes of a card's own requirements that are compared with those of a skill.
 const MAX_SHARED_NAMES: usize = 256;
 
-/// Whether the newer card can be called by readers who know this address of it.
+/// Whether clients that know only this address of the newer card can call it.
 pub(super) type Reaches<'r> = &'r dyn Fn(&str) -> bool;
 
-/// Compares what two cards ask of their callers.
+/// Compares the credentials that two cards require.
 pub(super) fn compare(
     old: &Fields<'_>,
     new: &Fields<'_>,
@@ -50,8 +50,8 @@ pub(super) fn compare(
     requirements(old, new, &Shared::default(), reaches, at, out);
 }
 
-/// Compares what two cards ask of their callers in members that no version knows, and takes those out of the
-/// rest: some readers follow them.
+/// Compares the credentials that two cards require in members of no version, and takes those out of the rest: some
+/// clients follow them.
 pub(super) fn elsewhere<'a>(
     old: &mut Fields<'a>,
     new: &mut Fields<'a>,
@@ -77,18 +77,18 @@ pub(super) fn elsewhere<'a>(
     new.rest.retain(|(name, _)| !is_about(name));
 }
 
-/// What both cards ask of every caller, for skills that ask for nothing of their own.
+/// The requirements of both cards for every caller, which apply to skills without requirements of their own.
 #[derive(Default)]
 pub(super) struct Shared<'a> {
     old: VisibleAlternatives<'a>,
     new: VisibleAlternatives<'a>,
 }
 
-/// The alternatives that readers of each of [`VIEWS`] see; `None` where that cannot be told.
+/// The alternatives that clients of each of [`VIEWS`] see; `None` where they cannot be determined.
 type VisibleAlternatives<'a> = Option<[Option<Vec<Alternative<'a>>>; 2]>;
 
 impl<'a> Shared<'a> {
-    /// Reads both cards. Very long requirements are not weighed again for every skill.
+    /// Reads both cards. Very long requirements are not compared again for every skill.
     pub(super) fn of(old: &Fields<'a>, new: &Fields<'a>) -> Self {
         let read = |card: &Fields<'a>| {
             let views = VIEWS.map(|(own, _)| {
@@ -107,7 +107,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Whether a skill that is new asks less than the card did of everybody.
+    /// Whether a new skill requires less than the older card did of every caller.
     pub(super) fn is_undercut(&self, skill: &Fields<'_>) -> bool {
         VIEWS.iter().enumerate().any(|(view, (own, _))| {
             let asked = visible_alternatives(skill, own, shared(&self.new, view));
@@ -118,7 +118,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// What one view of a card is, where there is a card to fall back to.
+/// One view of a card, where there is a card to fall back to.
 fn shared<'s, 'a>(
     seen: &'s VisibleAlternatives<'a>,
     view: usize,
@@ -126,7 +126,7 @@ fn shared<'s, 'a>(
     seen.as_ref()?.get(view)
 }
 
-/// The alternatives that readers see who look for `own`: those, or the other generation's, or the card's.
+/// The alternatives seen by clients that read `own`: those, or the other generation's, or the card's.
 fn visible_alternatives<'a>(
     holder: &Fields<'a>,
     own: &str,
@@ -143,8 +143,8 @@ fn visible_alternatives<'a>(
     }
 }
 
-/// Compares the requirements of two cards, or of two versions of a skill, as sets: the order of
-/// alternatives means nothing, since each of them was approved.
+/// Compares the requirements of two cards, or of two versions of a skill, as sets: the order of alternatives has no
+/// meaning, since each of them was approved.
 pub(super) fn requirements<'a>(
     old: &Fields<'a>,
     new: &Fields<'a>,
@@ -164,26 +164,29 @@ pub(super) fn requirements<'a>(
         let was = visible_alternatives(old, own, shared(&card.old, view));
         let is = visible_alternatives(new, own, shared(&card.new, view));
         let asked = !is_blank(sides.0, Kind::List) && !was.as_deref().is_some_and(is_open);
-        // A skill without requirements of its own is still under the card's.
+        // The card's requirements apply to a skill without its own.
         let inherits =
             card.new.is_some() && VIEWS.iter().all(|(name, _)| new.non_null(name).is_none());
         let lost = asked && new.non_null(own).is_none() && reaches(address) && !inherits;
         let (class, reason) = match weigh(was.as_deref(), is.as_deref()) {
-            RequirementChange::Weaker => (Critical, "callers get in who could not before"),
-            _ if lost => (Critical, "some readers no longer see what is asked of them"),
-            RequirementChange::Stricter => (High, "more is asked of callers"),
-            RequirementChange::Same => (High, "the same is asked in another form"),
+            RequirementChange::Weaker => (Critical, "callers are admitted that were not before"),
+            _ if lost => (Critical, "some clients no longer see the requirements"),
+            RequirementChange::Stricter => (High, "callers need more credentials"),
+            RequirementChange::Same => (
+                High,
+                "callers need the same credentials, written in another form",
+            ),
         };
         out.add(class, &at, sides, reason);
     }
 }
 
-/// Whether callers without credentials are welcome.
+/// Whether callers without credentials are admitted.
 fn is_open(alternatives: &[Alternative<'_>]) -> bool {
     alternatives.iter().any(Alternative::is_empty)
 }
 
-/// Every text and name in the requirements of a card and its skills: all schemes they could mean.
+/// Every text and name in the requirements of a card and its skills: all schemes that they may refer to.
 fn named<'a>(card: &Fields<'a>) -> HashSet<&'a str> {
     let mut names = HashSet::new();
     for (own, _) in VIEWS {

@@ -1,4 +1,4 @@
-//! What stood in a card, short enough to be shown.
+//! Shortens the old and new values of a change for display.
 
 use std::borrow::Cow;
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::text;
 
-/// At most this many characters of texts and names are shown of one value.
+/// Most characters of texts and names shown of one value.
 const MAX_CHARS: usize = 1_000;
 
-/// At most this many values are shown of one list or object, at all its levels together.
+/// Most values shown of one list or object, at all its levels together.
 const MAX_VALUES: usize = 64;
 
-/// How much of what two long texts have in common is shown before their first difference.
+/// Characters shown before the first difference of two long texts.
 const LEAD: usize = 100;
 
-/// The two sides of a change. Of two texts the part is shown in which they begin to differ.
+/// The two sides of a change. Two texts are shown from where they begin to differ.
 pub(super) fn pair(
     before: Option<&Value>,
     after: Option<&Value>,
@@ -35,7 +35,7 @@ pub(super) fn pair(
     (before.map(short), after.map(short))
 }
 
-/// How many characters two texts may be shown without.
+/// Number of leading characters that are not shown of two texts.
 fn skipped(old: &str, new: &str) -> usize {
     if old.len().max(new.len()) < MAX_CHARS {
         return 0;
@@ -44,7 +44,7 @@ fn skipped(old: &str, new: &str) -> usize {
     common.count().saturating_sub(LEAD)
 }
 
-/// A value cut to its bounds.
+/// A value cut to its limits.
 fn short(value: &Value) -> Value {
     let mut room = Room {
         chars: MAX_CHARS,
@@ -53,7 +53,7 @@ fn short(value: &Value) -> Value {
     room.cut(value)
 }
 
-/// What may still be shown.
+/// The room left for display.
 struct Room {
     chars: usize,
     values: usize,
@@ -103,7 +103,7 @@ impl Room {
     }
 }
 
-/// Whether any text or name in the value has characters that cannot be seen.
+/// Whether any text or name in the value has invisible characters.
 pub(super) fn has_hidden(value: &Value) -> bool {
     match value {
         Value::String(text) => text::has_hidden(text),
@@ -115,7 +115,7 @@ pub(super) fn has_hidden(value: &Value) -> bool {
     }
 }
 
-/// The name of a member for pointers: the marks of [`crate::document::read_all`] taken off again.
+/// The name of a member for pointers, without the marks of [`crate::document::read_all`].
 pub(super) fn shown_name(name: &str) -> Cow<'_, str> {
     if !name.contains('\0') {
         return Cow::Borrowed(name);

@@ -1,4 +1,4 @@
-//! Rules about who vouches for a card, as far as its signatures tell without keys.
+//! Rules for signatures: whose keys vouch for a card, as far as this can be seen without keys.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,17 @@ use super::tree::canonical;
 use crate::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
 use crate::pointer::Pointer;
 
-/// The header members that tell which key signed, and how (RFC 7515 §4.1).
+/// The header members that identify the key and the algorithm (RFC 7515 §4.1).
 const KEY_MEMBERS: [&str; 10] = [
     "alg", "kid", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64",
 ];
 
-/// What the signatures of a card say.
+/// The content of a card's `signatures`.
 #[derive(Default)]
 struct Signed {
-    /// The signatures in JWS form: key and algorithm as a text, and their places.
+    /// The signatures in JWS form: key and algorithm as a text, and their positions.
     keys: Vec<(String, usize)>,
-    /// Everything else that stands there.
+    /// All other content.
     beside: BTreeSet<String>,
 }
 
@@ -32,32 +32,32 @@ fn verifies(state: SignatureState) -> bool {
     matches!(state, Valid | Untrusted)
 }
 
-/// Compares what the signatures are worth. A forged card may carry the old ones along as they were, so that no
-/// member tells of it; keys that cannot be had say nothing about a card that stays the same.
+/// Compares the states of the signatures. A forged card may keep the old signatures unchanged, so that no member
+/// differs; a key set that cannot be fetched means nothing while the card stays the same.
 pub(super) fn compare_states(states: SignatureStates, same_content: bool, out: &mut Changes) {
     let (class, reason) = match (states.before, states.after) {
         (before, Invalid) if verifies(before) => (
             Critical,
-            "the card was signed by a key that vouched for it, and the signature is invalid now",
+            "the card's signature was valid, and is invalid now",
         ),
         (before, Unsigned) if verifies(before) => (
             Critical,
-            "the card was signed by a key that vouched for it, and is not signed now",
+            "the card's signature was valid, and is missing now",
         ),
         (before, Unknown) if verifies(before) && !same_content => (
             Critical,
-            "the card was signed by a key that vouched for it, and there is no key for its signature now",
+            "the card's signature was valid, and there is no key to verify the one it has now",
         ),
         (Unknown, Invalid) => (Critical, "the signature is invalid"),
         (Unsigned, Invalid) => (High, "the card is signed, and the signature is invalid"),
-        (Invalid, Invalid) => (Nothing, "the signature is invalid, as it was before"),
+        (Invalid, Invalid) => (Nothing, "the signature is invalid, as before"),
         _ => return,
     };
     let root = Pointer::Root;
     out.add(class, &root.name("signatures"), (None, None), reason);
 }
 
-/// What a first signature means.
+/// Class and reason for a first signature.
 fn first(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
     match states.map(|states| (states.before, states.after)) {
         Some((Unsigned, Valid)) => (
@@ -68,14 +68,14 @@ fn first(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
     }
 }
 
-/// What another signature by the keys of before means.
+/// Reason for a new signature by the same keys.
 fn anew(states: Option<SignatureStates>) -> &'static str {
     match states.map(|states| states.after) {
-        None => "signed anew; the signatures name the same keys",
-        Some(Valid | Untrusted) => "signed anew with the same keys",
+        None => "signed again; the signatures name the same keys",
+        Some(Valid | Untrusted) => "signed again with the same keys",
         Some(Invalid) => "the signatures were replaced, and are invalid",
         Some(Unknown) => "the signatures were replaced; there is no key to verify them with",
-        Some(Unsigned) => "what stands among the signatures was replaced",
+        Some(Unsigned) => "entries of `signatures` that are not signatures were replaced",
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn compare(
             } else {
                 (
                     Critical,
-                    "signed with another key, algorithm or place of keys",
+                    "signed with another key, algorithm or key set URL",
                 )
             };
             let entry = sides.1.and_then(|list| list.get(*place));
@@ -116,14 +116,14 @@ pub(super) fn compare(
             let reason = if kept.is_empty() {
                 "the card is no longer signed"
             } else {
-                "a signature was dropped"
+                "a signature was removed"
             };
             let entry = sides.0.and_then(|list| list.get(*place));
             out.add(Critical, &at.index(*place), (entry, None), reason);
         }
     }
     if old.beside != new.beside {
-        let reason = "what stands among the signatures and is no part of them changed";
+        let reason = "content of `signatures` that does not belong to a signature changed";
         out.add(High, &at, sides, reason);
     }
     if out.found() == found {
@@ -131,7 +131,7 @@ pub(super) fn compare(
     }
 }
 
-/// Sorts what stands in `signatures`.
+/// Reads the content of `signatures`.
 fn signed(value: Option<&Value>) -> Signed {
     let mut signed = Signed::default();
     let list = match value {
@@ -157,7 +157,7 @@ fn signed(value: Option<&Value>) -> Signed {
     signed
 }
 
-/// An entry in JWS form (RFC 7515 §7.2.2): its key, and what it says besides.
+/// An entry in JWS form (RFC 7515 §7.2.2): its key, and its other members.
 fn jws(entry: &Value) -> Option<(String, Option<String>)> {
     let members = entry.as_object()?;
     let decoded = |name: &str| {

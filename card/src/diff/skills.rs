@@ -1,4 +1,4 @@
-//! Rules about skills: texts that people and models read, and what each skill asks of its callers.
+//! Rules for skills: their texts, which people and models read, and the credentials that they require.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::security::{Reaches, Shared, requirements};
 use super::tree::{Kind, both_blank, canonical, same};
 use crate::pointer::Pointer;
 
-/// What readers look for in a skill.
+/// Known members of a skill.
 const SKILL: &[&str] = &[
     "id",
     "name",
@@ -25,7 +25,7 @@ const SKILL: &[&str] = &[
     "securityRequirements",
 ];
 
-/// What a skill is found again by.
+/// Key by which a skill is matched.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Id(&'a str),
@@ -81,24 +81,24 @@ pub(super) fn compare(
     }
     for place in matched.gone {
         let (class, reason) = if new.is_empty() {
-            (High, "no skill is left")
+            (High, "all skills were removed")
         } else {
-            (Low, "a skill was withdrawn")
+            (Low, "a skill was removed")
         };
         out.add(class, &at.index(place), (old.get(place), None), reason);
     }
     if matched.reordered {
-        out.add(Low, &at, (None, None), "the skills stand in another order");
+        out.add(Low, &at, (None, None), "the skills are in another order");
     }
 }
 
-/// A skill that was not there before.
+/// Compares a new skill with the card's requirements.
 fn added(at: &Pointer<'_>, skill: &Value, card: &Shared<'_>, out: &mut Changes) {
     let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
     let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
         (
             Critical,
-            "a new skill that asks less of callers than the card did",
+            "a new skill that requires fewer credentials than the card did",
         )
     } else {
         (High, "a new skill")
@@ -106,7 +106,7 @@ fn added(at: &Pointer<'_>, skill: &Value, card: &Shared<'_>, out: &mut Changes) 
     out.add(class, at, (None, Some(skill)), reason);
 }
 
-/// What a skill is found again by: its id, else its name, else all of it.
+/// The key of a skill: its id, else its name, else all of it.
 fn key(skill: &Value) -> Key<'_> {
     let text = |name: &str| skill.get(name).and_then(Value::as_str);
     match (text("id"), text("name")) {

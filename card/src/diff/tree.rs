@@ -1,12 +1,12 @@
-//! Comparing JSON trees by what they say.
+//! Compares JSON trees by their meaning.
 
 use serde_json::{Map, Value};
 
-/// What stands at one place in the older and in the newer card.
+/// The values at one position in the older and in the newer card.
 pub(super) type Sides<'v> = (Option<&'v Value>, Option<&'v Value>);
 
-/// Whether two values say the same: numbers as doubles, objects without regard to order, as
-/// [`crate::content_digest`] has it.
+/// Whether two values are equal: numbers as doubles, objects without regard to order, like in
+/// [`crate::content_digest`].
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
@@ -18,14 +18,14 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The same for the members of two objects.
+/// Whether two objects have equal members.
 fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.len() == b.len()
         && a.iter()
             .all(|(name, value)| b.get(name).is_some_and(|other| same(value, other)))
 }
 
-/// The same for members that may be missing.
+/// Whether two members that may be missing are equal.
 pub(super) fn same_sides(sides: Sides<'_>) -> bool {
     match sides {
         (Some(a), Some(b)) => same(a, b),
@@ -34,7 +34,7 @@ pub(super) fn same_sides(sides: Sides<'_>) -> bool {
     }
 }
 
-/// What a member is when it is written as its version has it.
+/// The type that a version gives a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -42,8 +42,8 @@ pub(super) enum Kind {
     Object,
 }
 
-/// Whether a member of that kind says nothing: it is missing, null or empty. An empty value of another
-/// kind is something strict readers stumble over.
+/// Whether a member of that type is missing, null or empty. An empty value of another type may be an error for strict
+/// clients.
 pub(super) fn is_blank(value: Option<&Value>, kind: Kind) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -54,17 +54,17 @@ pub(super) fn is_blank(value: Option<&Value>, kind: Kind) -> bool {
     }
 }
 
-/// Whether a member of that kind says nothing on either side.
+/// Whether a member of that type is blank on both sides.
 pub(super) fn both_blank((before, after): Sides<'_>, kind: Kind) -> bool {
     is_blank(before, kind) && is_blank(after, kind)
 }
 
-/// A text that is the same for values that say the same, and for no others.
+/// A text that is equal for equal values, and only for those.
 pub(super) fn canonical(value: &Value) -> String {
     serde_json_canonicalizer::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
-/// Whether two lists have the same elements, each as often, in whatever order.
+/// Whether two lists have the same elements, each as often, in any order.
 pub(super) fn permuted(a: &[Value], b: &[Value]) -> bool {
     if a.len() != b.len() {
         return false;

@@ -1,8 +1,7 @@
-//! What must hold for any bytes at all, as plain functions for fuzzers and tests to call.
+//! Properties that hold for any bytes at all, as plain functions for fuzzers and tests.
 //!
-//! [`bytes`] takes bytes as a card; [`mutated`] takes them as instructions that build one, so that every
-//! input gets past the JSON parser. Both then go through [`PROPERTIES`]: whatever else is done with a card
-//! becomes one row there.
+//! [`bytes`] reads bytes as a card; [`mutated`] reads them as instructions that build one, so that every input gets
+//! past the JSON parser. Both then check the [`PROPERTIES`]: whatever else is done with a card becomes one row there.
 
 mod plan;
 mod properties;
@@ -11,11 +10,11 @@ pub use properties::{BrokenProperty, PROPERTIES, Property, PropertyCheck};
 
 use crate::parse;
 
-/// Reads the bytes as a card and tries every claim on it.
+/// Reads the bytes as a card and checks every property of it.
 ///
 /// # Errors
 ///
-/// [`BrokenProperty`] names the claim that does not hold.
+/// [`BrokenProperty`] for the first property that does not hold.
 pub fn bytes(data: &[u8]) -> Result<(), BrokenProperty> {
     let outcome = parse(data);
     for property in PROPERTIES {
@@ -27,12 +26,13 @@ pub fn bytes(data: &[u8]) -> Result<(), BrokenProperty> {
     Ok(())
 }
 
-/// Builds a card by the instructions in the data, and tries every claim on it.
+/// Builds a card by the instructions in the data, and checks every property of it.
 pub fn mutated(data: &[u8]) -> Result<(), BrokenProperty> {
     bytes(&card(data))
 }
 
-/// The card that the instructions build: at most [`crate::MAX_CARD_BYTES`], and the same for the same data.
+/// The card that the instructions build: at most [`crate::MAX_CARD_BYTES`] long, and always the same for the same
+/// data.
 pub fn card(data: &[u8]) -> Vec<u8> {
     plan::card(data)
 }

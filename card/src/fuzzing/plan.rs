@@ -1,11 +1,11 @@
-//! Cards built by instructions: every byte decides something, and any bytes build some card.
+//! Builds cards from instructions: every byte decides something, and any bytes build some card.
 
 use serde_json::{Map, Number, Value, json};
 
 use crate::member::MAX_LIST;
 use crate::refusal::MAX_CARD_BYTES;
 
-/// Members and values that mean something to the reader, in every generation's spelling.
+/// Names and values that the reader knows, in every generation's spelling.
 const WORDS: [&str; 88] = [
     "name",
     "description",
@@ -97,7 +97,7 @@ const WORDS: [&str; 88] = [
     "{BASE_URL}",
 ];
 
-/// Cards to begin with: one of each generation, and nothing.
+/// Cards to start from: one of each generation, and an empty one.
 const SEEDS: [&str; 4] = [
     r#"{"name":"A","url":"https://a.agents.dev/","authentication":{"schemes":["bearer"]},"skills":[{"id":"a","name":"A"}]}"#,
     r#"{"name":"A","url":"https://a.agents.dev/","protocolVersion":"0.3.0","preferredTransport":"GRPC","additionalInterfaces":[{"url":"https://b.agents.dev/","transport":"JSONRPC"}],"capabilities":{"streaming":true},"securitySchemes":{"key":{"type":"apiKey","in":"header","name":"K"}},"security":[{"key":[]}],"defaultInputModes":["text"],"skills":[{"id":"a","name":"A","tags":["t"],"security":[{"key":[]}]}]}"#,
@@ -105,21 +105,21 @@ const SEEDS: [&str; 4] = [
     r#"{"name":"A"}"#,
 ];
 
-/// Deepest value that an instruction builds.
+/// Depth of the deepest value that an instruction builds.
 const MAX_BUILT_DEPTH: usize = 12;
 
 /// Most changes made to a seed.
 const MAX_CHANGES: usize = 64;
 
-/// The instructions left.
+/// The remaining instructions.
 struct Plan<'d> {
     data: &'d [u8],
-    /// How many bytes of JSON repetitions may still add.
+    /// Bytes of JSON that repetitions may still add.
     room: usize,
 }
 
 impl Plan<'_> {
-    /// The next byte; zero when there is none left.
+    /// The next byte; zero when none is left.
     fn byte(&mut self) -> usize {
         let Some((first, rest)) = self.data.split_first() else {
             return 0;
@@ -128,7 +128,7 @@ impl Plan<'_> {
         usize::from(*first)
     }
 
-    /// A word of the reader's, or text of the plan's own.
+    /// One of the known words, or text from the instructions.
     fn word(&mut self) -> String {
         let choice = self.byte();
         if let Some(word) = WORDS.get(choice) {
@@ -140,7 +140,7 @@ impl Plan<'_> {
         String::from_utf8_lossy(text).into_owned()
     }
 
-    /// Any value, deeper ones rarer.
+    /// Any value; deep ones are rare.
     fn value(&mut self, depth: usize) -> Value {
         let choice = self.byte() % 12;
         match choice {
@@ -165,7 +165,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Changes something in a value, some steps down.
+    /// Changes something in a value, some levels down.
     fn change(&mut self, value: &mut Value, depth: usize) {
         if depth < MAX_BUILT_DEPTH && !self.byte().is_multiple_of(4) {
             let step = self.byte();
@@ -206,7 +206,7 @@ impl Plan<'_> {
         }
     }
 
-    /// How often the value may be repeated: beyond the bound of lists where it is small.
+    /// How often the value may be repeated: beyond the limit of lists if it is small.
     fn affordable(&mut self, value: &Value) -> usize {
         let size = value.to_string().len() + 1;
         let count = (self.room / size).min(MAX_LIST + 1);
@@ -215,7 +215,7 @@ impl Plan<'_> {
     }
 }
 
-/// The card that the data builds: a seed, changed, written as JSON, and with a few bytes overwritten.
+/// The card that the data builds: a seed with changes, written as JSON, with a few bytes overwritten.
 pub(super) fn card(data: &[u8]) -> Vec<u8> {
     let mut plan = Plan {
         data,
@@ -254,7 +254,7 @@ mod tests {
         let data: Vec<u8> = (0..=255).collect();
         assert_eq!(card(&data), card(&data));
         for seed in 0..4 {
-            // No changes, no overwritten bytes.
+            // No changes and no overwritten bytes.
             assert!(parse(&card(&[seed])).is_ok(), "{seed}");
         }
     }

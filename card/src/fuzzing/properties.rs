@@ -1,4 +1,4 @@
-//! The claims that hold for any bytes.
+//! Properties that hold for any bytes.
 
 use serde_json::Value;
 
@@ -10,35 +10,35 @@ use crate::{
     security_sentences, signature_state, signing_summary, tags, verify,
 };
 
-/// Tries a property: with the bytes and what reading them gave. An error says what is wrong.
+/// Checks a property of the bytes and of the result of parsing them. The error says what is wrong.
 pub type PropertyCheck = fn(&[u8], Result<&Parsed, &ParseError>) -> Result<(), String>;
 
-/// Something that holds for any bytes.
+/// A property that holds for any bytes.
 pub struct Property {
-    /// What is claimed, in a few words.
+    /// The property in a few words.
     pub name: &'static str,
-    /// Tries it.
+    /// Checks it.
     pub holds: PropertyCheck,
 }
 
-/// A claim that does not hold.
+/// A property that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{property}: {what}")]
 pub struct BrokenProperty {
-    /// The property.
+    /// The name of the property.
     pub property: &'static str,
     /// What is wrong.
     pub what: String,
 }
 
-/// Everything that is claimed.
+/// All properties.
 pub const PROPERTIES: &[Property] = &[
     Property {
-        name: "a card has a name, and its family one too",
+        name: "a card and its family have names",
         holds: named,
     },
     Property {
-        name: "the model survives storage",
+        name: "the model is the same after serialisation",
         holds: stored,
     },
     Property {
@@ -46,19 +46,19 @@ pub const PROPERTIES: &[Property] = &[
         holds: findings,
     },
     Property {
-        name: "a context only adds findings",
+        name: "lint context only adds findings",
         holds: context,
     },
     Property {
-        name: "digests name bytes and content",
+        name: "digests depend on bytes and content alone",
         holds: digests,
     },
     Property {
-        name: "labels and sentences can be made of any card",
+        name: "every card has labels and sentences",
         holds: words,
     },
     Property {
-        name: "every finding is a result with a rule and a place, and nothing hidden in it",
+        name: "every finding is a SARIF result with a rule and a region, without hidden characters",
         holds: results,
     },
     Property {
@@ -66,7 +66,7 @@ pub const PROPERTIES: &[Property] = &[
         holds: conversions,
     },
     Property {
-        name: "a card does not differ from itself, and differs from another by something",
+        name: "a card does not differ from itself, and every difference has a change",
         holds: differences,
     },
     Property {
@@ -75,7 +75,7 @@ pub const PROPERTIES: &[Property] = &[
     },
 ];
 
-/// An error where something does not hold.
+/// Returns an error if the condition does not hold.
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -179,7 +179,7 @@ fn conversions(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), St
     for target in ConversionTarget::ALL {
         let once = convert(parsed, target);
         let bytes = serde_json::to_vec(&once.card).map_err(|error| error.to_string())?;
-        // A card with a very long list may grow beyond what is read.
+        // A card with a very long list may become too large to be read.
         let Ok(again) = parse(&bytes) else { continue };
         ensure(again.card.name == parsed.card.name, || {
             format!("to {target}: {:?}", again.card.name)

@@ -30,7 +30,7 @@ pub(super) fn private(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Public addresses are encrypted; private ones are another rule's matter.
+/// Public addresses are encrypted; private ones are another rule's subject.
 pub(super) fn plain_http(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     subject.each_interface(|interface, url, at| {
         let plain = |url: &Url| matches!(url.scheme(), "http" | "ws") && !is_private(url);
@@ -79,8 +79,7 @@ pub(super) fn scheme(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Agents answer on the site that publishes their card. Addresses that only callers nearby can reach are
-/// reported as such, and those of examples too.
+/// Agents answer on the site that publishes their card. Private and example addresses are left to their own rules.
 pub(super) fn other_domain(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some(home) = subject.context.card_url.and_then(Url::host_str) else {
         return;
@@ -104,7 +103,7 @@ fn is_same_site(one: &str, other: &str) -> bool {
         }
 }
 
-/// Each address is offered once for each binding and version.
+/// Each address is offered only once for each binding and version.
 pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let list = subject.find("supportedInterfaces");
     let Some((spot, entries)) = list else { return };
@@ -122,7 +121,7 @@ pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Up to 0.3 an address speaks one transport.
+/// Up to 0.3 an address has one transport.
 pub(super) fn conflict(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     if !matches!(subject.parsed.family, Family::V0_2 | Family::V0_3) {
         return;
@@ -167,7 +166,7 @@ pub(super) fn links(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     for (at, link) in links {
         let Some(link) = link else { continue };
         let web = Url::parse(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-        // The empty page stands for one that a converted card did not name.
+        // A converted card has the empty page for one that the original does not name.
         let empty = subject.is_converted() && link == "about:blank";
         if !web && !empty {
             out.add(rule, &at, link);
@@ -175,8 +174,8 @@ pub(super) fn links(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Whether only callers nearby can reach the host: loopback, private, link-local, unspecified and shared
-/// addresses, single labels and the names that are never in the public DNS.
+/// Whether the host is reachable only locally: loopback, private, link-local, unspecified and shared addresses,
+/// single labels and names that are never in the public DNS.
 fn is_private(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => is_private_address(IpAddr::V4(address)),
@@ -192,7 +191,7 @@ fn is_private(url: &Url) -> bool {
     }
 }
 
-/// The same for an address.
+/// Whether the address is reachable only locally.
 fn is_private_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

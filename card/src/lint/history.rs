@@ -1,4 +1,4 @@
-//! Rules about a card and the one published before it.
+//! Rules for a card and its previous version.
 
 use super::subject::Subject;
 use crate::AgentCard;
@@ -6,7 +6,7 @@ use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
 
-/// Whether the two cards say the same apart from their versions and signatures.
+/// Whether the two cards are equal apart from their versions and signatures.
 fn same_text(one: &AgentCard, other: &AgentCard) -> bool {
     let text = |card: &AgentCard| AgentCard {
         version: None,
@@ -16,7 +16,7 @@ fn same_text(one: &AgentCard, other: &AgentCard) -> bool {
     text(one) == text(other)
 }
 
-/// A new version says something new.
+/// A new version number comes with a change of the card.
 pub(super) fn version_alone(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some(previous) = subject.context.previous else {
         return;
@@ -29,7 +29,7 @@ pub(super) fn version_alone(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
     }
 }
 
-/// A changed card has a new version: caches may tell cards apart by it (1.0 §8.6).
+/// A changed card has a new version number, because caches may recognise cards by it (1.0 §8.6).
 pub(super) fn version_kept(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some(previous) = subject.context.previous else {
         return;

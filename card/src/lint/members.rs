@@ -1,6 +1,6 @@
-//! Rules about members that no version of the specification knows.
+//! Rules for members that no version of the specification knows.
 //!
-//! The conformance kit of 1.0 refuses a card for each of them, on every level; clients pass over them.
+//! The conformance kit of 1.0 refuses a card for each of them, on every level; clients ignore them.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::pointer::Pointer;
 use crate::rule::Rule;
 use crate::wire::members::CARD_MEMBERS;
 
-/// The objects in a card, or lists of objects, and the members they have in any version.
+/// The objects in a card, or lists of objects, with the members that they have in any version.
 const PARTS: [(&str, &[&str]); 5] = [
     ("provider", &["organization", "url"]),
     (
@@ -49,13 +49,13 @@ const PARTS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// At most this many unknown names are told of one object or list.
+/// Most unknown names reported of one object or list.
 const MAX_NAMES: usize = 50;
 
-/// Members are those of the specification: one finding for the card, and one for each part that has others.
+/// Reports unknown members: one finding for the card, and one for each part that has some.
 pub(super) fn unknown(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let root = Pointer::Root;
-    // What a nested card stands in is no card, and is reported as that.
+    // The document around a nested card is not a card, which another rule reports.
     if subject.parsed.family != Family::Nested {
         let mut names = BTreeSet::new();
         collect(subject.document, &CARD_MEMBERS, &mut names);
@@ -78,7 +78,7 @@ pub(super) fn unknown(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Adds the names in an object that are not among the known ones.
+/// Adds the names in an object that are not known.
 fn collect<'v>(object: &'v Value, known: &[&str], names: &mut BTreeSet<&'v str>) {
     for name in object.as_object().into_iter().flat_map(Map::keys) {
         let is_known = known.contains(&name.as_str())

@@ -1,7 +1,7 @@
-//! The linter: rules that look at a card as a whole, after it has been read.
+//! The linter: rules about a card as a whole, checked after it has been read.
 //!
-//! A rule is one row of [`LINT`] and one function in the file of its subject. A function adds one finding
-//! for every breach; severity, section and hint come from the row.
+//! A rule is one row of [`LINT`] and one function in the file of its subject. The function adds one finding for every
+//! breach; severity, section and hint come from the row.
 
 mod endpoint;
 mod history;
@@ -24,10 +24,9 @@ use crate::document;
 use crate::finding::{Finding, Findings};
 use subject::Subject;
 
-/// Looks a card over, beyond what reading it noticed: the findings given do not repeat
-/// [`Parsed::findings`].
+/// Lints a card. The findings do not repeat [`Parsed::findings`].
 ///
-/// `bytes` are those that `parsed` was read from. At most [`crate::MAX_FINDINGS`] findings are given.
+/// `bytes` are those that `parsed` was read from. At most [`crate::MAX_FINDINGS`] findings are returned.
 ///
 /// ```
 /// let bytes = br#"{"name": "Echo", "url": "http://localhost:9000"}"#;
@@ -40,7 +39,7 @@ pub fn lint(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
     lint_in(parsed, bytes, LintContext::default())
 }
 
-/// As [`lint`], with what is known about the card beside its bytes.
+/// Lints a card, with facts about it that are not in its bytes.
 ///
 /// ```
 /// use a2a_card::{LintContext, lint_in, parse};
@@ -62,13 +61,13 @@ pub fn lint_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<F
     out.into_list()
 }
 
-/// Everything there is to say about a card: what reading noticed and what [`lint`] adds, the gravest first,
-/// otherwise in that order. At most twice [`crate::MAX_FINDINGS`].
+/// All findings about a card: those of reading and those of [`lint`], the most severe first and otherwise in that
+/// order. At most twice [`crate::MAX_FINDINGS`].
 pub fn all_findings(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
     all_findings_in(parsed, bytes, LintContext::default())
 }
 
-/// As [`all_findings`], with what is known about the card beside its bytes.
+/// All findings about a card, with facts about it that are not in its bytes.
 pub fn all_findings_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<Finding> {
     let mut findings = parsed.findings.clone();
     findings.extend(lint_in(parsed, bytes, context));

@@ -1,4 +1,4 @@
-//! The members that each version requires.
+//! Rules for the members that each version requires.
 
 use serde_json::Value;
 
@@ -9,7 +9,8 @@ use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
 
-/// What a version requires. A card without any address is told so by `card.no-address`, in every version.
+/// The members that a version requires. A card without any address is reported by `card.no-address`, in every
+/// version.
 struct Required {
     card: &'static [&'static str],
     skill: &'static [&'static str],
@@ -76,7 +77,7 @@ const V1_0: Required = Required {
     ..V0_2
 };
 
-/// Checks a card of 0.1, or one that nothing dates.
+/// Checks a card of 0.1, or one without a version.
 pub(super) fn v0_1(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     check(subject, "0.1", &V0_1, rule, out);
 }
@@ -96,13 +97,13 @@ pub(super) fn v1_0(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     check(subject, "1.0", &V1_0, rule, out);
 }
 
-/// The versions whose requirements the card is held to: of its family, else of the version it declares.
+/// The versions whose requirements apply to the card: that of its family, else the one that it declares.
 pub(super) fn held_to(subject: &Subject<'_>) -> &'static [&'static str] {
     match subject.parsed.family {
         Family::V0_1 | Family::Undated => &["0.1"],
         Family::V0_2 => &["0.2"],
         Family::V0_3 => &["0.3"],
-        // A registry writes 0.3's form of a card whose agent speaks 1.0, and says so.
+        // A card that a registry converted to 0.3 may have an agent that speaks 1.0.
         Family::Flat1 if subject.is_converted() => &["0.3"],
         Family::V1_0 | Family::Flat1 | Family::Snake1 | Family::OtherInterfaces => &["1.0"],
         Family::Dual => &["0.3", "1.0"],
@@ -121,7 +122,7 @@ pub(super) fn held_to(subject: &Subject<'_>) -> &'static [&'static str] {
     }
 }
 
-/// Reports every required member that is missing, where the card is held to the version.
+/// Reports every missing member, if the version's requirements apply to the card.
 fn check(
     subject: &Subject<'_>,
     version: &str,
@@ -184,14 +185,13 @@ fn each(
     }
 }
 
-/// One missing member.
+/// Reports one missing member.
 fn missing(name: &str, at: &Pointer<'_>, rule: &Rule, out: &mut Findings) {
     out.add(rule, at, &format!("no `{name}`"));
     out.want(&format!("`{name}`"));
 }
 
-/// Whether a value is there: null never is, nor is a blank text, and an empty list only where the version
-/// allows one.
+/// Whether a value is present: null and a blank text are not, and an empty list only where the version allows one.
 fn stands(value: &Value, filled: bool) -> bool {
     match value {
         Value::Array(list) => !(filled && list.is_empty()),

@@ -1,4 +1,4 @@
-//! Rules about single security schemes.
+//! Rules for single security schemes.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::wire::v1_0::WRAPPERS;
 use crate::{SchemeKind, SecurityScheme};
 
-/// Calls `visit` with every declared scheme and its place.
+/// Calls `visit` with every declared scheme and its position.
 fn each(subject: &Subject<'_>, mut visit: impl FnMut(&SecurityScheme, &Pointer<'_>)) {
     let root = Pointer::Root;
     let spot = subject.spot("securitySchemes");
@@ -49,15 +49,15 @@ fn is_wrapped(scheme: &Map<String, Value>) -> bool {
     scheme.keys().any(wraps)
 }
 
-/// Schemes say what a caller needs to meet them. Those of 0.1 are labels and cannot.
+/// Schemes have everything that a caller needs. Those of 0.1 are only labels.
 pub(super) fn incomplete(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    // What a registry had to leave open in a card it converted is told by the conversion.
+    // A scheme that a registry could not complete in a converted card is reported by the conversion.
     if subject.find("securitySchemes").is_none() || subject.is_converted() {
         return;
     }
     each(subject, |scheme, at| {
         let missing = match &scheme.kind {
-            SchemeKind::ApiKey { location, .. } if location.is_empty() => "no place of the key",
+            SchemeKind::ApiKey { location, .. } if location.is_empty() => "no location of the key",
             SchemeKind::ApiKey { parameter, .. } if parameter.is_empty() => "no `name`",
             SchemeKind::Http { scheme, .. } if scheme.is_empty() => "no `scheme`",
             SchemeKind::Oauth2 { flows, .. } if flows.as_object().is_none_or(Map::is_empty) => {
@@ -70,7 +70,7 @@ pub(super) fn incomplete(subject: &Subject<'_>, rule: &Rule, out: &mut Findings)
     });
 }
 
-/// The flows of 1.0, the dated ones last.
+/// The flows of 1.0, the deprecated ones last.
 const FLOWS: [&str; 5] = [
     "authorizationCode",
     "clientCredentials",
@@ -82,7 +82,7 @@ const FLOWS: [&str; 5] = [
 /// Flows that 1.0 keeps for old cards only.
 const DATED_FLOWS: [&str; 2] = ["implicit", "password"];
 
-/// Calls `visit` with the flows of every `OAuth` scheme, and their place.
+/// Calls `visit` with the flows of every `OAuth` scheme, and their position.
 fn each_flows(subject: &Subject<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)) {
     each(subject, |scheme, at| {
         if let SchemeKind::Oauth2 { flows, .. } = &scheme.kind {
@@ -107,7 +107,7 @@ pub(super) fn one_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Dated flows hand tokens or passwords to parties that need not see them.
+/// Deprecated flows disclose tokens or passwords to parties that need not see them.
 pub(super) fn dated_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each_flows(subject, |flows, at| {
         for flow in DATED_FLOWS {

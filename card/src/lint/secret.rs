@@ -1,4 +1,4 @@
-//! Rules about what looks like a secret. A finding never repeats it.
+//! Rules for texts that look like secrets. A finding never repeats the text.
 
 use serde_json::Value;
 use url::Url;
@@ -10,16 +10,16 @@ use crate::pointer::Pointer;
 use crate::rule::Rule;
 use crate::scan::MAX_DEPTH;
 
-/// Shortest text in which a key or token is looked for.
+/// Shortest text that is searched for a key or token.
 const MIN_TEXT: usize = 16;
 
-/// Shortest text that is taken for a secret because of its member's name.
+/// Shortest text that counts as a secret because of its member's name.
 const MIN_NAMED: usize = 8;
 
 /// The first line of a PEM block.
 const PEM: &str = "-----BEGIN";
 
-/// How keys and tokens of well-known services begin, and how long they are at least.
+/// Prefixes and least lengths of the keys and tokens of well-known services.
 const PREFIXES: [(&str, usize); 13] = [
     ("sk-", 20),
     ("sk_live_", 20),
@@ -36,10 +36,10 @@ const PREFIXES: [(&str, usize); 13] = [
     ("xoxp-", 20),
 ];
 
-/// Shortest JSON Web Token: a header, a payload and a signature take more.
+/// Length of the shortest JSON Web Token; with header, payload and signature real ones are longer.
 const MIN_TOKEN: usize = 60;
 
-/// Names, folded, of members that hold secrets.
+/// Names of members that contain secrets, folded.
 const NAMES: [&str; 12] = [
     "apikey",
     "accesskey",
@@ -55,13 +55,13 @@ const NAMES: [&str; 12] = [
     "secretkey",
 ];
 
-/// Looks for secrets in every text of the document but its signatures.
+/// Searches every text of the document, except its signatures, for secrets.
 pub(super) fn secrets(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     walk(subject.document, &Pointer::Root, 0, rule, out);
 }
 
-/// Looks at a value and everything in it. Reading has bounded the depth already; the bound here keeps the
-/// stack safe whatever comes in.
+/// Searches a value and everything in it. Reading has already limited the depth; the limit here protects the stack in
+/// any case.
 fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Findings) {
     if depth > MAX_DEPTH {
         return;
@@ -95,9 +95,9 @@ fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Fi
     }
 }
 
-/// Whether the member's name says that its value is a secret.
+/// Whether the member's name indicates a secret.
 fn is_secret_name(name: &str) -> bool {
-    // The longest name has twelve letters; no usual spelling of one doubles that. Few names begin as these do.
+    // The longest name has twelve letters, and no usual spelling of one doubles that. Few names begin like these.
     let begins = matches!(
         name.trim_start_matches(['_', '-', '$']).as_bytes(),
         [
@@ -108,14 +108,14 @@ fn is_secret_name(name: &str) -> bool {
     begins && name.len() <= 24 && NAMES.contains(&folded(name).as_str())
 }
 
-/// Whether the text can be a secret itself: one word that is neither a placeholder nor an address.
+/// Whether the text can itself be a secret: one word that is neither a placeholder nor an address.
 fn is_value(text: &str) -> bool {
     !text.contains(char::is_whitespace)
         && !text.contains("://")
         && !text.contains(['{', '}', '<', '>', '*', '$'])
 }
 
-/// The bytes of which keys and tokens are made.
+/// The bytes that keys and tokens consist of.
 const IN_WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -127,7 +127,7 @@ const IN_WORD: [bool; 256] = {
     table
 };
 
-/// What the text gives away, if anything.
+/// The kind of secret in the text, if there is one.
 fn kind(text: &str) -> Option<&'static str> {
     if text.len() < MIN_TEXT {
         return None;
@@ -153,7 +153,7 @@ fn kind(text: &str) -> Option<&'static str> {
     (address && text.split_whitespace().any(has_password)).then_some("an address with a password")
 }
 
-/// What one word gives away; `text` is what it stands in.
+/// The kind of secret in one word; `text` is the text around it.
 fn kind_of_word(word: &[u8], text: &str) -> Option<&'static str> {
     if word.starts_with(PEM.as_bytes()) {
         return text.contains("PRIVATE KEY-----").then_some("a private key");
@@ -162,14 +162,14 @@ fn kind_of_word(word: &[u8], text: &str) -> Option<&'static str> {
         let dots = word.iter().filter(|byte| **byte == b'.').count();
         return (dots == 2).then_some("a JSON Web Token");
     }
-    // Keys have digits; words joined by hyphens mostly have none.
+    // Keys have digits; hyphenated words mostly have none.
     let known = PREFIXES
         .iter()
         .any(|(prefix, length)| word.len() >= *length && word.starts_with(prefix.as_bytes()));
     (known && word.iter().any(u8::is_ascii_digit)).then_some("a key or token of a service")
 }
 
-/// Whether the password of an address is one, and not a template's mark, which URLs escape.
+/// Whether the password in an address is a real one, and not a template mark, which URLs escape.
 fn is_password(text: &str) -> bool {
     is_value(text) && !text.contains('%')
 }
@@ -178,7 +178,7 @@ fn is_password(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    // The examples are put together here, so that no scanner takes this file for a leak.
+    // The examples are assembled here, so that no scanner reports this file.
     #[test]
     fn keys_are_told_from_prose() {
         let digits = "0123456789abcdefABCDEF0123456789abcdef";

@@ -1,4 +1,4 @@
-//! Rules about how schemes and requirements fit together, and about the form of requirements.
+//! Rules for security schemes and requirements: how they fit together, and their form.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
 
-/// The names of the member with the requirements, that of 1.0 first.
+/// Names of the member with the requirements, that of 1.0 first.
 const MEMBERS: [&str; 2] = ["securityRequirements", "security"];
 
-/// Requirements of card and skills name declared schemes.
+/// Requirements of the card and its skills name declared schemes.
 pub(super) fn undeclared(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    // A registry that converts a card goes on naming a scheme that the version cannot describe, so that the agent
-    // does not look open.
+    // A converted card may still name a scheme that the version cannot describe, so that the agent does not seem to
+    // need no credentials.
     if subject.is_converted() {
         return;
     }
@@ -49,7 +49,7 @@ pub(super) fn unrequired(subject: &Subject<'_>, rule: &Rule, out: &mut Findings)
     }
 }
 
-/// The extended card is for authenticated callers, so there is a way to authenticate.
+/// An extended card is for authenticated callers, so a scheme is declared.
 pub(super) fn extended_card(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     if card.capabilities.extended_agent_card
@@ -60,7 +60,7 @@ pub(super) fn extended_card(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
     }
 }
 
-/// 1.0 calls the requirements by another name than the versions before.
+/// The requirements have the name that the card's version gives them.
 pub(super) fn name(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let (wanted, other) = match Generation::of(subject) {
         Some(Generation::V1) => ("securityRequirements", "security"),
@@ -85,7 +85,7 @@ pub(super) fn name(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Requirements have the form of the card's version: 1.0 puts the schemes into `schemes`.
+/// The requirements have the form of the card's version: 1.0 puts the schemes into `schemes`.
 pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some(generation) = Generation::of(subject) else {
         return;

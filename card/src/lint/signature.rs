@@ -1,4 +1,4 @@
-//! Rules about signatures that need no key.
+//! Rules for signatures that can be checked without a key.
 
 use url::Url;
 
@@ -10,7 +10,7 @@ use crate::signature::{
     MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult, signature_entries,
 };
 
-/// Reports the entries that `breach` finds fault with, with what it says about them.
+/// Reports the entries in which `breach` finds a fault, with its description of the fault.
 fn each(
     subject: &Subject<'_>,
     rule: &Rule,
@@ -27,7 +27,7 @@ fn each(
     }
 }
 
-/// There are no more signatures than are looked at.
+/// There are no more signatures than are read.
 pub(super) fn count(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let count = subject.parsed.card.signatures.len();
     if count > MAX_SIGNATURES {
@@ -36,7 +36,7 @@ pub(super) fn count(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Whether the entry is no JWS at all.
+/// Whether the entry is not a JWS at all.
 fn is_foreign(entry: &SignatureEntry) -> bool {
     entry.verdict.reason() == Some(SignatureFault::NotJws)
 }
@@ -56,7 +56,7 @@ pub(super) fn kid(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Keys are fetched encrypted.
+/// Key sets are fetched over an encrypted connection.
 pub(super) fn key_set(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         let jku = entry.jku.as_ref()?;
@@ -65,7 +65,7 @@ pub(super) fn key_set(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Signatures name an algorithm that a public key can check.
+/// Signatures use an algorithm that a public key can verify.
 pub(super) fn algorithm(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         if is_foreign(entry) {
@@ -78,12 +78,12 @@ pub(super) fn algorithm(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) 
     });
 }
 
-/// Whether no public key can check the algorithm.
+/// Whether the algorithm cannot be verified with a public key.
 fn is_keyless(alg: &str) -> bool {
     alg.eq_ignore_ascii_case("none") || alg.starts_with("HS")
 }
 
-/// Nothing else in the headers keeps careful verifiers from trying a key.
+/// The headers contain nothing else that makes a strict verifier refuse the signature.
 pub(super) fn header(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         let alg = entry.alg.as_deref()?;

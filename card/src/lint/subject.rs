@@ -1,4 +1,4 @@
-//! What the rules look at: a card as read, its document, and where in the document its parts stand.
+//! The subject of the rules: a parsed card, its document, and the positions of its parts in the document.
 
 use std::collections::HashMap;
 
@@ -10,48 +10,48 @@ use crate::pointer::Pointer;
 use crate::wire::members::NESTS;
 use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
 
-/// What is known about a card beside its bytes. Rules that need what is not given stay silent.
+/// Facts about a card that are not in its bytes. Rules that need missing facts do not apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LintContext<'a> {
-    /// Where the card was fetched from: its endpoints are expected on the same registrable domain.
+    /// URL from which the card was fetched: its endpoints should have the same registrable domain.
     pub card_url: Option<&'a Url>,
-    /// The card that was published there before.
+    /// The previous version of the card.
     pub previous: Option<&'a Parsed>,
 }
 
-/// What a rule looks at.
+/// The subject of a rule.
 pub(crate) struct Subject<'a> {
-    /// The card as read.
+    /// The parsed card.
     pub(crate) parsed: &'a Parsed,
-    /// The document as it stands, for what the model does not tell: which members are there at all.
+    /// The document, for facts that the model does not keep: which members are present at all.
     pub(crate) document: &'a Value,
-    /// What is known about the card beside its bytes.
+    /// Facts about the card that are not in its bytes.
     pub(crate) context: LintContext<'a>,
-    /// The member in which a nested card lies.
+    /// The member that contains a nested card.
     nest: Option<&'static str>,
-    /// The addresses of the interfaces as URLs, where they are such, and where they stand.
+    /// The addresses of the interfaces as URLs, where they are valid, with their positions.
     addresses: Vec<(Option<Url>, AddressPosition)>,
-    /// The list or object in which the skills stand, and each skill's place there.
+    /// The list or object that contains the skills, and each skill's position in it.
     skills: (Spot, Vec<Step>),
 }
 
-/// Where an address stands: in a list of interfaces, or in a flat `url`.
+/// Position of an address: in a list of interfaces, or in a flat `url`.
 #[derive(Clone, Copy)]
 enum AddressPosition {
-    /// The list's name and the entry's number.
+    /// The name of the list and the index of the entry.
     Entry(&'static str, usize),
     /// `url` itself.
     Flat,
 }
 
-/// One step down from a list or an object.
+/// One step into a list or an object.
 enum Step {
     Index(usize),
     Name(String),
 }
 
 impl<'a> Subject<'a> {
-    /// Looks up what more than one rule needs.
+    /// Looks up the parts that more than one rule needs.
     pub(super) fn new(parsed: &'a Parsed, document: &'a Value, context: LintContext<'a>) -> Self {
         let nest = nest(parsed, document);
         let mut subject = Subject {
@@ -67,13 +67,13 @@ impl<'a> Subject<'a> {
         subject
     }
 
-    /// Whether a registry has written the card from one of another form.
+    /// Whether a registry wrote the card from one of another form.
     pub(super) fn is_converted(&self) -> bool {
         let mut extensions = self.parsed.card.capabilities.extensions.iter();
         extensions.any(|extension| extension.uri == CONVERTED_EXTENSION)
     }
 
-    /// A member of the card and its place; null counts as absent.
+    /// A member of the card with its position; null counts as absent.
     pub(crate) fn find(&self, name: &'static str) -> Option<(Spot, &'a Value)> {
         let holders = [
             (None, Some(self.document)),
@@ -93,13 +93,13 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The place of a member, or where it would belong.
+    /// The position of a member, or where it would belong.
     pub(crate) fn spot(&self, name: &'static str) -> Spot {
         self.find(name)
             .map_or_else(|| Spot::new(self.nest, name), |(spot, _)| spot)
     }
 
-    /// Calls `visit` with every interface, its address as a URL where it is one, and its place.
+    /// Calls `visit` with every interface, its address as a URL if it is one, and its position.
     pub(crate) fn each_interface(
         &self,
         mut visit: impl FnMut(&Interface, Option<&Url>, &Pointer<'_>),
@@ -120,7 +120,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Calls `visit` with every skill and its place.
+    /// Calls `visit` with every skill and its position.
     pub(crate) fn each_skill(&self, mut visit: impl FnMut(&Skill, &Pointer<'_>)) {
         let root = Pointer::Root;
         let (list, steps) = &self.skills;
@@ -135,8 +135,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The address of every interface as a URL, and where it stands first: the model keeps interfaces in an
-    /// order of its own.
+    /// The address of every interface as a URL, with its first position: the model keeps interfaces in another order.
     fn located_addresses(&self) -> Vec<(Option<Url>, AddressPosition)> {
         let mut places = HashMap::new();
         for list in ["supportedInterfaces", "additionalInterfaces"] {
@@ -161,7 +160,7 @@ impl<'a> Subject<'a> {
             .collect()
     }
 
-    /// Where the skills stand: those that reading left out are passed over.
+    /// The positions of the skills, without those that reading ignored.
     fn located_skills(&self) -> (Spot, Vec<Step>) {
         let tools = self
             .document
@@ -179,7 +178,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The generation whose forms a card is expected to have.
+/// The generation whose forms a card should have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
     /// Before 1.0.
@@ -189,7 +188,7 @@ pub(super) enum Generation {
 }
 
 impl Generation {
-    /// The generation of a card; `None` for one that is of both, or of neither for certain.
+    /// The generation of a card; `None` if it is of both, or unclear.
     pub(super) fn of(subject: &Subject<'_>) -> Option<Self> {
         match subject.parsed.family {
             Family::V0_1 | Family::V0_2 | Family::V0_3 | Family::Undated | Family::Snake0 => {
@@ -205,7 +204,7 @@ impl Generation {
     }
 }
 
-/// The member that a nested card was lifted from.
+/// The member that contains a nested card.
 fn nest(parsed: &Parsed, document: &Value) -> Option<&'static str> {
     if parsed.family != Family::Nested || document.get("name").is_some_and(|name| !name.is_null()) {
         return None;
@@ -219,7 +218,7 @@ fn nest(parsed: &Parsed, document: &Value) -> Option<&'static str> {
     NESTS.into_iter().find(named)
 }
 
-/// The way to each element of a list or an object that reading makes a skill of.
+/// The path to each element of a list or an object that is read as a skill.
 fn steps(skills: &Value) -> Vec<Step> {
     match skills {
         Value::Array(list) => {
@@ -235,7 +234,7 @@ fn steps(skills: &Value) -> Vec<Step> {
     }
 }
 
-/// Whether reading makes a skill of this element of a list.
+/// Whether an element of a list is read as a skill.
 fn is_read(skill: &Value) -> bool {
     let told = |value: &Value| match value {
         Value::String(text) => !text.trim().is_empty(),
@@ -267,7 +266,7 @@ pub(super) fn member<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
     spelt(object, name).map(|(_, value)| value)
 }
 
-/// The same, with the spelling that is there.
+/// A member in camelCase or `snake_case`, with the spelling found.
 fn spelt<'v>(object: &'v Value, name: &str) -> Option<(&'v str, &'v Value)> {
     let members = object.as_object()?;
     let there = |(spelling, value): (&'v String, &'v Value)| {

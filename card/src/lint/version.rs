@@ -1,4 +1,4 @@
-//! Rules about the protocol versions a card declares, and about members of other versions.
+//! Rules for declared protocol versions, and for members of other versions.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::pointer::Pointer;
 use crate::rule::Rule;
 use crate::wire::names::protocol_version;
 
-/// The versions of the protocol that there are.
+/// The published versions of the protocol.
 const PUBLISHED: [&str; 4] = ["0.1", "0.2", "0.3", "1.0"];
 
 /// Declared versions are published ones.
@@ -35,7 +35,7 @@ pub(super) fn published(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) 
     }
 }
 
-/// The declared version has the shape of the card.
+/// The card has the form of the declared version.
 pub(super) fn shape(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some((spot, Value::String(text))) = subject.find("protocolVersion") else {
         return;
@@ -57,14 +57,14 @@ pub(super) fn shape(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     out.add(rule, &spot.below(&Pointer::Root), &found);
 }
 
-/// 0.3 says of every address what it speaks (§5.6.1), though the schema has a default.
+/// Every address of 0.3 names its transport (§5.6.1), though the schema has a default.
 pub(super) fn unstated_transport(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     if subject.parsed.family == Family::V0_3 && subject.find("preferredTransport").is_none() {
         out.add(rule, &Pointer::Root, "no `preferredTransport`");
     }
 }
 
-/// Members that 1.0 has left behind. `security` has a rule of its own.
+/// Members that 1.0 removed. `security` has its own rule.
 const GONE_IN_1_0: [&str; 5] = [
     "protocolVersion",
     "preferredTransport",

@@ -1,4 +1,4 @@
-//! Rules about what skills and texts say.
+//! Rules for skills and texts.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
 
-/// Reports the skills that `breach` finds fault with.
+/// Reports the skills for which `breach` is true.
 fn each(subject: &Subject<'_>, rule: &Rule, out: &mut Findings, breach: impl Fn(&Skill) -> bool) {
     subject.each_skill(|skill, at| {
         if breach(skill) {
@@ -20,7 +20,7 @@ fn each(subject: &Subject<'_>, rule: &Rule, out: &mut Findings, breach: impl Fn(
     });
 }
 
-/// There are skills: the tools that check 0.x cards ask for one at least, and 1.0 requires it anyway.
+/// There are skills: the tools that check 0.x cards require at least one, and 1.0 requires it anyway.
 pub(super) fn any_skill(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let skills = subject.find("skills");
     if let Some((spot, Value::Array(list))) = skills
@@ -41,7 +41,7 @@ pub(super) fn examples(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |skill| skill.examples.is_empty());
 }
 
-/// Skills have ids of their own.
+/// Every skill has a unique id.
 pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let mut seen = HashSet::new();
     subject.each_skill(|skill, at| {
@@ -51,7 +51,7 @@ pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
     });
 }
 
-/// Texts and addresses are filled in.
+/// Texts and addresses contain no placeholders.
 pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let root = Pointer::Root;
@@ -85,10 +85,10 @@ pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
     });
 }
 
-/// Whether a text still has a template's marks: `{NAME}`, `${NAME}`, `{{ name }}`, `<NAME>`, `__NAME__`,
-/// `YOUR_…`, `lorem ipsum`, or nothing but `TODO` and its like.
+/// Whether a text still has a template's marks: `{NAME}`, `${NAME}`, `{{ name }}`, `<NAME>`, `__NAME__`, `YOUR_…`,
+/// `lorem ipsum`, or only a word like `TODO`.
 fn is_placeholder(text: &str) -> bool {
-    // Most texts have none of the marks, which is told without a copy in lower case.
+    // Most texts have none of the marks, which is checked without a copy in lower case.
     let (mut marked, mut words) = (text.len() < 16, false);
     for pair in text.as_bytes().windows(2) {
         match pair {
@@ -118,7 +118,7 @@ fn is_placeholder(text: &str) -> bool {
             .any(|(open, close)| has_constant(text, open, close))
 }
 
-/// Longest name of a template's constant that is looked for, its closing mark included.
+/// Longest name of a template's constant, its closing mark included.
 const MAX_CONSTANT_BYTES: usize = 64;
 
 /// Whether a name in capitals stands between the marks.
@@ -129,7 +129,7 @@ fn has_constant(text: &str, open: &str, close: &str) -> bool {
         let near = after.bytes().take(MAX_CONSTANT_BYTES);
         let length = near.take_while(capital).count();
         let (name, behind) = after.split_at(length);
-        // Underscores close a name that may have some itself.
+        // Underscores close a name that may contain underscores itself.
         let closed = behind.starts_with(close) || (close == "__" && name.ends_with(close));
         let name = name.trim_end_matches(close);
         if closed && name.len() >= 3 && name.contains(|c: char| c != '_') {

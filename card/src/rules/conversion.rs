@@ -1,4 +1,4 @@
-//! What a conversion notices: what it had to put in, and what the other version cannot say.
+//! Rules that conversions check: what had to be added, and what the other version cannot express.
 
 use crate::rule::Rule;
 use crate::rule::Severity::{Error, Info, Warning};
@@ -8,63 +8,63 @@ pub(crate) const CONVERT_NO_ADDRESS: Rule = Rule::new(
     Error,
     "1.0 §4.4.6, 0.3 §5.5",
     "an address at which the agent can be called",
-    "no version has a valid card without one; publish the agent's address",
+    "add the agent's address; no version allows a card without one",
 );
 pub(crate) const CONVERT_PROTOCOL: Rule = Rule::new(
     "convert.protocol",
     Warning,
     "1.0 §3.6",
-    "an agent that speaks the protocol version its card is written in",
-    "call the agent by the protocol version that its interfaces name: converting a card changes no agent",
+    "a card written in the protocol version that the agent speaks",
+    "call the agent with the protocol version that its interfaces name: converting the card does not change the agent",
 );
 pub(crate) const CONVERT_NO_CLIENT: Rule = Rule::new(
     "convert.no-client",
     Error,
     "1.0 §3.6, §5.8",
-    "an interface that clients of the version can call",
-    "read the original, and call the agent by a client of the protocol version and binding found there",
+    "an interface that clients of this version can call",
+    "read the original card, and use a client for the protocol version and binding given there",
 );
 pub(crate) const CONVERT_RAISED: Rule = Rule::new(
     "convert.version-raised",
     Warning,
     "1.0 §3.6",
     "agents of 0.3 or newer",
-    "read the original for the version it declares; agents of 0.2 understand the requests of 0.3",
+    "read the original card for the declared version; agents of 0.2 understand requests of 0.3",
 );
 pub(crate) const CONVERT_VERSION: Rule = Rule::new(
     "convert.version-assumed",
     Warning,
     "1.0 §3.6",
     "interfaces that name their protocol version",
-    "publish the version; the one given was told from the form of the card",
+    "add the version; this one was inferred from the form of the card",
 );
 pub(crate) const CONVERT_INTERFACE: Rule = Rule::new(
     "convert.interface",
     Warning,
     "0.3 §5.6",
     "one protocol version for all addresses of a 0.3 card",
-    "read the original or the 1.0 form for the addresses left out, which speak another version",
+    "read the original card or its 1.0 form for the omitted addresses, which speak another version",
 );
 pub(crate) const CONVERT_TENANT: Rule = Rule::new(
     "convert.tenant",
     Warning,
     "1.0 §8.3.2",
     "addresses that need no tenant",
-    "read the original or the 1.0 form: a 0.3 card cannot name the tenant a caller has to send",
+    "read the original card or its 1.0 form: a 0.3 card cannot name the tenant that a caller has to send",
 );
 pub(crate) const CONVERT_DEFAULT: Rule = Rule::new(
     "convert.default",
     Warning,
     "1.0 §4.4, 0.3 §5.5",
     "the members that the version requires",
-    "publish the member; what stands there now says nothing the card did not say",
+    "add the member; a placeholder without information is used meanwhile",
 );
 pub(crate) const CONVERT_MODE: Rule = Rule::new(
     "convert.mode",
     Warning,
     "1.0 §4.4.1",
     "modes as media types",
-    "write a media type; the mode is left out",
+    "write a media type; the mode is omitted",
 );
 pub(crate) const CONVERT_STATE_HISTORY: Rule = Rule::new(
     "convert.state-history",
@@ -77,46 +77,46 @@ pub(crate) const CONVERT_SCHEME: Rule = Rule::new(
     "convert.scheme",
     Error,
     "1.0 §4.5.1",
-    "one of the five kinds of security scheme, with a place for its key that clients know",
-    "describe the scheme; requirements go on naming it, so that the card does not look open",
+    "one of the five kinds of security scheme, with a known location of its key",
+    "describe the scheme; requirements still name it, so that the agent does not seem to need no credentials",
 );
 pub(crate) const CONVERT_SCHEME_ASSUMED: Rule = Rule::new(
     "convert.scheme-assumed",
     Warning,
     "1.0 §4.5",
-    "security schemes that say all a caller has to know",
-    "publish the missing member; what stands there now is a guess and the scheme's description says so",
+    "security schemes with everything that a caller has to know",
+    "add the missing member; a guess is used meanwhile, as the scheme's description says",
 );
 pub(crate) const CONVERT_FLOW: Rule = Rule::new(
     "convert.flow",
     Warning,
     "1.0 §4.5.7, 0.3 §5.5.3",
-    "OAuth flows that the version knows, complete; in 1.0 one for each scheme",
-    "read the original, or publish one scheme for each flow with all its addresses",
+    "complete OAuth flows that the version knows; in 1.0 one in each scheme",
+    "read the original card, or publish one scheme for each flow with all its addresses",
 );
 pub(crate) const CONVERT_SECURITY: Rule = Rule::new(
     "convert.security",
     Error,
     "1.0 §4.4.1",
-    "security that can be read",
-    "read the original: the converted card may look open, though the agent is not",
+    "security members that can be read",
+    "read the original card: the converted one may seem to need no credentials, though the agent needs them",
 );
 pub(crate) const CONVERT_UNKNOWN: Rule = Rule::new(
     "convert.unknown-member",
     Info,
     "1.0 §4.4.1",
     "members that the version knows",
-    "read the original for the member; an extension could carry it",
+    "read the member in the original card; an extension could carry it",
 );
 pub(crate) const CONVERT_UNSIGNED: Rule = Rule::new(
     "convert.unsigned",
     Info,
     "1.0 §8.4",
-    "signatures with the bytes they were made for",
-    "verify the original: its signatures do not cover a converted card",
+    "signatures of the bytes that were signed",
+    "verify the original card: its signatures do not cover the converted one",
 );
 
-/// All of them.
+/// All of these rules.
 pub(crate) static CONVERSION: &[Rule] = &[
     CONVERT_NO_ADDRESS,
     CONVERT_PROTOCOL,

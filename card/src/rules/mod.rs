@@ -1,5 +1,5 @@
-//! The rules that reading and conversions watch over. Those of the linter stand in its own table, those about
-//! verified signatures beside the code that judges them.
+//! Rules that reading and conversions check. The linter's rules are in its own table, those about verified signatures
+//! beside the code that verifies.
 
 mod conversion;
 mod reading;

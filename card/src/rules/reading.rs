@@ -1,4 +1,4 @@
-//! What reading itself notices.
+//! Rules that reading a card checks.
 
 use crate::rule::Rule;
 use crate::rule::Severity::{Error, Info, Warning};
@@ -8,7 +8,7 @@ pub(crate) const FINDINGS_CUT: Rule = Rule::new(
     Warning,
     "registry",
     "at most 1 000 findings for one card",
-    "mend the findings shown, then look again",
+    "fix the findings shown, then check the card again",
 );
 pub(crate) const JSON_BOM: Rule = Rule::new(
     "json.bom",
@@ -57,35 +57,35 @@ pub(crate) const TEXT_HIDDEN: Rule = Rule::new(
     Warning,
     "registry",
     "text without control, bidirectional, zero-width or tag characters",
-    "remove the characters that cannot be seen",
+    "remove the invisible characters",
 );
 pub(crate) const TEXT_TOO_LONG: Rule = Rule::new(
     "text.too-long",
     Warning,
     "registry",
     "names up to 1 024 characters, addresses up to 4 096, prose up to 16 384",
-    "shorten the text; a longer one is cut, a longer address is left out",
+    "shorten it; longer text is cut, and a longer address is ignored",
 );
 pub(crate) const LIST_CUT: Rule = Rule::new(
     "list.cut",
     Warning,
     "registry",
     "lists up to 1 000 elements",
-    "shorten the list; what is beyond is not read",
+    "shorten the list; further elements are not read",
 );
 pub(crate) const MEMBER_TYPE: Rule = Rule::new(
     "member.type",
     Error,
     "1.0 §4.4",
-    "members of the type their version gives them",
-    "give the member the type the specification names; it is not read as it is",
+    "members of the type that the specification defines",
+    "write the value with the type that the specification defines; as it is, it is not read",
 );
 pub(crate) const MEMBER_COERCED: Rule = Rule::new(
     "member.coerced",
     Warning,
     "1.0 §4.4",
-    "members of the type their version gives them",
-    "write the value in the type the specification names; it is understood, but strict clients refuse it",
+    "members of the type that the specification defines",
+    "write the value with the type that the specification defines; it is understood, but strict clients refuse it",
 );
 pub(crate) const MEMBER_NULL: Rule = Rule::new(
     "member.null",
@@ -105,14 +105,14 @@ pub(crate) const MEMBER_TWICE: Rule = Rule::new(
     "member.two-spellings",
     Warning,
     "1.0 §5.5",
-    "one spelling of a member",
+    "a single spelling of each member",
     "remove the snake_case spelling; the camelCase one counts",
 );
 pub(crate) const CARD_NESTED: Rule = Rule::new(
     "card.nested",
     Error,
     "1.0 §4.4.1",
-    "the members of the card at the top of the document",
+    "the members of the card at the top level of the document",
     "move the members of the nested object to the top level",
 );
 pub(crate) const CARD_NAME: Rule = Rule::new(
@@ -134,7 +134,7 @@ pub(crate) const VERSION_UNREADABLE: Rule = Rule::new(
     Error,
     "1.0 §3.6",
     "a protocol version of the form Major.Minor",
-    "write `1.0`, or for older cards `0.3.0`",
+    "write `1.0`, or `0.3.0` in an older card",
 );
 pub(crate) const VERSION_PATCH: Rule = Rule::new(
     "protocol-version.patch",
@@ -148,7 +148,7 @@ pub(crate) const INTERFACE_URL: Rule = Rule::new(
     Error,
     "1.0 §4.4.6",
     "an address in every interface",
-    "give the interface its `url`; without one it is left out",
+    "add the interface's `url`; without one the interface is ignored",
 );
 pub(crate) const INTERFACE_MEMBER: Rule = Rule::new(
     "interface.member",
@@ -161,7 +161,7 @@ pub(crate) const BINDING_SPELLING: Rule = Rule::new(
     "interface.binding-spelling",
     Warning,
     "1.0 §5.8",
-    "`JSONRPC`, `GRPC` or `HTTP+JSON`, spelt exactly so",
+    "`JSONRPC`, `GRPC` or `HTTP+JSON`, in exactly this spelling",
     "use the exact spelling: some clients compare case-sensitively",
 );
 pub(crate) const BINDING_UNKNOWN: Rule = Rule::new(
@@ -190,7 +190,7 @@ pub(crate) const CAPABILITIES_LIST: Rule = Rule::new(
     Error,
     "1.0 §4.4.3",
     "capabilities as an object",
-    "write `{\"streaming\": true, …}` and move abilities to `skills`",
+    "write `{\"streaming\": true, …}` and move what the agent can do to `skills`",
 );
 pub(crate) const CAPABILITIES_NAME: Rule = Rule::new(
     "capabilities.name",
@@ -203,15 +203,15 @@ pub(crate) const CAPABILITIES_TOOLS: Rule = Rule::new(
     "capabilities.tools",
     Warning,
     "1.0 §4.4.5",
-    "abilities in `skills`",
-    "move the tools to `skills`; they are read as skills for want of any",
+    "what the agent can do in `skills`",
+    "move the tools to `skills`; they are read as skills because there are no others",
 );
 pub(crate) const EXTENSION_URI: Rule = Rule::new(
     "extension.uri",
     Error,
     "1.0 §4.4.4",
     "a `uri` in every extension",
-    "give the extension its `uri`; without one it is left out",
+    "add the extension's `uri`; without one the extension is ignored",
 );
 pub(crate) const SKILL_TEXT: Rule = Rule::new(
     "skill.text",
@@ -232,21 +232,21 @@ pub(crate) const SKILL_NAMELESS: Rule = Rule::new(
     Error,
     "1.0 §4.4.5",
     "an id and a name in every skill",
-    "add `id` and `name`; a skill with neither is left out",
+    "add `id` and `name`; a skill with neither is ignored",
 );
 pub(crate) const SKILL_ID: Rule = Rule::new(
     "skill.id",
     Error,
     "1.0 §4.4.5",
     "an id in every skill",
-    "add `id`; the name stands in for it",
+    "add `id`; meanwhile the name is used as the id",
 );
 pub(crate) const SKILL_NAME: Rule = Rule::new(
     "skill.name",
     Error,
     "1.0 §4.4.5",
     "a name in every skill",
-    "add `name`; the id stands in for it",
+    "add `name`; meanwhile the id is used as the name",
 );
 pub(crate) const MODE: Rule = Rule::new(
     "mode.not-media-type",
@@ -280,15 +280,15 @@ pub(crate) const SCHEME_LOCATION: Rule = Rule::new(
     "scheme.location",
     Warning,
     "1.0 §4.5.2",
-    "an API key in `header`, `query` or `cookie`, spelt exactly so",
-    "name the place by one of these three words in lower case",
+    "an API key in `header`, `query` or `cookie`, in exactly this spelling",
+    "write one of these three words in lower case",
 );
 pub(crate) const SCHEME_UNREADABLE: Rule = Rule::new(
     "scheme.unreadable",
     Error,
     "1.0 §4.5.1",
     "a security scheme object",
-    "describe the scheme; it is left out as it is",
+    "describe the scheme with an object; as it is, it is ignored",
 );
 pub(crate) const SECURITY_SHAPE: Rule = Rule::new(
     "security.shape",
@@ -302,14 +302,14 @@ pub(crate) const AUTHENTICATION_LATE: Rule = Rule::new(
     Warning,
     "0.2 §5.5",
     "either `authentication` (0.1) or `securitySchemes` (0.2 and later)",
-    "remove `authentication`; it is not read beside `securitySchemes`",
+    "remove `authentication`; it is ignored beside `securitySchemes`",
 );
 pub(crate) const SECURITY_ELSEWHERE: Rule = Rule::new(
     "security.elsewhere",
     Warning,
     "1.0 §4.4.1",
-    "what callers must bring in `securitySchemes` and `securityRequirements`",
-    "describe it there; clients do not look here, and take the agent for open",
+    "the credentials that callers need in `securitySchemes` and `securityRequirements`",
+    "describe them there; clients do not read this member, and would call without credentials",
 );
 pub(crate) const SIGNATURES_SHAPE: Rule = Rule::new(
     "signature.list",
@@ -319,7 +319,7 @@ pub(crate) const SIGNATURES_SHAPE: Rule = Rule::new(
     "write `[{\"protected\": …, \"signature\": …}]`",
 );
 
-/// All of them.
+/// All of these rules.
 pub(crate) static READING: &[Rule] = &[
     FINDINGS_CUT,
     JSON_BOM,
@@ -369,8 +369,8 @@ pub(crate) static READING: &[Rule] = &[
 ];
 
 impl Rule {
-    /// Whether reading itself watches over the rule. The linter checks the others, but for those of
-    /// conversions and those about verified signatures, which need keys.
+    /// Whether reading checks the rule. The others are checked by the linter, by conversions, or against verified
+    /// signatures, which need keys.
     pub fn of_reading(&self) -> bool {
         READING.iter().any(|rule| rule.id == self.id)
     }

@@ -1,11 +1,11 @@
-//! The algorithms that a signature may name.
+//! Accepted signature algorithms.
 
 use std::fmt;
 
 /// A signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1).
 ///
-/// Nothing else is accepted: no `none`, nothing with a shared secret. Which of them a key serves is fixed by
-/// the key's type, never by the signature.
+/// Nothing else is accepted: no `none`, nothing with a shared secret. The key's type determines which of them it may
+/// verify, never the signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// `EdDSA` with Ed25519.
@@ -41,7 +41,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that name; case counts.
+    /// The algorithm of that name, with regard to case.
     pub(super) fn named(name: &str) -> Option<Self> {
         Algorithm::ALL
             .into_iter()

@@ -1,4 +1,4 @@
-//! The canonical forms: the bytes of a card that a signature may be over.
+//! The canonical forms: the bytes of a card that a signature may cover.
 
 use std::fmt;
 
@@ -12,19 +12,19 @@ use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::pointer::Pointer;
 
-/// Which bytes of a card were signed. In all of them the top-level `signatures` is left out.
+/// A canonical form of a card. All of them leave out the top-level `signatures`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CanonicalForm {
-    /// `sdk`: the members of 1.0, without defaults that the protocol does not tell from absence, without
-    /// empty texts, lists and objects at any depth; RFC 8785. What the SDKs for 1.0 sign.
+    /// `sdk`: the members of 1.0 in RFC 8785, without defaults that the protocol does not distinguish from absence,
+    /// and without empty texts, lists and objects at any depth. The SDKs for 1.0 sign this form.
     Sdk,
-    /// `strict`: the members of 1.0 by the rules of presence of 1.0 §8.4.1, so that REQUIRED members and
-    /// `optional` ones that are set stay though they be empty; RFC 8785.
+    /// `strict`: the members of 1.0 in RFC 8785, by the rules of presence in 1.0 §8.4.1: REQUIRED members and
+    /// `optional` ones that are set are kept even if they are empty.
     Strict,
-    /// `plain`: every member as received; RFC 8785.
+    /// `plain`: every member as received, in RFC 8785.
     Plain,
-    /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them, which is no RFC 8785. Only for a card
-    /// without `supportedInterfaces`.
+    /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them, which is not RFC 8785. Only for a card without
+    /// `supportedInterfaces`.
     V0_3,
 }
 
@@ -54,15 +54,15 @@ impl fmt::Display for CanonicalForm {
     }
 }
 
-/// Whether the document names its interfaces as 1.0 does.
+/// Whether the document has the interfaces of 1.0.
 pub(super) fn has_interfaces(document: &Value) -> bool {
     ["supportedInterfaces", "supported_interfaces"]
         .into_iter()
         .any(|name| document.get(name).is_some_and(|value| !value.is_null()))
 }
 
-/// What the form covers of a document, and in `left` what it does not; `None` where the document cannot have
-/// been signed in that form, or nothing of it is covered.
+/// The part of a document that the form covers; the rest is added to `left`. `None` if the document cannot have been
+/// signed in that form, or nothing of it is covered.
 pub(super) fn covered(
     document: &Value,
     form: CanonicalForm,
@@ -88,7 +88,7 @@ pub(super) fn covered(
         .filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
 }
 
-/// The covered part as the bytes that are signed.
+/// The covered part as the bytes to sign.
 pub(super) fn written(covered: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
     match form {
         CanonicalForm::V0_3 => Some(python::dumps(covered).into_bytes()),
@@ -101,16 +101,16 @@ pub(super) fn payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> 
     written(&covered(document, form, &mut UncoveredList::none())?, form)
 }
 
-/// The bytes that a signature in that form is over, before they are encoded in base64url; `None` where nobody
-/// could have signed the card in that form: it is no I-JSON, has members of other types than the form's
-/// protocol version gives them, or nothing that the form covers.
+/// The bytes that a signature in that form covers, before base64url. `None` if the card cannot have been signed in
+/// that form: it is not I-JSON, has members of other types than the form's protocol version allows, or nothing that
+/// the form covers.
 pub fn canonical_payload(bytes: &[u8], form: CanonicalForm) -> Option<Vec<u8>> {
     let document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
     payload(&document.value, form).filter(|_| document.exact)
 }
 
-/// What the SDK form covers but for `securitySchemes`, where it has them: what the JavaScript SDK 1.3.0 signs,
-/// because it reads its own form of them as if it were JSON and loses them.
+/// The SDK form without `securitySchemes`, if there are any: the JavaScript SDK 1.3.0 signs this, because it reads
+/// its own form of them as if it were JSON and loses them.
 pub(super) fn without_schemes(mut covered: Value) -> Option<Value> {
     covered.as_object_mut()?.swap_remove("securitySchemes")?;
     Some(covered)

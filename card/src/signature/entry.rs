@@ -1,33 +1,33 @@
-//! What is known about one signature of a card.
+//! Results of verifying the signatures of a card.
 
 use super::canonical::CanonicalForm;
 
-/// At most this many entries of a card's `signatures` are looked at.
+/// Most entries of a card's `signatures` that are read.
 pub const MAX_SIGNATURES: usize = 16;
 
-/// What is known about one signature.
+/// The result of verifying one signature.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VerificationResult {
-    /// It verifies.
+    /// The signature verifies.
     Valid {
-        /// The form in which it covers the card.
+        /// The form of the card that it covers.
         form: CanonicalForm,
         /// The RFC 7638 thumbprint of the key, with SHA-256, in base64url.
         thumbprint: String,
     },
-    /// The key is there and the signature is not over this card.
+    /// A key was tried, and the signature does not verify.
     Invalid {
-        /// Why.
+        /// The reason.
         reason: SignatureFault,
     },
-    /// No key that it could have been made with was handed in.
+    /// No key was given that could have made it.
     KeyUnknown,
-    /// Not in the form of a JWS (1.0 §8.4.2, RFC 7515 §7.2.2).
+    /// The entry is not a JWS (1.0 §8.4.2, RFC 7515 §7.2.2).
     Malformed {
         /// What is wrong with it.
         reason: SignatureFault,
     },
-    /// A JWS that no key is tried on.
+    /// The entry is a JWS, but no key is tried on it.
     Refused {
         /// Why.
         reason: SignatureFault,
@@ -46,7 +46,7 @@ impl VerificationResult {
         }
     }
 
-    /// Why it is no better; `None` for `valid` and `key-unknown`.
+    /// The fault; `None` for `valid` and `key-unknown`.
     pub fn reason(&self) -> Option<SignatureFault> {
         match self {
             VerificationResult::Invalid { reason }
@@ -57,34 +57,34 @@ impl VerificationResult {
     }
 }
 
-/// Why a signature does not count.
+/// A fault of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SignatureFault {
     /// `mismatch`: the card, the protected header or the signature was changed, or another key made it.
     Mismatch,
-    /// `schemes-not-covered`: it is over the card without its `securitySchemes`, so anybody can change them.
+    /// `schemes-not-covered`: it covers the card without its `securitySchemes`, so anybody can change them.
     SchemesNotCovered,
-    /// `not-i-json`: readers disagree about what the card says (RFC 7493), so nothing can be signed.
+    /// `not-i-json`: JSON parsers read the card differently (RFC 7493), so nothing can be signed.
     NotIJson,
-    /// `nested-card`: the card lies inside another document, which the signature does not cover.
+    /// `nested-card`: the card is part of another document, which the signature does not cover.
     NestedCard,
-    /// `too-many-tries`: [`super::MAX_VERIFICATIONS`] were made for this card already.
+    /// `too-many-tries`: [`super::MAX_VERIFICATIONS`] verifications were already tried for this card.
     TooManyTries,
-    /// `not-jws`: `protected` or `signature` is missing or no base64url, or the header is no JSON object.
+    /// `not-jws`: `protected` or `signature` is missing or not base64url, or the header is not a JSON object.
     NotJws,
     /// `header`: a header has a name twice, lacks `alg`, or has a member of the wrong type.
     Header,
-    /// `algorithm`: `alg` is none of [`super::Algorithm`].
+    /// `algorithm`: `alg` is not one of [`super::Algorithm`].
     Algorithm,
-    /// `crit`: an extension that must be understood is not.
+    /// `crit`: an extension is marked as critical that is not supported.
     Critical,
     /// `b64`: an unencoded payload (RFC 7797).
     Unencoded,
-    /// `name-in-both-headers`: a name stands in the protected and in the unprotected header.
+    /// `name-in-both-headers`: a name is both in the protected and in the unprotected header.
     NameInBothHeaders,
-    /// `embedded-key`: `jwk`, `x5c` or `x5u` bring a key along.
+    /// `embedded-key`: `jwk`, `x5c` or `x5u` supply a key.
     EmbeddedKey,
-    /// `key-algorithm`: the key it names is of another type, or meant for something else.
+    /// `key-algorithm`: the key that it names has another type or use.
     KeyAlgorithm,
 }
 
@@ -108,7 +108,7 @@ impl SignatureFault {
         }
     }
 
-    /// One sentence for the card's publisher and whoever decides on it: what is wrong with the signature.
+    /// One sentence about the fault, for the card's publisher and its reviewers.
     pub fn explanation(self) -> &'static str {
         match self {
             SignatureFault::Mismatch => {
@@ -120,36 +120,38 @@ impl SignatureFault {
                  callers authenticate."
             }
             SignatureFault::NotIJson => {
-                "Readers of JSON disagree about what the card says (RFC 7493), so nothing can be signed."
+                "JSON parsers read the card differently (RFC 7493), so it cannot be signed."
             }
             SignatureFault::NestedCard => {
-                "The card lies inside another document, which the signature does not cover."
+                "The card is part of another document, which the signature does not cover."
             }
             SignatureFault::TooManyTries => {
-                "Too many keys fit the card's signatures, and none of those that were tried verifies it."
+                "Too many keys fit the card's signatures, and none of those tried verifies this one."
             }
             SignatureFault::NotJws => {
-                "The entry is no JWS: `protected` or `signature` is missing or malformed."
+                "The entry is not a JWS: `protected` or `signature` is missing or malformed."
             }
             SignatureFault::Header => {
                 "A header of the signature is malformed: it repeats a name, lacks `alg`, or has a member of \
                  the wrong type."
             }
             SignatureFault::Algorithm => {
-                "The signature's algorithm is not accepted; EdDSA, ES256, ES384, PS256 and RS256 are."
+                "The signature's algorithm is not accepted; use EdDSA, ES256, ES384, PS256 or RS256."
             }
             SignatureFault::Critical => {
-                "The header's `crit` names an extension that must be understood and is not."
+                "The header's `crit` names an extension that is not supported."
             }
-            SignatureFault::Unencoded => "The signature has an unencoded payload (RFC 7797).",
+            SignatureFault::Unencoded => {
+                "The signature has an unencoded payload (RFC 7797), which is not supported."
+            }
             SignatureFault::NameInBothHeaders => {
-                "A name stands both in the protected and in the unprotected header."
+                "The protected and the unprotected header have a name in common."
             }
             SignatureFault::EmbeddedKey => {
-                "The header brings its own key along (`jwk`, `x5c` or `x5u`), which proves nothing."
+                "The header supplies its own key (`jwk`, `x5c` or `x5u`), which proves nothing."
             }
             SignatureFault::KeyAlgorithm => {
-                "The key that the signature names is of another type, or meant for another use."
+                "The key that the signature names has another type, or is meant for another use."
             }
         }
     }
@@ -158,13 +160,13 @@ impl SignatureFault {
 /// One entry of a card's `signatures`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SignatureEntry {
-    /// The key's identifier, from the protected header or else the unprotected one. A hint, up to 1 024
-    /// characters of it.
+    /// The key's identifier, from the protected header or else the unprotected one, at most 1 024 characters. Only a
+    /// hint.
     pub kid: Option<String>,
     /// The algorithm, from the protected header only.
     pub alg: Option<String>,
-    /// Where the protected header says that keys are found. A claim: never fetched without a guard.
+    /// URL of the key set, according to the protected header. A claim: never fetched without a guard.
     pub jku: Option<String>,
-    /// What is known about it.
+    /// The result of verifying it.
     pub verdict: VerificationResult,
 }

@@ -1,4 +1,4 @@
-//! One entry of `signatures` as a JWS (RFC 7515 §7.2.2, detached payload), before any key is looked for.
+//! Reads one entry of `signatures` as a JWS (RFC 7515 §7.2.2, detached payload), before any key is looked up.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
@@ -9,18 +9,18 @@ use crate::AgentCard;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
-/// At most this many characters of a header member are taken over.
+/// Most characters copied of a header member.
 const MAX_HEADER_CHARS: usize = 1_024;
 
-/// Header members that bring a key along. Whoever signs could choose it, so they prove nothing.
+/// Header members that supply a key. The signer chooses it, so it proves nothing.
 const EMBEDDED: [&str; 3] = ["jwk", "x5c", "x5u"];
 
-/// An entry that a key can be tried on.
+/// An entry that can be verified with a key.
 #[derive(Debug)]
 pub(super) struct Jws<'v> {
     pub(super) algorithm: Algorithm,
     pub(super) kid: Option<String>,
-    /// `protected` as it stands, which is what was signed.
+    /// `protected` as received, which is the signed text.
     pub(super) protected: &'v str,
     pub(super) signature: Vec<u8>,
 }
@@ -32,8 +32,8 @@ pub fn signature_entries(card: &AgentCard) -> Vec<SignatureEntry> {
     entries.map(|value| read(value).0).collect()
 }
 
-/// Reads an entry: what is said of it, with [`VerificationResult::KeyUnknown`] as long as no key has been tried, and the
-/// JWS where a key can be.
+/// Reads an entry: its result, [`VerificationResult::KeyUnknown`] until a key has been tried, and the JWS if a key
+/// can be tried.
 pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
     let mut entry = SignatureEntry {
         kid: None,
@@ -71,9 +71,8 @@ pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
     }
 }
 
-/// `protected` as text, the signature's bytes and the protected header. An entry has JWS form when
-/// `protected` is the base64url of a JSON object and `signature` is base64url and not empty, both without
-/// padding.
+/// `protected` as text, the signature's bytes and the protected header. In a JWS `protected` is the base64url of a
+/// JSON object and `signature` is non-empty base64url, both without padding.
 fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
     let encoded = |name: &str| -> Option<(&str, Vec<u8>)> {
         let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
@@ -91,7 +90,7 @@ fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
     Ok((protected, signature, header.value))
 }
 
-/// The algorithm, unless something in the headers speaks against trying it.
+/// The algorithm, unless the headers forbid trying it.
 fn algorithm(
     protected: &Value,
     unprotected: Option<&Value>,
@@ -117,7 +116,7 @@ fn algorithm(
     if either("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
         return refused(SignatureFault::Unencoded);
     }
-    // `b64` is the one extension that is understood (RFC 7797), and it must stand beside `crit`.
+    // `b64` is the one supported extension (RFC 7797), and must be in the same header as `crit`.
     let understood = match either("crit") {
         None => true,
         Some(_) => protected

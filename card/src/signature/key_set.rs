@@ -1,4 +1,4 @@
-//! Public keys, read from a JWK Set (RFC 7517), that signatures are verified with.
+//! Reads public keys from a JWK Set (RFC 7517).
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
@@ -12,29 +12,28 @@ use super::algorithm::Algorithm;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
-/// At most this many keys of a set are read.
+/// Most keys of a set that are read.
 pub const MAX_KEYS: usize = 32;
 
-/// At most this many keys of several sets together are used: more than a card's own sets and the enrolled keys of
-/// its domain have.
+/// Most keys of several sets together: enough for a card's own sets and the enrolled keys of its domain.
 const MAX_UNITED: usize = 4 * MAX_KEYS;
 
-/// Largest key set that is read: 64 KiB.
+/// Size of the largest key set that is read: 64 KiB.
 pub const MAX_KEY_SET_BYTES: usize = 64 << 10;
 
-/// Sizes of RSA keys that are used, in bits of the modulus.
+/// Accepted sizes of RSA keys, in bits of the modulus.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 
-/// Why there is no key set to read. Each displays as one line for the set's publisher.
+/// Why a key set cannot be read. Each displays as one line for the set's publisher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// The set is larger than [`MAX_KEY_SET_BYTES`].
-    #[error("the key set has {size} bytes, more than the {MAX_KEY_SET_BYTES} that are read")]
+    #[error("the key set has {size} bytes; at most {MAX_KEY_SET_BYTES} are allowed")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
     },
-    /// The bytes are no JSON object with a list `keys`, or one that readers disagree about (RFC 7493).
+    /// The bytes are not a JSON object with a list `keys`, or JSON parsers read them differently (RFC 7493).
     #[error("not a JWK Set: {reason}")]
     NotAKeySet {
         /// What is wrong.
@@ -42,8 +41,7 @@ pub enum KeySetError {
     },
 }
 
-/// Public keys to verify signatures with. Where they come from, and whether they are trusted, is not known
-/// here.
+/// Public keys for verifying signatures. Their origin and whether they are trusted are the caller's business.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeySet {
     keys: Vec<Key>,
@@ -51,13 +49,13 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Reads a JWK Set. Keys that cannot verify a card are skipped and counted: other types and curves,
-    /// RSA below 2048 or above 8192 bits, broken ones, private ones (whoever reads them could sign), those
-    /// whose `use`, `key_ops` or `alg` is another, and all beyond [`MAX_KEYS`].
+    /// Reads a JWK Set. Keys that cannot verify a card are skipped and counted: other types and curves, RSA below
+    /// 2048 or above 8192 bits, broken ones, private ones (anybody who reads them could sign), those with another
+    /// `use`, `key_ops` or `alg`, and all beyond [`MAX_KEYS`].
     ///
     /// # Errors
     ///
-    /// [`KeySetError`] when the bytes are too many or no JWK Set.
+    /// [`KeySetError`] if the bytes are too many or not a JWK Set.
     pub fn from_jwks(bytes: &[u8]) -> Result<KeySet, KeySetError> {
         if bytes.len() > MAX_KEY_SET_BYTES {
             return Err(KeySetError::TooLarge { size: bytes.len() });
@@ -66,7 +64,7 @@ impl KeySet {
         let document = document::read(bytes, Nul::Keep, &mut Findings::default())
             .map_err(|error| wrong(error.to_string()))?;
         if !document.exact {
-            return Err(wrong("readers of JSON disagree about it".into()));
+            return Err(wrong("JSON parsers read it differently".into()));
         }
         let Some(list) = document.value.get("keys").and_then(Value::as_array) else {
             return Err(wrong("it has no list `keys`".into()));
@@ -76,17 +74,17 @@ impl KeySet {
         Ok(KeySet { keys, skipped })
     }
 
-    /// How many keys there are to verify with.
+    /// Number of usable keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no usable keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// How many keys of the set were skipped.
+    /// Number of keys of the set that were skipped.
     pub fn skipped(&self) -> usize {
         self.skipped
     }
@@ -110,8 +108,8 @@ impl KeySet {
             .map(|key| key.thumbprint.as_str())
     }
 
-    /// The keys of both sets, those of this one first, up to four times [`MAX_KEYS`]; each once, by its thumbprint and
-    /// identifier.
+    /// The keys of both sets without duplicates, those of this one first, at most four times [`MAX_KEYS`]. Keys with
+    /// equal thumbprint and identifier are duplicates.
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
         self.skipped += other.skipped;
@@ -136,13 +134,13 @@ impl KeySet {
 pub(super) struct Key {
     pub(super) kid: Option<String>,
     pub(super) thumbprint: String,
-    /// The one algorithm its publisher means it for.
+    /// The one algorithm that its publisher allows.
     only: Option<Algorithm>,
     public: PublicKey,
 }
 
 impl Key {
-    /// Reads a JWK; `None` for what cannot verify a card.
+    /// Reads a JWK; `None` if it cannot verify a card.
     fn read(jwk: &Value) -> Option<Key> {
         let jwk = jwk.as_object()?;
         let text = |name: &str| jwk.get(name).map(Value::as_str);
@@ -169,7 +167,7 @@ impl Key {
         })
     }
 
-    /// Whether signatures with this algorithm can be the key's.
+    /// Whether the key can make signatures with this algorithm.
     pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
         self.public.fits(algorithm) && self.only.is_none_or(|only| only == algorithm)
     }
@@ -180,7 +178,7 @@ impl Key {
     }
 }
 
-/// What a public key consists of, as big-endian bytes.
+/// A public key, as big-endian bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PublicKey {
     /// Ed25519: 32 bytes.
@@ -194,7 +192,7 @@ pub(super) enum PublicKey {
 }
 
 impl PublicKey {
-    /// Reads the members of a JWK that make the key.
+    /// Reads the members of a JWK that form the key.
     pub(super) fn read(jwk: &Map<String, Value>) -> Option<PublicKey> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         let point = |length: usize| -> Option<Vec<u8>> {
@@ -222,7 +220,7 @@ impl PublicKey {
         }
     }
 
-    /// An RSA key of a size that is used. Both numbers are without leading zeros.
+    /// An RSA key of an accepted size. Both numbers are without leading zeros.
     pub(super) fn rsa(modulus: Vec<u8>, exponent: Vec<u8>) -> Option<PublicKey> {
         let unused = modulus.first()?.leading_zeros() as usize;
         let bits = modulus.len() * 8 - unused;
@@ -230,7 +228,7 @@ impl PublicKey {
             .then_some(PublicKey::Rsa { modulus, exponent })
     }
 
-    /// Whether the key's type serves the algorithm.
+    /// Whether the key's type supports the algorithm.
     pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
         matches!(
             (self, algorithm),
@@ -264,7 +262,7 @@ impl PublicKey {
         }
     }
 
-    /// The members of its JWK that are required, in the order of RFC 7638 §3.2.
+    /// The required members of its JWK, in the order of RFC 7638 §3.2.
     pub(super) fn jwk(&self) -> Value {
         let text = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
         let curve = |name: &str, point: &[u8]| {

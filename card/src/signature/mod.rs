@@ -1,7 +1,7 @@
-//! The signatures of a card: what they are over, whether they verify, and signing.
+//! Signatures of a card: canonical forms, verification, and signing.
 //!
-//! The received bytes are what is verified. As the specification and the SDKs disagree about which of them
-//! are signed, every [`CanonicalForm`] is tried and the one that matched is recorded.
+//! The received bytes are verified. As the specification and the SDKs disagree about which of them are signed, every
+//! [`CanonicalForm`] is tried and the one that matched is recorded.
 
 mod algorithm;
 mod canonical;

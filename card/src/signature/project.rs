@@ -1,4 +1,4 @@
-//! A card reduced to what a signed form covers, and what falls away on the way.
+//! Reduces a card to the part that a signed form covers, and lists the rest.
 
 use serde_json::{Map, Value};
 
@@ -7,22 +7,22 @@ use super::uncovered_list::UncoveredList;
 use crate::member::snake_case;
 use crate::pointer::Pointer;
 
-/// The card is not what the form's schema says, so that nobody could have signed it in that form: a member of
-/// another type, one in both spellings, two alternatives at once.
+/// The card does not conform to the form's schema, so it cannot have been signed in that form: a member of another
+/// type, one in both spellings, two alternatives at once.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unfit;
 
-/// Reduces values to what a form covers.
+/// Reduces values to the part that a form covers.
 pub(super) struct Projection<'l> {
-    /// Whether empty texts, lists and objects fall away at every level, inside free JSON too, as in the
-    /// SDKs' forms.
+    /// Whether empty texts, lists and objects are dropped at every level, even inside free JSON, as in the SDKs'
+    /// forms.
     pub(super) cleaned: bool,
-    /// What fell away.
+    /// The dropped members.
     pub(super) left: &'l mut UncoveredList,
 }
 
 impl Projection<'_> {
-    /// The members of an object that the form covers; `None` when nothing is left of it.
+    /// The covered members of an object; `None` if none is left.
     pub(super) fn message(
         &mut self,
         map: &Map<String, Value>,
@@ -63,7 +63,7 @@ impl Projection<'_> {
         Ok(self.unless_empty(kept))
     }
 
-    /// A value of a known kind; `None` when nothing is left of it.
+    /// A value of a known kind; `None` if nothing is left of it.
     fn value(
         &mut self,
         value: &Value,
@@ -167,7 +167,7 @@ fn named<'m>(members: &'m [Member], name: &str) -> Option<&'m Member> {
     })
 }
 
-/// Whether a value that the form would cover is there for its own sake.
+/// Whether a covered value is kept.
 fn stays(value: &Value, presence: Presence) -> bool {
     match presence {
         Presence::Required | Presence::Optional | Presence::Variant => true,
@@ -176,7 +176,7 @@ fn stays(value: &Value, presence: Presence) -> bool {
     }
 }
 
-/// Whether the member says no more than its absence would.
+/// Whether the member means the same as its absence.
 fn says_nothing(value: &Value, presence: Presence) -> bool {
     match presence {
         Presence::Variant => false,
@@ -185,7 +185,7 @@ fn says_nothing(value: &Value, presence: Presence) -> bool {
     }
 }
 
-/// Whether this is the default of its type.
+/// Whether the value is the default of its type.
 fn is_default(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

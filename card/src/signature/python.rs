@@ -1,11 +1,11 @@
-//! JSON as Python's `json.dumps` writes it with sorted names and no spaces: what the Python SDK 0.3 signs.
+//! Writes JSON like Python's `json.dumps` with sorted names and no spaces, which the Python SDK 0.3 signs.
 
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-/// The text. Names are sorted by code point, everything beyond printable ASCII is escaped, and numbers that
-/// were written with a point or an exponent are written as Python's floats.
+/// The JSON text. Names are sorted by code point, everything beyond printable ASCII is escaped, and numbers that were
+/// written with a point or an exponent are written like Python's floats.
 pub(super) fn dumps(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
@@ -69,8 +69,8 @@ fn write_string(string: &str, text: &mut String) {
     text.push('"');
 }
 
-/// Python writes the shortest digits that read back as the same double, as `serde_json` does, with an exponent
-/// below 1e-4 and from 1e16 on.
+/// Python writes the shortest digits that read back as the same double, like `serde_json`, with an exponent below
+/// 1e-4 and from 1e16 on.
 fn write_number(number: &Number, text: &mut String) {
     let shortest = number.to_string();
     if !number.is_f64() {

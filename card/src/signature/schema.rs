@@ -1,7 +1,7 @@
-//! Which members the signed forms know, of which type each is, and when its absence and its default are one
-//! (1.0 §4.4, §4.5, §8.4.1; for 0.3 as the Python SDK 0.3 reads it).
+//! Schemas of the signed forms: known members, their types, and when a default counts as absent (1.0 §4.4, §4.5,
+//! §8.4.1; for 0.3 as the Python SDK 0.3 reads it).
 
-/// What a member holds.
+/// The type of a member.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A text.
@@ -16,23 +16,23 @@ pub(super) enum Kind {
     List(&'static Kind),
     /// An object with any names and these values.
     Map(&'static Kind),
-    /// An object whose member `type` names its other members. The type itself stays out of the payload: the
-    /// SDK leaves out what equals the default of the class that it chose by it.
+    /// An object whose member `type` determines its other members. The type itself is not in the payload: the SDK
+    /// drops values that equal the default of the class that it chose by it.
     Typed(&'static [(&'static str, &'static [Member])]),
 }
 
-/// When a member stays in the payload.
+/// When a member is in the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// REQUIRED: the strict form keeps it though it be empty.
+    /// REQUIRED: the strict form keeps it even if it is empty.
     Required,
-    /// `optional`: kept when it is set, be it to the default.
+    /// `optional`: kept if it is set, even to the default.
     Optional,
-    /// Anything else: its default is its absence.
+    /// Any other: the default counts as absent.
     Implicit,
-    /// One of several of which at most one is set.
+    /// One of several alternatives, of which at most one is set.
     Variant,
-    /// This text is its absence.
+    /// This text counts as absent.
     Default(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Signing a card.
+//! Signs a card.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SecureRandom;
@@ -11,35 +11,35 @@ use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::{Family, MAX_CARD_BYTES, ParseError, parse};
 
-/// What the protected header says beside `alg` and `typ`.
+/// The protected header, besides `alg` and `typ`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedHeader {
-    /// The key's identifier, under which verifiers look for it.
+    /// The key's identifier, by which verifiers find it.
     pub kid: String,
-    /// Where the key set is published.
+    /// URL at which the key set is published.
     pub jku: Option<String>,
 }
 
 /// Why a card cannot be signed. Each displays as one line for the card's publisher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
-    /// The bytes are no card.
+    /// The bytes are not a card.
     #[error(transparent)]
     Card(#[from] ParseError),
-    /// Readers of JSON disagree about what the card says (RFC 7493).
+    /// JSON parsers read the card differently (RFC 7493).
     #[error(
         "the card has a name twice, half a surrogate pair or a number that a double does not hold as written; such a card cannot be signed"
     )]
     NotIJson,
-    /// A member is not of the type that the protocol gives it, so that no verifier could read the card.
+    /// A member has another type than the protocol allows, so that no verifier could read the card.
     #[error(
-        "the card has a member of another type than the protocol gives it, in two spellings, or with two alternatives at once; lint it first"
+        "a member of the card has the wrong type, two spellings, or two alternatives at once; run the linter first"
     )]
     WrongMembers,
-    /// `signatures` is no list.
-    #[error("`signatures` is no list")]
+    /// `signatures` is not a list.
+    #[error("`signatures` is not a list")]
     Signatures,
-    /// The card has [`MAX_SIGNATURES`] already, or would become larger than [`MAX_CARD_BYTES`].
+    /// The card already has [`MAX_SIGNATURES`], or would become larger than [`MAX_CARD_BYTES`].
     #[error(
         "no room for another signature: a card has at most {MAX_SIGNATURES}, and at most {MAX_CARD_BYTES} bytes"
     )]
@@ -47,17 +47,17 @@ pub enum SignError {
     /// The header names no key.
     #[error("a signature needs the identifier of its key, `kid`")]
     Kid,
-    /// The key or the random source failed.
+    /// The key or the random number generator failed.
     #[error("signing failed")]
     Failed,
 }
 
-/// Signs a card: gives it with one more entry at the end of `signatures`. Members, their order and their
-/// values stay as they are; lines are broken anew where the card had several.
+/// Signs a card: returns it with one more entry at the end of `signatures`. Members, their order and their values
+/// stay the same; a card with several lines is formatted again.
 ///
-/// A card that names `supportedInterfaces` is signed in the form [`CanonicalForm::Sdk`], any other in
-/// [`CanonicalForm::V0_3`], which the Python SDK 0.3 verifies. What the signature does not cover is told by
-/// [`super::uncovered`]. `random` is used by ECDSA and RSA.
+/// A card with `supportedInterfaces` is signed in the form [`CanonicalForm::Sdk`], any other in
+/// [`CanonicalForm::V0_3`], which the Python SDK 0.3 verifies. [`super::uncovered`] lists the members that the
+/// signature does not cover. `random` is used by ECDSA and RSA.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ pub fn sign(
         .ok_or(SignError::NoRoom)
 }
 
-/// The protected header in base64url. `typ` is there because the JavaScript SDK refuses signatures without.
+/// The protected header in base64url. It has `typ` because the JavaScript SDK refuses signatures without it.
 fn protected(key: &SigningKey, header: &ProtectedHeader) -> String {
     let mut members = Map::new();
     members.insert("alg".to_owned(), key.algorithm().as_str().into());
@@ -115,7 +115,7 @@ fn protected(key: &SigningKey, header: &ProtectedHeader) -> String {
     BASE64URL_NOPAD.encode(Value::Object(members).to_string().as_bytes())
 }
 
-/// Puts the entry behind those that are there.
+/// Appends the entry to the existing ones.
 fn append(card: &mut Value, entry: Value) -> Result<(), SignError> {
     let members = card.as_object_mut().ok_or(SignError::Signatures)?;
     let signatures = members.entry("signatures").or_insert(Value::Null);

@@ -1,4 +1,4 @@
-//! Private keys, read from a file's bytes, that cards are signed with.
+//! Reads private keys for signing cards from the bytes of a file.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SecureRandom;
@@ -16,34 +16,34 @@ use super::key_set::{PublicKey, binary};
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
-/// Largest key file that is read: 64 KiB.
+/// Size of the largest key file that is read: 64 KiB.
 pub const MAX_KEY_FILE_BYTES: usize = 64 << 10;
 
-/// Why a private key cannot be used. Each displays as one line and tells nothing of the key.
+/// Why a private key cannot be used. Each displays as one line and discloses nothing of the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
     /// The file is larger than [`MAX_KEY_FILE_BYTES`].
-    #[error("the key has {size} bytes, more than the {MAX_KEY_FILE_BYTES} that are read")]
+    #[error("the key has {size} bytes; at most {MAX_KEY_FILE_BYTES} are allowed")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
     },
-    /// The bytes are in none of the forms that are read.
+    /// The bytes have none of the supported forms.
     #[error("not a private key in PKCS#8 (PEM or DER) or a private JWK: {reason}")]
     NotAKey {
         /// What is wrong.
         reason: String,
     },
-    /// The key is of a type or size that no accepted algorithm has, or its parts do not fit together.
+    /// The key has a type or size that no accepted algorithm supports, or its parts do not match.
     #[error("not a usable Ed25519, P-256, P-384 or RSA key (2048 to 4096 bits): {reason}")]
     Unusable {
         /// What is wrong.
         reason: String,
     },
-    /// The key's type does not serve the algorithm.
+    /// The key's type does not support the algorithm.
     #[error("the key cannot sign with {algorithm}")]
     Algorithm {
-        /// The algorithm asked for.
+        /// The requested algorithm.
         algorithm: Algorithm,
     },
 }
@@ -63,8 +63,8 @@ enum Private {
 }
 
 impl SigningKey {
-    /// Reads a private key: PKCS#8 as PEM or DER, or a private JWK. An RSA key signs with `RS256` unless its
-    /// JWK says `PS256`; every other type has one algorithm only.
+    /// Reads a private key: PKCS#8 as PEM or DER, or a private JWK. An RSA key signs with `RS256` unless its JWK says
+    /// `PS256`; every other type has only one algorithm.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl SigningKey {
             return SigningKey::from_jwk(bytes, random);
         }
         let key = if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
-            // A file may have other sections before the key, such as the parameters of its curve.
+            // A file may have other sections before the key, such as curve parameters.
             PrivatePkcs8KeyDer::from_pem_slice(bytes).map_err(|_| not_a_key(
                 "the PEM file has no section `PRIVATE KEY`; convert the key with `openssl pkcs8 -topk8 -nocrypt`",
             ))?
@@ -102,7 +102,7 @@ impl SigningKey {
         match RsaKeyPair::from_pkcs8(der) {
             Ok(pair) => rsa(pair, Algorithm::Rs256),
             Err(error) if error.to_string() == "InvalidEncoding" => {
-                Err(not_a_key("the bytes are no PKCS#8"))
+                Err(not_a_key("the bytes are not PKCS#8"))
             }
             Err(error) => Err(unusable(&error)),
         }
@@ -112,13 +112,13 @@ impl SigningKey {
         let document = document::read(bytes, Nul::Keep, &mut Findings::default())
             .map_err(|error| not_a_key(&error.to_string()))?;
         let (true, Value::Object(jwk)) = (document.exact, document.value) else {
-            return Err(not_a_key("readers of JSON disagree about the JWK"));
+            return Err(not_a_key("JSON parsers read the JWK differently"));
         };
         if jwk.contains_key("keys") {
-            return Err(not_a_key("this is a set of keys; take one key out of it"));
+            return Err(not_a_key("this is a set of keys; provide a single key"));
         }
         let missing =
-            || not_a_key("the JWK lacks members of a private key, or they are no base64url");
+            || not_a_key("the JWK lacks members of a private key, or they are not base64url");
         let public = PublicKey::read(&jwk).ok_or_else(missing)?;
         let secret = binary(&jwk, "d").ok_or_else(missing)?;
         let mut key = match &public {
@@ -162,11 +162,11 @@ impl SigningKey {
         }
     }
 
-    /// The same key, signing with that algorithm: for RSA, which has two.
+    /// Selects the algorithm of a key whose type supports several, which is RSA.
     ///
     /// # Errors
     ///
-    /// [`SigningKeyError::Algorithm`] when the key's type does not serve it.
+    /// [`SigningKeyError::Algorithm`] if the key's type does not support it.
     pub fn with_algorithm(mut self, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
         if !self.public.fits(algorithm) {
             return Err(SigningKeyError::Algorithm { algorithm });
@@ -175,7 +175,7 @@ impl SigningKey {
         Ok(self)
     }
 
-    /// What the key signs with.
+    /// The algorithm that the key signs with.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -190,7 +190,7 @@ impl SigningKey {
         self.public.thumbprint()
     }
 
-    /// The JWK Set to publish: the public key alone, under that identifier.
+    /// The JWK Set to publish: only the public key, with that identifier.
     pub fn public_jwks(&self, kid: &str) -> String {
         let mut jwk = self.public.jwk();
         if let Value::Object(jwk) = &mut jwk {
@@ -201,7 +201,7 @@ impl SigningKey {
         serde_json::json!({ "keys": [jwk] }).to_string()
     }
 
-    /// The signature over a message, in base64url; `None` when the random source or the key fails.
+    /// The signature of a message, in base64url; `None` if the random number generator or the key fails.
     pub(super) fn signature(&self, message: &[u8], random: &dyn SecureRandom) -> Option<String> {
         let bytes = match &self.private {
             Private::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
@@ -221,7 +221,7 @@ impl SigningKey {
 }
 
 impl std::fmt::Debug for SigningKey {
-    /// Names the key without showing it.
+    /// Shows the key's identity, not the key.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("SigningKey")

@@ -1,4 +1,4 @@
-//! What a card says that its signature does not cover: anybody can change it and the signature still holds.
+//! Members of a card that its signature does not cover: anybody can change them without breaking it.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,11 +12,11 @@ use crate::finding::{Finding, Findings, MAX_FINDINGS};
 use crate::rule::Rule;
 use crate::rule::Severity::{Info, Warning};
 
-/// What a signature in that form does not cover of a card, at most [`super::MAX_UNCOVERED`] places in the card's
-/// order. The top-level `signatures` is not listed: no signature covers itself.
+/// The members of a card that a signature in that form does not cover, at most [`super::MAX_UNCOVERED`], in the
+/// card's order. The top-level `signatures` is not listed, since no signature covers itself.
 ///
-/// Empty for bytes that no form has a payload of: they are no I-JSON, or no card that could have been signed
-/// in that form.
+/// Empty if the form has no payload for the bytes: they are not I-JSON, or not a card that could have been signed in
+/// that form.
 pub fn uncovered(bytes: &[u8], form: CanonicalForm) -> Vec<Uncovered> {
     match document::read(bytes, Nul::Keep, &mut Findings::default()) {
         Ok(document) if document.exact => uncovered_of(&document.value, form),
@@ -32,7 +32,7 @@ fn uncovered_of(document: &Value, form: CanonicalForm) -> Vec<Uncovered> {
     }
 }
 
-/// The rules of this file. They look at verified signatures, so the linter has no part in them.
+/// The rules of this file. They concern verified signatures, so the linter does not check them.
 pub(crate) static SIGNATURE: &[Rule] = &[UNCOVERED_SECURITY, UNCOVERED_ADDRESS, UNCOVERED];
 
 const UNCOVERED_SECURITY: Rule = Rule {
@@ -40,7 +40,7 @@ const UNCOVERED_SECURITY: Rule = Rule {
     severity: Warning,
     section: "1.0 §8.4.1",
     summary: "security members that the signature covers",
-    hint: "anybody can change or remove them under this signature: write them as 1.0 does, with scopes, or sign the card as it is served",
+    hint: "anybody can change or remove them without breaking this signature: write them in the form of 1.0, with scopes, or sign the card as it is served",
 };
 
 const UNCOVERED_ADDRESS: Rule = Rule {
@@ -48,7 +48,7 @@ const UNCOVERED_ADDRESS: Rule = Rule {
     severity: Warning,
     section: "1.0 §8.4.1",
     summary: "addresses that the signature covers",
-    hint: "name the address in `supportedInterfaces` too, or leave it out: anybody can put another in its place",
+    hint: "add the address to `supportedInterfaces` too, or remove it: anybody can replace it without breaking this signature",
 };
 
 const UNCOVERED: Rule = Rule {
@@ -56,16 +56,16 @@ const UNCOVERED: Rule = Rule {
     severity: Info,
     section: "1.0 §8.4.1",
     summary: "members that the signature covers",
-    hint: "anybody can change the member under this signature: do not rely on it",
+    hint: "do not rely on the member: anybody can change it without breaking this signature",
 };
 
-/// Findings about what no valid signature of a card covers, the gravest first: security members
+/// Findings about members that no valid signature of a card covers, the most important first: security members
 /// (`signature.uncovered-security`), addresses of 0.x that are not among the covered interfaces
-/// (`signature.uncovered-address`), and the rest (`signature.uncovered`). Members that say no more than their
-/// absence would are left out.
+/// (`signature.uncovered-address`), and the rest (`signature.uncovered`). Members that mean the same as their absence
+/// are left out.
 ///
-/// `entries` are those that [`super::verify`] gave for these bytes, perhaps only the trusted ones. Without a
-/// valid one there are no findings. At most [`crate::MAX_FINDINGS`].
+/// `entries` are results of [`super::verify`] for these bytes, perhaps only the trusted ones. Without a valid one
+/// there are no findings. At most [`crate::MAX_FINDINGS`].
 pub fn uncovered_findings(bytes: &[u8], entries: &[SignatureEntry]) -> Vec<Finding> {
     let forms: BTreeSet<CanonicalForm> = entries
         .iter()
@@ -112,8 +112,8 @@ pub fn uncovered_findings(bytes: &[u8], entries: &[SignatureEntry]) -> Vec<Findi
     list.into_iter().map(finding).collect()
 }
 
-/// Whether an address of 0.x only repeats what the interfaces of 1.0, which are covered, say. The preferred
-/// transport has none of its own: it goes with `url`.
+/// Whether an address of 0.x only repeats one of the interfaces of 1.0, which are covered. The preferred transport
+/// has no address of its own: it belongs to `url`.
 fn repeats_interfaces(document: &Value, pointer: &str) -> bool {
     let interfaces = document
         .get("supportedInterfaces")

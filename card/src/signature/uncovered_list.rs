@@ -1,33 +1,33 @@
-//! What falls away while a card is reduced to a signed form.
+//! Collects the members that a signed form does not cover.
 
 use crate::pointer::Pointer;
 
-/// At most this many members are listed as not covered.
+/// Most members listed as not covered.
 pub const MAX_UNCOVERED: usize = 1_000;
 
-/// What a member that is not covered is about.
+/// Subject of a member that is not covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Concern {
-    /// How a caller authenticates.
+    /// Authentication of callers.
     Security,
-    /// Where the agent is reached.
+    /// Address of the agent.
     Address,
-    /// Anything else.
+    /// Any other subject.
     Other,
 }
 
-/// A member, or an element, that does not reach the payload of a form.
+/// A member, or an element, that is not in the payload of a form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uncovered {
-    /// RFC 6901 pointer to it; what lies below is not listed once more.
+    /// RFC 6901 pointer to it; members below it are not listed separately.
     pub pointer: String,
-    /// What it is about.
+    /// Its subject.
     pub concern: Concern,
-    /// Whether it says no more than its absence would, such as `"tenant": ""`.
+    /// Whether it means the same as its absence, such as `"tenant": ""`.
     pub empty: bool,
 }
 
-/// Collects what falls away while a card is reduced to a form.
+/// Collects members that are not covered.
 #[derive(Debug)]
 pub(super) struct UncoveredList {
     list: Vec<Uncovered>,
@@ -35,7 +35,7 @@ pub(super) struct UncoveredList {
 }
 
 impl UncoveredList {
-    /// Collects nothing.
+    /// A list that collects nothing.
     pub(super) fn none() -> Self {
         UncoveredList {
             list: Vec::new(),
@@ -43,7 +43,7 @@ impl UncoveredList {
         }
     }
 
-    /// Collects up to [`MAX_UNCOVERED`].
+    /// A list of at most [`MAX_UNCOVERED`] members.
     pub(super) fn bounded() -> Self {
         UncoveredList {
             list: Vec::new(),
@@ -51,23 +51,23 @@ impl UncoveredList {
         }
     }
 
-    /// How much has been collected, for [`UncoveredList::whole`].
+    /// The current length, for [`UncoveredList::whole`].
     pub(super) fn mark(&self) -> usize {
         self.list.len()
     }
 
-    /// Notes that nothing is left of the member, in place of the parts of it noted since the mark.
+    /// Adds a member of which nothing is covered, replacing its parts added since the mark.
     pub(super) fn whole(&mut self, mark: usize, at: &Pointer<'_>, empty: bool) {
         self.list.truncate(mark);
         self.add(at, empty);
     }
 
-    /// Everything collected, in the card's order.
+    /// The collected members, in the card's order.
     pub(super) fn into_list(self) -> Vec<Uncovered> {
         self.list
     }
 
-    /// Notes one member.
+    /// Adds one member.
     pub(super) fn add(&mut self, at: &Pointer<'_>, empty: bool) {
         if self.list.len() < self.room {
             let pointer = at.text();
@@ -80,7 +80,7 @@ impl UncoveredList {
     }
 }
 
-/// What a member is about, told from its place.
+/// Subject of a member, by its position.
 fn concern(pointer: &str) -> Concern {
     let mut names = pointer.split('/').skip(1);
     let name = match (names.next(), names.next(), names.next()) {

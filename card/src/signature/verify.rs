@@ -1,4 +1,4 @@
-//! Verification: each entry against the keys that fit it, over each canonical form.
+//! Verifies each entry with the keys that fit it, over each canonical form.
 
 use std::ops::ControlFlow;
 
@@ -14,16 +14,16 @@ use crate::document::{self, Nul};
 use crate::finding::Findings;
 use crate::{Family, Parsed};
 
-/// At most this many times a key is tried on a payload for one card. It is enough for every signature a card
-/// may have in every form with the key it names, and bounds what a hostile card with a hostile key set costs.
+/// Most attempts to verify with a key and a payload for one card. It is enough for every signature that a card may
+/// have, in every form, with the key that it names, and limits the cost of a hostile card with a hostile key set.
 pub const MAX_VERIFICATIONS: usize = 128;
 
-/// Judges the first [`MAX_SIGNATURES`] signatures of a card, in its order.
+/// Verifies the first [`MAX_SIGNATURES`] signatures of a card, in its order.
 ///
-/// `bytes` are those that `parsed` was read from. A key is tried where its type, `use`, `key_ops` and `alg`
-/// allow the signature's algorithm; those that the signature names by `kid` go first, and the name decides
-/// nothing else. Where none verifies, the signature is `invalid` if the set has the key it names (or a key
-/// without a name, or it names none) and `key-unknown` otherwise.
+/// `bytes` are those that `parsed` was read from. A key is tried if its type, `use`, `key_ops` and `alg` allow the
+/// signature's algorithm; those that the signature names by `kid` are tried first, and the name has no other effect.
+/// If none verifies, the signature is `invalid` if the set has the key that it names (or a key without a name, or it
+/// names none), and `key-unknown` otherwise.
 ///
 /// ```
 /// use a2a_card::{KeySet, parse, verify};
@@ -53,16 +53,16 @@ pub fn verify(parsed: &Parsed, bytes: &[u8], keys: &KeySet) -> Vec<SignatureEntr
         .collect()
 }
 
-/// What a signature may be over.
+/// A payload that a signature may cover.
 struct Payload {
     /// The form, or `None` for the SDK's without `securitySchemes`.
     form: Option<CanonicalForm>,
-    /// In base64url, as it is signed.
+    /// The payload in base64url, as it is signed.
     encoded: String,
 }
 
-/// The card whose signatures are judged. What is made of it is made when it is first needed: most cards come
-/// without signatures, and many signatures without keys.
+/// The card whose signatures are verified. Its forms are computed on first use: most cards have no signatures, and
+/// many signatures have no keys.
 struct Card<'c> {
     parsed: &'c Parsed,
     bytes: &'c [u8],
@@ -102,7 +102,7 @@ impl Card<'_> {
     }
 }
 
-/// Tries the keys in turn until one settles the matter.
+/// Tries the keys in turn until one gives a result.
 fn tried<'k>(
     jws: &Jws<'_>,
     payloads: &[Payload],
@@ -134,7 +134,7 @@ fn tried<'k>(
     ControlFlow::Continue(())
 }
 
-/// The document, unless nothing in it can be signed.
+/// The document, unless it cannot be signed.
 fn signable(parsed: &Parsed, bytes: &[u8]) -> Result<Value, SignatureFault> {
     // The bytes were read before, so they are JSON within the bounds.
     let document = document::read(bytes, Nul::Keep, &mut Findings::default())
@@ -148,11 +148,11 @@ fn signable(parsed: &Parsed, bytes: &[u8]) -> Result<Value, SignatureFault> {
     Ok(document.value)
 }
 
-/// The payloads of a card in the order in which they are tried, each once.
+/// The payloads of a card in the order in which they are tried, without duplicates.
 fn payloads(document: &Value) -> Vec<Payload> {
     let mut parts: Vec<(Option<CanonicalForm>, Value)> = Vec::new();
     for form in CanonicalForm::ALL {
-        // Equal parts are the same bytes, but for the 0.3 form, which is written otherwise.
+        // Equal parts give the same bytes, except in the 0.3 form, which is written differently.
         let differs = |part: &Value| {
             form == CanonicalForm::V0_3 || parts.iter().all(|(_, known)| known != part)
         };

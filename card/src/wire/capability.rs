@@ -1,4 +1,4 @@
-//! Capabilities: an object of truth values in every version, lists and other names in real cards.
+//! Reads capabilities: an object of truth values in every version, lists and other names in real cards.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{Capabilities, Extension, Skill, rules};
 
-/// What a name among the capabilities stands for.
+/// A capability that the model knows.
 enum KnownCapability {
     Streaming,
     PushNotifications,
@@ -17,7 +17,7 @@ enum KnownCapability {
     StateHistory,
 }
 
-/// Tells a capability by its name in any spelling.
+/// The capability with that name, in any spelling.
 fn known(name: &str) -> Option<KnownCapability> {
     match member::folded(name).as_str() {
         "streaming" | "canstream" => Some(KnownCapability::Streaming),
@@ -36,8 +36,8 @@ fn known(name: &str) -> Option<KnownCapability> {
     }
 }
 
-/// Takes `capabilities`, and the flag for the extended card that 0.2 and 0.3 keep beside them. Tools that
-/// stand among the capabilities are given back as skills.
+/// Takes `capabilities`, and the flag for the extended card that 0.2 and 0.3 keep beside them. Tools among the
+/// capabilities are returned as skills.
 pub(super) fn capabilities(
     members: &mut Members<'_>,
     out: &mut Findings,
@@ -91,7 +91,7 @@ pub(super) fn capabilities(
     (capabilities, tools)
 }
 
-/// Sets what one member of the capabilities says. Names nobody knows are passed over.
+/// Sets one capability. Unknown names are ignored.
 fn set(
     capabilities: &mut Capabilities,
     name: &str,
@@ -129,7 +129,7 @@ fn set_known(capabilities: &mut Capabilities, known: Option<KnownCapability>, fl
     }
 }
 
-/// What an element of `extensions` must be.
+/// Required form of an element of `extensions`.
 const EXTENSION: &str = "an object with `uri`";
 
 /// Takes the `params` of an extension, as received.

@@ -1,8 +1,8 @@
-//! What a card says of credentials where no version says it: in `auth`, `auth_required`, `authSchemes` and
-//! the like, or in a form that no version gives its own members.
+//! Reads requirements for credentials from members that no version defines: `auth`, `auth_required`, `authSchemes`
+//! and the like, or a version's own members in a form that no version defines.
 //!
-//! Clients read none of it, so a card that demands credentials only here looks open to them. What can be
-//! read counts as schemes; a demand that cannot be read is told as such ([`CredentialDemand::demands`]).
+//! Clients do not read them, so a card that requires credentials only here seems to require none. Readable parts
+//! count as schemes; an unreadable requirement is only reported ([`CredentialDemand::demands`]).
 
 mod demand;
 mod members;

@@ -1,8 +1,8 @@
-//! The names of a card's members, in any version and beyond.
+//! Names of a card's members, in any version and beyond.
 
 use crate::member::is_spelling;
 
-/// Members under which a whole card, or the part with its name, is found in real documents.
+/// Members that contain a whole card, or the part with its name, in real documents.
 pub(crate) const NESTS: [&str; 5] = ["agentCard", "agent_card", "agent", "card", "identity"];
 
 /// The members of a card in any version.
@@ -30,7 +30,7 @@ pub(crate) const CARD_MEMBERS: [&str; 21] = [
     "signatures",
 ];
 
-/// Whether the name, in either spelling, is that of a member that speaks of security in some version.
+/// Whether the name, in either spelling, is that of a security member of some version.
 pub(crate) fn is_security_member(name: &str) -> bool {
     const MEMBERS: [&str; 4] = [
         "security",

@@ -1,8 +1,7 @@
-//! From members to the model: detects the family, then reads every member in whichever generation's
-//! form it is written.
+//! From members to the model: determines the family, then reads every member in any generation's form.
 //!
-//! Real cards mix generations freely, so no version has a reader of its own for a whole card: each version
-//! module reads what is particular to that version, and this one puts the card together.
+//! Real cards mix generations freely, so no version has a reader for whole cards: each version's module reads the
+//! members particular to that version, and this one assembles the card.
 
 mod capability;
 pub(crate) mod informal;
@@ -28,12 +27,12 @@ use crate::refusal::ParseError;
 use crate::{AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, rules};
 use members::{CARD_MEMBERS, NESTS, is_security_member};
 
-/// What was read.
+/// The result of reading a card.
 pub(crate) struct Read {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,
     pub(crate) reason: &'static str,
-    /// Whether the flat address is dated by the family alone.
+    /// Whether the version of the flat address comes from the family alone.
     pub(crate) dated_by_form: bool,
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     })
 }
 
-/// Puts in the modes where a card has none, to which 0.1 alone gives a default.
+/// Adds default modes to a card without any; only 0.1 defines them.
 fn default_modes(card: &mut AgentCard) {
     for modes in [&mut card.input_modes, &mut card.output_modes] {
         if modes.is_empty() {
@@ -104,7 +103,7 @@ fn default_modes(card: &mut AgentCard) {
     }
 }
 
-/// Takes the agent's name, and says whether it was in a member of another name.
+/// Takes the agent's name, and whether it was in a member of another name.
 fn name(members: &mut Members<'_>, out: &mut Findings) -> Option<(String, bool)> {
     if let Some(name) = members.text("name", Length::Line, out) {
         return Some((name, false));
@@ -144,7 +143,7 @@ fn credentials(
     (schemes, requirements)
 }
 
-/// Takes over the credentials that are asked for in members of no version, where no other asks for any.
+/// Uses the credentials required in members of no version, if no other member requires any.
 fn demand_elsewhere(card: &mut AgentCard, out: &mut Findings) {
     let asks = |requirement: &SecurityRequirement| !requirement.schemes.is_empty();
     if !card.security_schemes.is_empty() || card.security.iter().any(asks) {
@@ -153,7 +152,7 @@ fn demand_elsewhere(card: &mut AgentCard, out: &mut Findings) {
     let demand = informal::demand_of(&card.unknown);
     let root = Pointer::Root;
     for member in informal::members(&card.unknown) {
-        // A member of a version that could not be read has its finding already.
+        // An unreadable member of a version already has its finding.
         let has_finding = member.holder.is_none() && is_security_member(member.name);
         if !has_finding && member.demand().asks() {
             let holder = member.holder.map_or(root, |holder| root.name(holder));
@@ -173,7 +172,7 @@ fn demand_elsewhere(card: &mut AgentCard, out: &mut Findings) {
     }
 }
 
-/// Lifts a nested card's members where the document itself has no name.
+/// Lifts a nested card's members, if the document itself has no name.
 fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
     if members.peek("name").is_some() {
         return false;
@@ -194,7 +193,7 @@ fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
     false
 }
 
-/// Adds the flat addresses that the list of interfaces does not have yet, then drops repetitions.
+/// Adds the flat addresses that are not yet in the list of interfaces, then drops duplicates.
 fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
     let mut kept: Vec<Interface> = Vec::new();
     // The versions kept so far for each address, binding and tenant.
@@ -220,7 +219,7 @@ fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
     *interfaces = kept;
 }
 
-/// Where a card without an address has something like one, for the finding; it is never called.
+/// Describes, for the finding, where a card without an address has something like one; it is never called.
 fn address_elsewhere(members: &Members<'_>) -> String {
     const PLACES: [&str; 9] = [
         "endpoint",

@@ -1,4 +1,4 @@
-//! Names that every generation spells in its own ways: protocol versions, bindings, modes.
+//! Reads names with several spellings: protocol versions, bindings, modes.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::rules;
 
-/// `Major.Minor` of a version such as `0.3.0`, `v1.0` or `1`; `None` for what is no version.
+/// `Major.Minor` of a version such as `0.3.0`, `v1.0` or `1`; `None` for a text that is not a version.
 pub(crate) fn protocol_version(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
@@ -29,7 +29,7 @@ pub(crate) fn protocol_version(text: &str) -> Option<String> {
     Some(format!("{major}.{minor}"))
 }
 
-/// Takes a member that holds a protocol version.
+/// Takes a protocol version.
 pub(super) fn take_version(
     members: &mut Members<'_>,
     name: &'static str,
@@ -46,7 +46,7 @@ pub(super) fn take_version(
     version
 }
 
-/// The binding a text names: a core binding in its exact spelling, or the text itself.
+/// The binding in a text: a core binding in its exact spelling, or the text itself.
 pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> String {
     let core = match member::folded(text).as_str() {
         "jsonrpc" | "jsonrpc2" | "jsonrpc20" | "jsonrpchttp" | "jsonrpchttps" => "JSONRPC",
@@ -65,7 +65,7 @@ pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> Strin
     core.to_owned()
 }
 
-/// Where an API key goes, in lower case; empty where the scheme at this place does not say.
+/// Location of an API key, in lower case; empty if the scheme at this position does not name one.
 pub(super) fn location(text: Option<String>, at: &Pointer<'_>, out: &mut Findings) -> String {
     let text = text.unwrap_or_default();
     if !matches!(text.as_str(), "" | "header" | "query" | "cookie") {
@@ -74,7 +74,7 @@ pub(super) fn location(text: Option<String>, at: &Pointer<'_>, out: &mut Finding
     text.to_lowercase()
 }
 
-/// Takes the `flows` of an `OAuth` scheme as received; null where they are no object.
+/// Takes the `flows` of an `OAuth` scheme as received; null if they are not an object.
 pub(super) fn take_flows(members: &mut Members<'_>, out: &mut Findings) -> Value {
     let Some((spot, flows)) = members.take("flows", out) else {
         return Value::Null;
@@ -90,7 +90,7 @@ pub(super) fn take_flows(members: &mut Members<'_>, out: &mut Findings) -> Value
     Value::Null
 }
 
-/// Takes a member that holds media types: a list, one text, or an object of truth values.
+/// Takes media types: a list, one text, or an object of truth values.
 pub(super) fn take_modes(
     members: &mut Members<'_>,
     name: &'static str,
@@ -130,7 +130,7 @@ pub(super) fn take_modes(
     )
 }
 
-/// A media type in lower case; the part names of the protocol are read as the type they stand for.
+/// A media type in lower case; the part names of the protocol are read as the types that they stand for.
 fn mode(text: &str, at: &Pointer<'_>, out: &mut Findings) -> String {
     let mode = text.to_lowercase();
     if is_media_type(&mode) {

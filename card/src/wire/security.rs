@@ -1,4 +1,4 @@
-//! Security schemes and requirements, in whichever generation's form each of them is written.
+//! Reads security schemes and requirements in any generation's form.
 
 use serde_json::{Map, Value};
 
@@ -37,7 +37,7 @@ pub(super) fn schemes(members: &mut Members<'_>, out: &mut Findings) -> Vec<Secu
         }
     };
     if schemes.is_empty() {
-        // Something is asked for, and nobody can tell what.
+        // Credentials are required, but it is unknown which.
         members.keep(&spot, unread);
     }
     schemes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -93,7 +93,7 @@ fn listed_schemes(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec
     schemes
 }
 
-/// One scheme in any form; `None`, with a finding, when nothing can be made of it.
+/// Reads one scheme in any form; `None`, with a finding, if it is unreadable.
 pub(super) fn scheme(
     value: Value,
     at: &Pointer<'_>,
@@ -162,7 +162,7 @@ pub(super) fn requirements(
     member::unique(requirements)
 }
 
-/// Whether the object that stands where a list belongs speaks of schemes at all.
+/// Whether an object in place of a list mentions schemes at all.
 fn names_scheme(object: &Map<String, Value>, declared: &[SecurityScheme]) -> bool {
     object.contains_key("schemes")
         || declared
@@ -186,7 +186,7 @@ fn requirement(value: Value, at: &Pointer<'_>, out: &mut Findings) -> Option<Sec
         Value::Array(names) => {
             out.add(&rules::SECURITY_SHAPE, at, "a list");
             let names = member::texts(names, at, Length::Line, out);
-            // An empty list inside the list would otherwise open the door to everybody.
+            // An empty list inside the list would otherwise admit callers without credentials.
             if names.is_empty() {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! Telling the family of a card from its shape.
+//! Determines the family of a card from its form.
 
 use serde_json::Value;
 
@@ -6,21 +6,21 @@ use super::names::protocol_version;
 use crate::Family;
 use crate::member::Members;
 
-/// What a card's shape says about its origin.
+/// The form of a card.
 pub(super) struct CardShape {
     /// The family.
     pub(super) family: Family,
-    /// Why.
+    /// The reason for the family.
     pub(super) reason: &'static str,
-    /// What dates the flat address, as `Major.Minor`.
+    /// The version of the flat address, as `Major.Minor`.
     pub(super) flat_version: Option<String>,
-    /// Whether that is the family alone.
+    /// Whether that version comes from the family alone.
     pub(super) dated_by_form: bool,
-    /// What dates an interface entry that has no version of its own.
+    /// The version of an interface entry that has none of its own.
     pub(super) entry_version: Option<String>,
 }
 
-/// Members that show by their `snake_case` spelling that a whole card is written so.
+/// Members whose `snake_case` spelling shows that a whole card is written so.
 const SNAKE_MARKS: [&str; 7] = [
     "protocolVersion",
     "defaultInputModes",
@@ -31,7 +31,7 @@ const SNAKE_MARKS: [&str; 7] = [
     "documentationUrl",
 ];
 
-/// Members that came with 0.2 and need no version beside them.
+/// Members that exist since 0.2 and show it without a declared version.
 const SINCE_0_2: [&str; 5] = [
     "securitySchemes",
     "security",
@@ -40,7 +40,7 @@ const SINCE_0_2: [&str; 5] = [
     "supportsAuthenticatedExtendedCard",
 ];
 
-/// Tells the family; shape goes before the declared version, which real cards set carelessly.
+/// Determines the form; it counts more than the declared version, which real cards set carelessly.
 pub(super) fn tell(members: &Members<'_>) -> CardShape {
     let declared = members
         .peek("protocolVersion")
@@ -76,7 +76,7 @@ fn version_text(value: &Value) -> Option<String> {
     }
 }
 
-/// The family and the phrase for it.
+/// The family, with its reason as a phrase.
 fn family(members: &Members<'_>, declared: Option<&str>) -> (Family, &'static str) {
     let flat = members
         .peek("url")
@@ -132,7 +132,7 @@ fn has_additional(members: &Members<'_>) -> bool {
         .any(|entry| entry.get("url").is_some_and(Value::is_string))
 }
 
-/// The family of a card with nothing but a flat address.
+/// The family of a card that has only a flat address.
 fn flat_family(members: &Members<'_>, declared: Option<&str>) -> (Family, &'static str) {
     if members.peek("url").is_none() {
         let family = match declared {

@@ -1,4 +1,4 @@
-//! Skills: objects in every version, texts and named tools in real cards.
+//! Reads skills: objects in every version, texts and named tools in real cards.
 
 use serde_json::{Map, Value};
 

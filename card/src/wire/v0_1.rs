@@ -1,5 +1,5 @@
-//! The `authentication` member of 0.1: a list of scheme labels, any of which will do. What real cards put there
-//! instead is read by [`informal`].
+//! Reads the `authentication` member of 0.1: a list of scheme labels, any of which is enough. Other content of it, in
+//! real cards, is read by [`informal`].
 
 use serde_json::{Map, Value};
 
@@ -10,12 +10,12 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-/// What `authentication` must be.
+/// Required form of `authentication`.
 const WANTED: &str = "an object with the list `schemes`";
 
 /// Takes `authentication`; each label becomes a scheme of that name and an alternative of its own.
 ///
-/// A card that has `securitySchemes` as well is of a later version and means those.
+/// A card that also has `securitySchemes` is of a later version, and those count.
 pub(super) fn authentication(
     members: &mut Members<'_>,
     has_schemes: bool,
@@ -35,7 +35,7 @@ pub(super) fn authentication(
     let unread = value.clone();
     let (labels, mut details) = labels(value, &unread, &at, out);
     if labels.is_empty() {
-        // Described as no version does, or in words that nobody reads.
+        // In a form of no version, or unreadable.
         let demands = told.demands();
         let (schemes, alternatives) = told.into_schemes();
         if !schemes.is_empty() {
@@ -92,7 +92,7 @@ fn labels<'a>(
     }
 }
 
-/// One scheme for each label, with what its details say of it.
+/// One scheme for each label, with its details.
 fn described(
     labels: Vec<String>,
     mut details: Option<&mut Members<'_>>,
@@ -121,8 +121,8 @@ fn is_labelled(object: &Map<String, Value>) -> bool {
     }
 }
 
-/// The kind of a label, with where the key goes when the card says so: `{"apiKey": {"in": …, "name": …}}`
-/// or `apiKeyHeader`.
+/// The kind of a label, with the location of the key if the card gives it: `{"apiKey": {"in": …, "name": …}}` or
+/// `apiKeyHeader`.
 fn detailed(label: &str, details: Option<&mut Members<'_>>, out: &mut Findings) -> SchemeKind {
     let mut kind = labelled(label);
     if let (

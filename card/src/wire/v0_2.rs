@@ -1,4 +1,4 @@
-//! Security schemes as 0.2 and 0.3 write them, after `OpenAPI`: told apart by `type` (0.3 §5.5.3).
+//! Reads security schemes in the form of 0.2 and 0.3, after `OpenAPI`, with the kind in `type` (0.3 §5.5.3).
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::{SchemeKind, rules};
 
-/// Reads a scheme told by its `type`, or by the members it has where `type` is missing.
+/// Reads a scheme by its `type`, or by its members if `type` is missing.
 pub(super) fn scheme(
     members: &mut Members<'_>,
     out: &mut Findings,
@@ -32,7 +32,7 @@ pub(super) fn scheme(
             location,
             parameter,
         } => {
-            // `in` is the name of 0.2; cards of every age write `location` as well.
+            // `in` is the name in 0.2; cards of every age also write `location`.
             let place = members
                 .text("in", Length::Line, out)
                 .or_else(|| members.text("location", Length::Line, out));
@@ -67,7 +67,7 @@ pub(super) fn scheme(
     Some((kind, description))
 }
 
-/// Whether the label is one that 0.3 knows, spelt exactly.
+/// Whether the label is one of 0.3, in exact spelling.
 fn is_exact(label: &str) -> bool {
     matches!(
         label,
@@ -75,7 +75,7 @@ fn is_exact(label: &str) -> bool {
     )
 }
 
-/// Tells a scheme without `type` by its members.
+/// The kind of a scheme without `type`, by its members.
 fn untyped(members: &Members<'_>) -> Option<&'static str> {
     if let Some(scheme) = members.peek("scheme").and_then(Value::as_str) {
         let is_key = matches!(labelled(scheme), SchemeKind::ApiKey { .. });
@@ -93,7 +93,7 @@ fn untyped(members: &Members<'_>) -> Option<&'static str> {
     }
 }
 
-/// The kind a label stands for, with nothing filled in: `bearer`, `api-key`, `OAuth2`, `none`, …
+/// The kind that a label stands for, without details: `bearer`, `api-key`, `OAuth2`, `none`, …
 pub(crate) fn labelled(label: &str) -> SchemeKind {
     let http = |scheme: &str, format: Option<&str>| SchemeKind::Http {
         scheme: scheme.to_owned(),

@@ -1,4 +1,4 @@
-//! Members as 0.2.4 to 0.3 write them: one flat address with `preferredTransport`, further ones in
+//! Reads members in the form of 0.2.4 to 0.3: one flat address with `preferredTransport`, further ones in
 //! `additionalInterfaces` (0.3 §5.5.5, §5.6), and `signatures`.
 
 use serde_json::Value;
@@ -9,13 +9,13 @@ use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::{Interface, rules};
 
-/// Takes the flat address and its additions, the preferred one first. `version` is what dates them.
+/// Takes the flat address and its additions, the preferred one first. `version` is their version.
 pub(super) fn interfaces(
     members: &mut Members<'_>,
     version: Option<&str>,
     out: &mut Findings,
 ) -> Vec<Interface> {
-    // The shape has been judged already; here the member is taken and an unreadable text reported.
+    // The form was already determined; here the member is taken and an unreadable text reported.
     take_version(members, "protocolVersion", out);
     let at = members.at();
     let spot = members.spot("preferredTransport");
@@ -52,7 +52,7 @@ pub(super) fn interfaces(
     interfaces
 }
 
-/// An interface that has no other version than that of the card.
+/// An interface with the version of the card.
 fn dated(url: String, binding: String, version: Option<&str>) -> Interface {
     Interface {
         url,

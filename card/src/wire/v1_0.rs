@@ -1,5 +1,5 @@
-//! Members as 1.0 writes them: `supportedInterfaces`, wrapped security schemes, requirements with
-//! `schemes` (1.0 §4.4.6, §4.5).
+//! Reads members in the form of 1.0: `supportedInterfaces`, wrapped security schemes, requirements with `schemes`
+//! (1.0 §4.4.6, §4.5).
 
 use serde_json::{Map, Value};
 
@@ -10,10 +10,10 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{Interface, SchemeKind, rules};
 
-/// What `supportedInterfaces` must be.
+/// Required form of `supportedInterfaces`.
 const WANTED: &str = "a list of interfaces";
 
-/// What an entry of it must be.
+/// Required form of its entries.
 const ENTRY: &str = "an object with `url`, `protocolBinding` and `protocolVersion`";
 
 /// Takes `supportedInterfaces`, in the card's order, which is the order of preference.
@@ -67,7 +67,7 @@ pub(super) fn interfaces(
     interfaces
 }
 
-/// One entry; `None` when it has no address.
+/// Reads one entry; `None` if it has no address.
 fn interface(
     entry: Map<String, Value>,
     at: Pointer<'_>,
@@ -101,7 +101,7 @@ fn interface(
     })
 }
 
-/// The binding from the members that cards use in `protocolBinding`'s place.
+/// The binding from other members that cards use instead of `protocolBinding`.
 fn other_binding(entry: &mut Members<'_>, out: &mut Findings) -> String {
     let at = entry.at();
     for name in ["transport", "type", "protocol"] {
@@ -122,7 +122,7 @@ pub(crate) const WRAPPERS: [&str; 5] = [
     "mtlsSecurityScheme",
 ];
 
-/// Reads a scheme that is wrapped in a member naming its kind; `None` when it is written otherwise.
+/// Reads a scheme that is wrapped in a member naming its kind; `None` if it has another form.
 pub(super) fn scheme(
     members: &mut Members<'_>,
     out: &mut Findings,

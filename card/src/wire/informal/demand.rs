@@ -1,4 +1,4 @@
-//! Reading what such a member says.
+//! Reads the value of a member about credentials.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::wire::v0_2::labelled;
 use crate::wire::{security, v1_0};
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme};
 
-/// Members of those that say the same one level lower.
+/// Inner members with the same meaning one level lower.
 const INNER_NAMES: [&str; 14] = [
     "scheme",
     "schemes",
@@ -30,52 +30,51 @@ const INNER_NAMES: [&str; 14] = [
     "protocol",
 ];
 
-/// Members of those that say whether anything is asked for.
+/// Inner members that tell whether credentials are required.
 const INNER_FLAGS: [&str; 5] = ["required", "mandatory", "enabled", "enforced", "needed"];
 
-/// A label of a publisher's own is at most this long; longer ones explain something.
+/// Longest label of a publisher's own; longer texts are explanations.
 const MAX_LABEL_CHARS: usize = 64;
 
-/// What a member says of credentials.
+/// The credentials that a member requires.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CredentialDemand {
-    /// The schemes that could be read, of which any one will do. Each name once.
+    /// The schemes that could be read, any one of which is enough. No duplicate names.
     schemes: Vec<SecurityScheme>,
     /// Their names.
     names: HashSet<String>,
-    /// Whether credentials are needed, where that is said outright.
+    /// Whether credentials are required, if the member says so explicitly.
     required: Option<bool>,
-    /// Whether something is said that could not be read.
+    /// Whether some part could not be read.
     vague: bool,
 }
 
 impl CredentialDemand {
-    /// What the value of a member that says which credentials are asked for comes to.
+    /// The credentials required by the value of a member that names them.
     pub(crate) fn by(value: &Value) -> Self {
         let mut demand = CredentialDemand::default();
         demand.read(value);
         demand
     }
 
-    /// Whether credentials are asked for, as far as this says: outright, by naming schemes that all ask for
-    /// something, or by words that could not be read.
+    /// Whether credentials are required: explicitly, by schemes that all need some, or by unreadable text.
     pub(crate) fn demands(&self) -> bool {
         let named = !self.schemes.is_empty() && self.schemes.iter().all(is_closed);
         self.required.unwrap_or(named || self.vague)
     }
 
-    /// Whether anything is asked for, be it of some callers only.
+    /// Whether any credentials are required, even if only of some callers.
     pub(crate) fn asks(&self) -> bool {
         self.demands() || self.schemes.iter().any(is_closed)
     }
 
-    /// Whether it is said outright that a caller need not bring anything.
+    /// Whether the member explicitly says that no credentials are required.
     pub(crate) fn is_optional(&self) -> bool {
         self.required == Some(false)
     }
 
-    /// The schemes and the alternatives that they are; without any where nothing could be read, or where
-    /// schemes that ask for nothing stand beside a demand.
+    /// The schemes, and the alternatives that they form. Both are empty if nothing could be read, or if schemes
+    /// without credentials contradict an explicit requirement.
     pub(crate) fn into_schemes(self) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
         let CredentialDemand {
             mut schemes,

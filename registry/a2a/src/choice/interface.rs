@@ -1,51 +1,50 @@
-//! Which of a card's interfaces to speak to, and how.
+//! Chooses the interfaces to call, and how.
 
 use a2a_card::{AgentCard, Interface, RankedInterface, Spoken, ranked_interfaces};
 use url::Url;
 
 use crate::error::shorten;
 
-/// A way of speaking A2A: a binding and a generation of shapes.
+/// A binding together with a generation of forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// 1.0 over JSON-RPC (1.0 section 9).
     V1JsonRpc,
     /// 1.0 over HTTP+JSON (1.0 section 11).
     V1Rest,
-    /// 0.2 and 0.3 over JSON-RPC, which share methods and shapes.
+    /// 0.2 and 0.3 over JSON-RPC, which share methods and forms.
     V0JsonRpc,
 }
 
 impl Dialect {
-    /// Whether the shapes are those of 1.0.
+    /// Whether the forms are those of 1.0.
     #[must_use]
     pub const fn is_v1(self) -> bool {
         matches!(self, Self::V1JsonRpc | Self::V1Rest)
     }
 }
 
-/// An interface that can be spoken to.
+/// An interface that can be called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
-    /// The interface as the card lists it.
+    /// The interface as in the card.
     pub interface: Interface,
     /// Its address.
     pub url: Url,
-    /// How to speak to it.
+    /// How to call it.
     pub dialect: Dialect,
 }
 
 impl Route {
-    /// The tenant that every request names: in the path over HTTP+JSON, else among the parameters.
+    /// The tenant in every request: in the path over HTTP+JSON, else among the parameters.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         let tenant = self.interface.tenant.as_deref();
         tenant.filter(|tenant| !tenant.is_empty())
     }
 
-    /// The address of an operation over HTTP+JSON: below the interface's, behind the tenant where there is
-    /// one. Segments are escaped, so neither a tenant nor a task id can lead to another path; the address's
-    /// query stays.
+    /// The address of an operation over HTTP+JSON: below the interface's address and the tenant. Segments are
+    /// escaped, so neither a tenant nor a task id can lead to another path; the address's query is kept.
     #[must_use]
     pub fn below(&self, segments: &[&str]) -> Url {
         let mut url = self.url.clone();
@@ -58,21 +57,21 @@ impl Route {
     }
 }
 
-/// Why no interface of a card can be spoken to.
+/// Why no interface of a card can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoRoute {
     /// The card lists none.
     NoInterface,
     /// The card lists some, and none can be used.
     NoneUsable {
-        /// Why not, interface by interface, shortened.
+        /// The reason for each interface, shortened.
         reasons: String,
     },
 }
 
-/// What is spoken here, each way with its dialect. An undated JSON-RPC interface is first spoken to in
-/// the older shapes, since only cards before 0.2.5 may leave the version out, then in the newer ones; an
-/// agent that does not know a method says so.
+/// The supported bindings, each with its dialect. A JSON-RPC interface without a version is first called in the older
+/// forms, since only cards before 0.2.5 may omit the version, then in the newer ones; an agent reports a method that
+/// it does not know.
 const SPOKEN: [(Spoken<'_>, Dialect); 3] = [
     (
         Spoken {
@@ -97,13 +96,13 @@ const SPOKEN: [(Spoken<'_>, Dialect); 3] = [
     ),
 ];
 
-/// At most this many reasons are told where no interface can be used.
+/// Most reasons listed when no interface can be used.
 const MAX_REASONS: usize = 4;
 
-/// The ways to reach the agent, in the order to try them; at least one.
+/// The ways to call the agent, in the order to try them; at least one.
 ///
 /// # Errors
-/// Why the card names no way.
+/// If no interface can be used.
 pub fn routes(card: &AgentCard) -> Result<Vec<Route>, NoRoute> {
     if card.interfaces.is_empty() {
         return Err(NoRoute::NoInterface);
@@ -232,7 +231,7 @@ mod tests {
                 panic!("{error:?}")
             };
             assert!(
-                reasons.contains("is no address to call"),
+                reasons.contains("is not an address to call"),
                 "{url}: {reasons}"
             );
         }
