@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
-use a2a_registry_search::vectors::{AgentVectors, Change, MAX_CODES, SlotBits, Vectors};
+use a2a_registry_search::vectors::{AgentVectors, MAX_CODES, SlotBits, VectorChange, Vectors};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::meaning::embedding::{Step, embedding_open, embedding_step};
@@ -201,7 +201,7 @@ fn scan(agents: usize, dimensions: usize) {
     let before = memory();
     let vectors = Vectors::create(folder.path(), dimensions).unwrap();
     for first in (0..agents).step_by(GROUP) {
-        let changes: Vec<Change> = (first..(first + GROUP).min(agents))
+        let changes: Vec<VectorChange> = (first..(first + GROUP).min(agents))
             .map(|agent| {
                 let seed = (agent * MAX_CODES) as u64;
                 let own: Vec<Vec<f32>> = (0..MAX_CODES as u64)

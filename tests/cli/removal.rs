@@ -64,7 +64,7 @@ async fn each_takes_back_what_they_have_registered() {
     ended(&taken, 0, "");
     assert_eq!(
         text(&taken.stdout),
-        format!("your registration of {} is taken back", source("/a.json"))
+        format!("your registration of {} is withdrawn", source("/a.json"))
     );
     ended(
         &by_first(remove("/a.json")).await,

@@ -291,7 +291,10 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
         .find(|check| check.name == "crawler")
         .unwrap();
     assert!(
-        crawler.ok && crawler.detail.contains("frozen since"),
+        crawler.ok
+            && crawler
+                .detail
+                .contains("keep their state until it recovers (since"),
         "{crawler:?}"
     );
 

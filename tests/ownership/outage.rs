@@ -72,7 +72,8 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
     let last = &view.checks[0];
     assert_eq!((last.at, last.outcome.as_str()), (now, "unknown"));
     assert!(
-        last.detail.contains("the fault is likely its own"),
+        last.detail
+            .contains("probably because of the registry's own network"),
         "{}",
         last.detail
     );

@@ -6,10 +6,10 @@ use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use super::client::{Client, Reply};
+use super::client::{Client, RegistryResponse};
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 
 /// What `agent` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -31,17 +31,17 @@ pub enum AgentCommand {
         /// The agent to move to, by its id or URN
         #[arg(long, value_name = "AGENT")]
         replacement: Option<String>,
-        /// From when on it is not to be counted on: a day such as 2027-01-31, or a moment as in RFC 3339
+        /// Time after which it may stop working: a day such as 2027-01-31, or a moment as in RFC 3339
         #[arg(long, value_name = "TIME", value_parser = moment)]
         sunset: Option<Timestamp>,
     },
-    /// Take a deprecation back
+    /// Undo a deprecation
     Undeprecate(ActArgs),
     /// End an agent for good
     Retire {
         #[command(flatten)]
         act: ActArgs,
-        /// Do not ask whether that is meant
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -84,7 +84,7 @@ pub async fn run(
     command: &AgentCommand,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let (id, reply) = match command {
         AgentCommand::Suspend(named) => act(client, "suspend", named, None).await?,
         AgentCommand::Resume { act: named, hold } => act(client, "resume", named, *hold).await?,
@@ -123,15 +123,15 @@ async fn act(
     verb: &str,
     named: &ActArgs,
     hold: Option<Hold>,
-) -> Result<(Uuid, Reply<Agent>), Failure> {
+) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
     let id = client.agent_id(&named.agent).await?;
     Ok((id, client.act(id, verb, &named.act(hold)).await?))
 }
 
-fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Outcome, Failure> {
+fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<CommandOutcome, Failure> {
     if console.json {
         console.raw_json(raw)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let summary = &agent.hit.summary;
     let holds: Vec<_> = agent.holds.iter().map(|hold| hold.hold.as_str()).collect();
@@ -148,5 +148,5 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Outcom
         summary.lifecycle,
         advice.unwrap_or_default()
     ))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

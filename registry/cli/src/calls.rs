@@ -12,11 +12,11 @@ use bytes::Bytes;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::client::{Client, Reply, segment};
+use super::client::{Client, RegistryResponse, segment};
 use super::refusal::ClientError;
 
-/// What a call gives.
-pub type Answer<T> = Result<Reply<T>, ClientError>;
+/// Result of a call.
+pub type CallResult<T> = Result<RegistryResponse<T>, ClientError>;
 
 fn page(size: Option<u32>, token: Option<&str>) -> String {
     let size = size.map(|size| ("page_size", size.to_string()));
@@ -35,28 +35,28 @@ impl Client {
     ///
     /// # Errors
     /// As every call here: see [`ClientError`].
-    pub async fn register(&self, what: &Registration) -> Answer<DomainView> {
+    pub async fn register(&self, what: &Registration) -> CallResult<DomainView> {
         self.post("/v1/domains", what).await
     }
 
     /// One domain.
-    pub async fn domain(&self, domain: &str) -> Answer<DomainView> {
+    pub async fn domain(&self, domain: &str) -> CallResult<DomainView> {
         self.get(&format!("/v1/domains/{}", segment(domain)), "")
             .await
     }
 
     /// A page of domains.
-    pub async fn domains(&self, size: Option<u32>, token: Option<&str>) -> Answer<DomainList> {
+    pub async fn domains(&self, size: Option<u32>, token: Option<&str>) -> CallResult<DomainList> {
         self.get("/v1/domains", &page(size, token)).await
     }
 
-    /// Gives an admin's word for a domain.
+    /// Vouches for a domain as an admin.
     pub async fn vouch(
         &self,
         domain: &str,
         reason: &str,
         account: Option<&str>,
-    ) -> Answer<DomainView> {
+    ) -> CallResult<DomainView> {
         let body = Vouch {
             reason: reason.to_owned(),
             account: account.map(str::to_owned),
@@ -65,14 +65,14 @@ impl Client {
             .await
     }
 
-    /// Has the caller's proof of a domain looked for.
-    pub async fn verify(&self, domain: &str) -> Answer<Verification> {
+    /// Checks the caller's proofs of a domain.
+    pub async fn verify(&self, domain: &str) -> CallResult<Verification> {
         let path = format!("/v1/domains/{}:verify", segment(domain));
         self.post(&path, &serde_json::json!({})).await
     }
 
-    /// Gives a domain to another account.
-    pub async fn transfer(&self, domain: &str, account: &str) -> Answer<DomainView> {
+    /// Transfers a domain to another account.
+    pub async fn transfer(&self, domain: &str, account: &str) -> CallResult<DomainView> {
         let body = Transfer {
             account: account.to_owned(),
         };
@@ -80,26 +80,26 @@ impl Client {
         self.post(&path, &body).await
     }
 
-    /// Changes how a domain is looked after.
-    pub async fn patch_domain(&self, domain: &str, patch: &DomainPatch) -> Answer<DomainView> {
+    /// Changes the contact or the opt-out of a domain.
+    pub async fn patch_domain(&self, domain: &str, patch: &DomainPatch) -> CallResult<DomainView> {
         self.patch(&format!("/v1/domains/{}", segment(domain)), patch)
             .await
     }
 
-    /// Names a key for a domain's cards.
-    pub async fn enrol_key(&self, domain: &str, kid: &str, jwk: &Value) -> Answer<DomainView> {
+    /// Enrols a key for a domain's cards.
+    pub async fn enrol_key(&self, domain: &str, kid: &str, jwk: &Value) -> CallResult<DomainView> {
         let path = format!("/v1/domains/{}/keys/{}", segment(domain), segment(kid));
         self.put(&path, jwk).await
     }
 
-    /// Takes a named key back.
+    /// Withdraws an enrolled key.
     pub async fn withdraw_key(&self, domain: &str, kid: &str) -> Result<(), ClientError> {
         let path = format!("/v1/domains/{}/keys/{}", segment(domain), segment(kid));
         self.delete(&path).await
     }
 
-    /// Says that a domain has another owner now.
-    pub async fn new_generation(&self, domain: &str, reason: &str) -> Answer<DomainView> {
+    /// Starts a new generation of a domain, which has a new owner.
+    pub async fn new_generation(&self, domain: &str, reason: &str) -> CallResult<DomainView> {
         let body = NewGeneration {
             reason: reason.to_owned(),
         };
@@ -107,8 +107,8 @@ impl Client {
         self.post(&path, &body).await
     }
 
-    /// Asks for a visit now.
-    pub async fn recrawl(&self, domain: &str, full: bool) -> Answer<RecrawlAccepted> {
+    /// Requests an immediate crawl.
+    pub async fn recrawl(&self, domain: &str, full: bool) -> CallResult<RecrawlAccepted> {
         let path = format!("/v1/domains/{}:recrawl", segment(domain));
         self.post(&path, &Recrawl { full }).await
     }
@@ -119,10 +119,10 @@ impl Client {
             .await
     }
 
-    /// Takes back the caller's registration of one source.
+    /// Withdraws the caller's registration of one source.
     ///
     /// # Errors
-    /// Where the registry is away or refuses, because the source feeds an approved agent for example.
+    /// `Refused` if it is the last registration of an approved agent's source, for example.
     pub async fn delete_source(&self, domain: &str, source: &str) -> Result<(), ClientError> {
         let (domain, source) = (segment(domain), segment(source));
         self.delete(&format!("/v1/domains/{domain}/sources/{source}"))
@@ -130,14 +130,14 @@ impl Client {
     }
 
     /// Searches.
-    pub async fn search(&self, query: &SearchQuery) -> Answer<AgentList> {
+    pub async fn search(&self, query: &SearchQuery) -> CallResult<AgentList> {
         let query = serde_html_form::to_string(query)
             .map_err(|error| ClientError::Failed(format!("the search cannot be sent: {error}")))?;
         self.get("/v1/agents", &query).await
     }
 
     /// One agent.
-    pub async fn agent(&self, id: Uuid) -> Answer<Agent> {
+    pub async fn agent(&self, id: Uuid) -> CallResult<Agent> {
         self.get(&format!("/v1/agents/{id}"), "").await
     }
 
@@ -146,7 +146,7 @@ impl Client {
         self.get_bytes(&format!("/v1/agents/{id}/card"), "").await
     }
 
-    /// A kept version of an agent's card by its digest, byte for byte.
+    /// A stored version of an agent's card by its digest, byte for byte.
     pub async fn card_version(&self, id: Uuid, digest: &str) -> Result<Bytes, ClientError> {
         let query = encode(&[("version", digest.to_owned())]);
         self.get_bytes(&format!("/v1/agents/{id}/card"), &query)
@@ -173,7 +173,7 @@ impl Client {
 
     /// What changed between two versions of an agent's card, each by its digest; the newest one against the
     /// served one where none is given.
-    pub async fn diff(&self, id: Uuid, from: Option<&str>, to: Option<&str>) -> Answer<Diff> {
+    pub async fn diff(&self, id: Uuid, from: Option<&str>, to: Option<&str>) -> CallResult<Diff> {
         let query: Vec<_> = [("from", from), ("to", to)]
             .into_iter()
             .filter_map(|(name, digest)| Some((name, digest?.to_owned())))
@@ -182,8 +182,8 @@ impl Client {
             .await
     }
 
-    /// An agent's kept versions.
-    pub async fn versions(&self, id: Uuid, token: Option<&str>) -> Answer<VersionList> {
+    /// An agent's stored versions.
+    pub async fn versions(&self, id: Uuid, token: Option<&str>) -> CallResult<VersionList> {
         self.get(
             &format!("/v1/agents/{id}/versions"),
             &page(Some(100), token),
@@ -192,22 +192,22 @@ impl Client {
     }
 
     /// An agent's findings.
-    pub async fn findings(&self, id: Uuid) -> Answer<FindingList> {
+    pub async fn findings(&self, id: Uuid) -> CallResult<FindingList> {
         self.get(&format!("/v1/agents/{id}/findings"), "").await
     }
 
     /// An act on an agent: `suspend`, `resume`, `undeprecate` or `retire`.
-    pub async fn act(&self, id: Uuid, verb: &str, act: &Act) -> Answer<Agent> {
+    pub async fn act(&self, id: Uuid, verb: &str, act: &Act) -> CallResult<Agent> {
         self.post(&format!("/v1/agents/{id}:{verb}"), act).await
     }
 
-    /// Marks an agent as on its way out.
-    pub async fn deprecate(&self, id: Uuid, what: &Deprecate) -> Answer<Agent> {
+    /// Deprecates an agent.
+    pub async fn deprecate(&self, id: Uuid, what: &Deprecate) -> CallResult<Agent> {
         self.post(&format!("/v1/agents/{id}:deprecate"), what).await
     }
 
     /// The listed agents behind a card's or an endpoint's address, a host, or a digest: `url` or `digest` is the key.
-    pub async fn lookup(&self, key: &str, value: &str) -> Answer<Lookup> {
+    pub async fn lookup(&self, key: &str, value: &str) -> CallResult<Lookup> {
         self.get("/v1/agents:lookup", &encode(&[(key, value.to_owned())]))
             .await
     }
@@ -218,7 +218,7 @@ impl Client {
         state: Option<&str>,
         size: Option<u32>,
         token: Option<&str>,
-    ) -> Answer<ReviewList> {
+    ) -> CallResult<ReviewList> {
         let mut query = page(size, token);
         if let Some(state) = state {
             let state = encode(&[("state", state.to_owned())]);
@@ -232,23 +232,28 @@ impl Client {
     }
 
     /// One review.
-    pub async fn review(&self, id: Uuid) -> Answer<ReviewDetail> {
+    pub async fn review(&self, id: Uuid) -> CallResult<ReviewDetail> {
         self.get(&format!("/v1/reviews/{id}"), "").await
     }
 
     /// Decides a review: `approve` or `reject`.
-    pub async fn decide(&self, id: Uuid, verb: &str, decision: &ReviewDecision) -> Answer<Review> {
+    pub async fn decide(
+        &self,
+        id: Uuid,
+        verb: &str,
+        decision: &ReviewDecision,
+    ) -> CallResult<Review> {
         self.post(&format!("/v1/reviews/{id}:{verb}"), decision)
             .await
     }
 
     /// A page of tokens.
-    pub async fn tokens(&self, size: Option<u32>, token: Option<&str>) -> Answer<TokenList> {
+    pub async fn tokens(&self, size: Option<u32>, token: Option<&str>) -> CallResult<TokenList> {
         self.get("/v1/tokens", &page(size, token)).await
     }
 
-    /// Makes a token.
-    pub async fn create_token(&self, new: &NewToken) -> Answer<CreatedToken> {
+    /// Creates a token.
+    pub async fn create_token(&self, new: &NewToken) -> CallResult<CreatedToken> {
         self.post("/v1/tokens", new).await
     }
 
@@ -257,7 +262,7 @@ impl Client {
         self.delete(&format!("/v1/tokens/{id}")).await
     }
 
-    /// Asks for the index to be built anew.
+    /// Requests a rebuild of the index.
     pub async fn reindex(&self) -> Result<(), ClientError> {
         self.post_only("/v1/reindex").await
     }

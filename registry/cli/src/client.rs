@@ -17,11 +17,11 @@ use url::{Host, Url};
 use super::failure::Failure;
 use super::refusal::{ClientError, Problem};
 
-/// How long one request to a registry may take, answer included.
+/// Time limit of one request to a registry, response included.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection may take to come about.
+/// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest answer of a registry that is read, in bytes.
+/// Limit for the body of a response, in bytes.
 const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
 /// Redirects that are followed when a card is fetched.
 const REDIRECTS: usize = 5;
@@ -33,12 +33,12 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b':');
 
-/// An answer: read, and as received.
+/// A response of the registry: parsed, and as received.
 #[derive(Debug, Clone)]
-pub struct Reply<T> {
-    /// What it says.
+pub struct RegistryResponse<T> {
+    /// The parsed body.
     pub value: T,
-    /// Its bytes.
+    /// The body as received.
     pub raw: Bytes,
 }
 
@@ -94,20 +94,17 @@ impl Client {
         &self.base
     }
 
-    /// Asks for something at a path that begins with `/`; `query` is encoded already, or empty.
-    ///
-    /// # Errors
-    /// As every [`ClientError`] says.
+    /// Sends a GET request to a path that begins with `/`; `query` is already encoded, or empty.
     pub async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
         query: &str,
-    ) -> Result<Reply<T>, ClientError> {
+    ) -> Result<RegistryResponse<T>, ClientError> {
         let raw = self.get_bytes(path, query).await?;
         self.read(path, raw)
     }
 
-    /// Asks for bytes as they are.
+    /// Sends a GET request, and returns the body as it is.
     pub async fn get_bytes(&self, path: &str, query: &str) -> Result<Bytes, ClientError> {
         let path = if query.is_empty() {
             path.to_owned()
@@ -118,46 +115,46 @@ impl Client {
         self.send(request, &path).await
     }
 
-    /// Asks for something to be done, with a JSON body.
+    /// Sends a POST request with a JSON body.
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
-    ) -> Result<Reply<T>, ClientError> {
+    ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::POST, path).json(body);
         let raw = self.send(request, path).await?;
         self.read(path, raw)
     }
 
-    /// Puts something in its place, with a JSON body.
+    /// Sends a PUT request with a JSON body.
     pub async fn put<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
-    ) -> Result<Reply<T>, ClientError> {
+    ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
         let raw = self.send(request, path).await?;
         self.read(path, raw)
     }
 
-    /// Asks for something to be changed, with a JSON body.
+    /// Sends a PATCH request with a JSON body.
     pub async fn patch<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
-    ) -> Result<Reply<T>, ClientError> {
+    ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PATCH, path).json(body);
         let raw = self.send(request, path).await?;
         self.read(path, raw)
     }
 
-    /// Asks for something to be done; the answer's body does not matter.
+    /// Sends a POST request, and ignores the body of the response.
     pub async fn post_only(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::POST, path);
         self.send(request, path).await.map(drop)
     }
 
-    /// Asks for something to be deleted.
+    /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::DELETE, path);
         self.send(request, path).await.map(drop)
@@ -198,7 +195,7 @@ impl Client {
             })
     }
 
-    /// Asks for bytes as they are, and for one header of the answer.
+    /// Sends a GET request, and returns the body as it is with one header of the response.
     pub async fn get_bytes_and_header(
         &self,
         path: &str,
@@ -251,20 +248,24 @@ impl Client {
         }
     }
 
-    fn read<T: DeserializeOwned>(&self, path: &str, raw: Bytes) -> Result<Reply<T>, ClientError> {
+    fn read<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        raw: Bytes,
+    ) -> Result<RegistryResponse<T>, ClientError> {
         match serde_json::from_slice(&raw) {
-            Ok(value) => Ok(Reply { value, raw }),
+            Ok(value) => Ok(RegistryResponse { value, raw }),
             Err(error) => Err(ClientError::NotARegistry {
                 url: format!("{}{path}", self.base),
                 status: 200,
-                what: format!("something else than a registry answers ({error})"),
+                what: format!("a document that is not a registry's response ({error})"),
             }),
         }
     }
 
     fn not_a_registry(&self, path: &str, status: StatusCode, kind: &str) -> ClientError {
         let what = if kind.is_empty() {
-            "nothing that says why".to_owned()
+            "no reason".to_owned()
         } else {
             kind.to_owned()
         };
@@ -337,14 +338,14 @@ async fn body(mut response: Response, limit: usize) -> Result<Bytes, ClientError
     let mut read = BytesMut::new();
     loop {
         let chunk = response.chunk().await.map_err(|error| {
-            ClientError::Failed(format!("the answer broke off: {}", innermost(&error)))
+            ClientError::Failed(format!("the response broke off: {}", innermost(&error)))
         })?;
         let Some(chunk) = chunk else {
             return Ok(read.freeze());
         };
         if read.len() + chunk.len() > limit {
             return Err(ClientError::Failed(format!(
-                "the answer is longer than {limit} bytes"
+                "the response is longer than {limit} bytes"
             )));
         }
         read.extend_from_slice(&chunk);

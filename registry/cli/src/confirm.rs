@@ -18,7 +18,7 @@ pub fn confirm(what: &str, yes: bool) -> Result<bool, Failure> {
     let input = std::io::stdin();
     if !input.is_terminal() {
         return Err(Failure::new(format!(
-            "{what}: nobody can be asked here whether that is meant; say so with --yes"
+            "{what}: there is no terminal to ask for confirmation; confirm with --yes"
         )));
     }
     asked(what, &mut input.lock(), &mut std::io::stderr())
@@ -33,7 +33,7 @@ fn asked(
 ) -> std::io::Result<bool> {
     write!(
         question,
-        "{}; this cannot be taken back. Go on? [y/N] ",
+        "{}; this cannot be undone. Continue? [y/N] ",
         terminal::line(what)
     )?;
     question.flush()?;

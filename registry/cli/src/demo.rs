@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::serve::{Roles, Server, ServerArgs, announce_end};
 use super::signals::{EndSignals, Hangup};
 use super::{DEFAULT_REGISTRY, invocation, logging};
@@ -40,7 +40,7 @@ pub struct DemoArgs {
 ///
 /// # Errors
 /// Where the port is taken or the sample agents do not come up.
-pub async fn run(arguments: DemoArgs, console: &Console) -> Result<Outcome, Failure> {
+pub async fn run(arguments: DemoArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     let mut config = arguments.server.load()?;
     // Kept until the end of this function: dropping it removes the folder.
     let folder = match &arguments.server.data_dir {
@@ -75,7 +75,7 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> Result<Outcome, Fail
     drop(folder);
     outcome.and(stopped)?;
     announce_end(console)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, Failure> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::local;
 use super::local::LocalArgs;
 
@@ -22,7 +22,7 @@ const DNS_NAME: &str = "example.com";
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+enum CheckStatus {
     Ok,
     Warn,
     Fail,
@@ -30,14 +30,14 @@ enum Verdict {
 
 /// One check.
 #[derive(Debug, Clone, Serialize)]
-struct Check {
+struct DoctorCheck {
     name: &'static str,
-    verdict: Verdict,
+    verdict: CheckStatus,
     detail: String,
 }
 
-impl Check {
-    fn new(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Self {
+impl DoctorCheck {
+    fn new(name: &'static str, verdict: CheckStatus, detail: impl Into<String>) -> Self {
         Self {
             name,
             verdict,
@@ -54,15 +54,17 @@ pub async fn run(
     arguments: &LocalArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let mut checks = Vec::new();
     match arguments.load() {
-        Err(Failure::Failed(line)) => checks.push(Check::new("configuration", Verdict::Fail, line)),
+        Err(Failure::Failed(line)) => {
+            checks.push(DoctorCheck::new("configuration", CheckStatus::Fail, line))
+        }
         Err(other) => return Err(other),
         Ok(config) => {
-            checks.push(Check::new(
+            checks.push(DoctorCheck::new(
                 "configuration",
-                Verdict::Ok,
+                CheckStatus::Ok,
                 "can be read and fits together",
             ));
             checks.push(data_folder(&config.store.data_dir));
@@ -71,74 +73,80 @@ pub async fn run(
     }
     checks.push(names().await);
     checks.push(registry(client).await);
-    let failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    let failed = checks
+        .iter()
+        .any(|check| check.verdict == CheckStatus::Fail);
     if console.json {
         console.json(&checks)?;
     } else {
         for check in &checks {
             let word = match check.verdict {
-                Verdict::Ok => "ok  ",
-                Verdict::Warn => "warn",
-                Verdict::Fail => "fail",
+                CheckStatus::Ok => "ok  ",
+                CheckStatus::Warn => "warn",
+                CheckStatus::Fail => "fail",
             };
             console.line(&format!("{word} {}: {}", check.name, check.detail))?;
         }
     }
-    Ok(if failed { Outcome::No } else { Outcome::Done })
+    Ok(if failed {
+        CommandOutcome::No
+    } else {
+        CommandOutcome::Done
+    })
 }
 
-fn data_folder(path: &Path) -> Check {
-    let check = |verdict, detail| Check::new("data folder", verdict, detail);
+fn data_folder(path: &Path) -> DoctorCheck {
+    let check = |verdict, detail| DoctorCheck::new("data folder", verdict, detail);
     let shown = path.display();
     if !path.exists() {
         return check(
-            Verdict::Warn,
+            CheckStatus::Warn,
             format!("{shown} does not exist yet; the first start makes it"),
         );
     }
     match tempfile::tempfile_in(path) {
-        Ok(_) => check(Verdict::Ok, format!("{shown} takes files")),
+        Ok(_) => check(CheckStatus::Ok, format!("{shown} takes files")),
         Err(error) => check(
-            Verdict::Fail,
+            CheckStatus::Fail,
             format!("{shown} takes no files: {error}; change its owner, or give --data-dir"),
         ),
     }
 }
 
-async fn database(config: Config) -> Check {
-    let check = |verdict, detail: String| Check::new("database", verdict, detail);
+async fn database(config: Config) -> DoctorCheck {
+    let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
     let file = config.store.data_dir.join("registry.sqlite");
     if config.store.database.is_empty() && !file.exists() {
         return check(
-            Verdict::Warn,
+            CheckStatus::Warn,
             "there is none yet; the first start makes it".into(),
         );
     }
     match local::ping_database(config).await {
-        Ok(what) => check(Verdict::Ok, what),
-        Err(Failure::Failed(line)) => check(Verdict::Fail, line),
-        Err(_) => check(Verdict::Fail, "does not answer".into()),
+        Ok(what) => check(CheckStatus::Ok, what),
+        Err(Failure::Failed(line)) => check(CheckStatus::Fail, line),
+        Err(_) => check(CheckStatus::Fail, "does not answer".into()),
     }
 }
 
-async fn names() -> Check {
-    let check = |verdict, detail: String| Check::new("name resolution", verdict, detail);
+async fn names() -> DoctorCheck {
+    let check = |verdict, detail: String| DoctorCheck::new("name resolution", verdict, detail);
     let resolver = match HickoryResolver::from_system(DNS_TIMEOUT) {
         Ok(resolver) => resolver,
         Err(error) => {
             return check(
-                Verdict::Fail,
+                CheckStatus::Fail,
                 format!("the system's settings cannot be read: {error}; see /etc/resolv.conf"),
             );
         }
     };
     match resolver.resolve(DNS_NAME).await {
         Ok(addresses) => check(
-            Verdict::Ok,
+            CheckStatus::Ok,
             format!("{DNS_NAME} has {} addresses", addresses.len()),
         ),
         Err(error) => check(
-            Verdict::Warn,
+            CheckStatus::Warn,
             format!(
                 "{DNS_NAME} cannot be resolved: {error}; agents out on the internet cannot be reached"
             ),
@@ -146,11 +154,11 @@ async fn names() -> Check {
     }
 }
 
-async fn registry(client: &Client) -> Check {
-    let check = |verdict, detail: String| Check::new("registry", verdict, detail);
+async fn registry(client: &Client) -> DoctorCheck {
+    let check = |verdict, detail: String| DoctorCheck::new("registry", verdict, detail);
     match client.readiness().await {
-        Err(error) => check(Verdict::Warn, error.to_string()),
-        Ok((200, Some(_))) => check(Verdict::Ok, format!("{} is ready", client.base())),
+        Err(error) => check(CheckStatus::Warn, error.to_string()),
+        Ok((200, Some(_))) => check(CheckStatus::Ok, format!("{} is ready", client.base())),
         Ok((status, body)) => {
             let broken = broken_checks(body.as_ref());
             let why = if broken.is_empty() {
@@ -159,7 +167,7 @@ async fn registry(client: &Client) -> Check {
                 broken
             };
             check(
-                Verdict::Fail,
+                CheckStatus::Fail,
                 format!("{} is not ready: {why}", client.base()),
             )
         }
@@ -196,9 +204,9 @@ mod tests {
     #[test]
     fn a_folder_is_judged_without_making_it() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(data_folder(folder.path()).verdict, Verdict::Ok);
+        assert_eq!(data_folder(folder.path()).verdict, CheckStatus::Ok);
         let missing = folder.path().join("missing");
-        assert_eq!(data_folder(&missing).verdict, Verdict::Warn);
+        assert_eq!(data_folder(&missing).verdict, CheckStatus::Warn);
         assert!(!missing.exists());
     }
 

@@ -10,10 +10,10 @@ use a2a_registry_domain::source::SourceState;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::client::{Client, Reply};
+use super::client::{Client, RegistryResponse};
 use super::console::Console;
 use super::domain_show::show;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::register::placed;
 use super::{domain_removal, table, terminal};
 
@@ -24,28 +24,28 @@ pub enum DomainCommand {
     Show {
         #[command(flatten)]
         name: DomainName,
-        /// Show every request that is kept, newest first
+        /// Show every stored fetch attempt, newest first
         #[arg(long)]
         attempts: bool,
     },
     /// List registered domains
     List(PageArgs),
-    /// Give an operator's word for a domain
+    /// Vouch for a domain as its operator
     Vouch {
         #[command(flatten)]
         name: DomainName,
-        /// Why; kept with the proof
+        /// Reason, stored with the proof
         #[arg(long, value_name = "TEXT")]
         reason: String,
         /// Trust the card URLs of the domain that this account registers, too
         #[arg(long, value_name = "NAME")]
         account: Option<String>,
     },
-    /// Visit a domain now
+    /// Crawl a domain as soon as possible
     Recrawl {
         #[command(flatten)]
         name: DomainName,
-        /// Fetch cards whole, even where they are said to be unchanged
+        /// Send unconditional requests, so that unchanged cards are fetched again too
         #[arg(long)]
         full: bool,
     },
@@ -53,14 +53,14 @@ pub enum DomainCommand {
     Rm {
         #[command(flatten)]
         name: DomainName,
-        /// Take back your registration of this source alone, named by its URL or id
+        /// Withdraw your registration of this source only, given by its URL or id
         #[arg(long, value_name = "URL")]
         source: Option<String>,
-        /// Do not ask whether that is meant
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
-    /// ProofOutcome for your proof of a domain now
+    /// Check your proofs of a domain now
     Verify(DomainName),
     /// Give a domain to another account
     Transfer {
@@ -70,25 +70,25 @@ pub enum DomainCommand {
         #[arg(long, value_name = "NAME")]
         account: String,
     },
-    /// Say that a domain has another owner: proofs and keys end, approvals are asked for again
+    /// Start a new generation of a domain, because it has a new owner: proofs and keys are removed, and agents need a new approval
     NewGeneration {
         #[command(flatten)]
         name: DomainName,
-        /// Why; kept with it
+        /// Reason, stored in the event log
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Name a key that signs a domain's cards, or take it back
+    /// Enrol a key that signs a domain's cards, or withdraw it
     Key {
         #[command(flatten)]
         name: DomainName,
-        /// What signatures call the key
+        /// Name of the key (`kid`) in signatures
         #[arg(value_name = "KID")]
         kid: String,
         /// The public key as a JWK, or a key set that holds it; `-` reads standard input
         #[arg(long, value_name = "FILE", required_unless_present = "withdraw")]
         jwk: Option<std::path::PathBuf>,
-        /// Take the key back
+        /// Withdraw the key
         #[arg(long, conflicts_with = "jwk")]
         withdraw: bool,
     },
@@ -96,10 +96,10 @@ pub enum DomainCommand {
     Set {
         #[command(flatten)]
         name: DomainName,
-        /// Where to tell of trouble, a mailto: or https: URL; empty for nowhere
+        /// Contact for problems, a mailto: or https: URL; empty to remove it
         #[arg(long, value_name = "URL", required_unless_present = "opt_out")]
         contact: Option<String>,
-        /// Whether the domain is to be listed no more
+        /// True to opt out: the domain and its agents are not listed
         #[arg(long, value_name = "BOOL")]
         opt_out: Option<bool>,
     },
@@ -119,7 +119,7 @@ pub struct PageArgs {
     /// Entries on the page, at most 100 [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: Option<u32>,
-    /// Go on where the page before ended
+    /// Token of the next page, as the previous page printed it
     #[arg(long, value_name = "TOKEN")]
     pub page_token: Option<String>,
 }
@@ -132,7 +132,7 @@ pub async fn run(
     command: &DomainCommand,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     match command {
         DomainCommand::Show { name, attempts } => {
             let reply = client.domain(&name.domain).await?;
@@ -181,13 +181,13 @@ pub async fn run(
             screen(console, &reply, false)?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes an answer as it is with `--json`, and else one line about it.
 fn report<T>(
     console: &Console,
-    reply: &Reply<T>,
+    reply: &RegistryResponse<T>,
     line: impl FnOnce(&T) -> String,
 ) -> Result<(), Failure> {
     if console.json {
@@ -198,7 +198,11 @@ fn report<T>(
 }
 
 /// Writes a domain as it is with `--json`, and else on one screen.
-fn screen(console: &Console, reply: &Reply<DomainView>, attempts: bool) -> Result<(), Failure> {
+fn screen(
+    console: &Console,
+    reply: &RegistryResponse<DomainView>,
+    attempts: bool,
+) -> Result<(), Failure> {
     if console.json {
         console.raw_json(&reply.raw)
     } else {
@@ -284,7 +288,11 @@ fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
         .ok_or_else(|| failed(format!("it holds no key {kid}")))
 }
 
-async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+async fn verify(
+    name: &DomainName,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
     let reply = client.verify(&name.domain).await?;
     let Verification { domain, checks } = &reply.value;
     let proved = checks.iter().any(|check| check.outcome == ProofOutcome::Held);
@@ -298,18 +306,26 @@ async fn verify(name: &DomainName, client: &Client, console: &Console) -> Result
         console.line(&format!("{} is {}", domain.domain, domain.state))?;
         if !proved {
             for challenge in &domain.challenges {
-                console.line(&format!("to place: {}", placed(challenge)))?;
+                console.line(&format!("to publish: {}", placed(challenge)))?;
             }
         }
     }
-    Ok(if proved { Outcome::Done } else { Outcome::No })
+    Ok(if proved {
+        CommandOutcome::Done
+    } else {
+        CommandOutcome::No
+    })
 }
 
-async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+async fn list(
+    page: &PageArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
     let reply = client
         .domains(page.limit, page.page_token.as_deref())
         .await?;
-    let outcome = Outcome::of_list(&reply.value.domains);
+    let outcome = CommandOutcome::of_list(&reply.value.domains);
     if console.json {
         console.raw_json(&reply.raw)?;
         return Ok(outcome);
@@ -339,7 +355,7 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
         page.limit,
         reply.value.next_page_token.as_deref(),
     );
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::Client;
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 
 /// Does it, once it is meant, and says what is left.
 ///
@@ -18,7 +18,7 @@ pub async fn run(
     yes: bool,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let view = client.domain(domain).await?.value;
     let meant = |what: String| match confirm(&what, yes)? {
         true => Ok(()),
@@ -32,7 +32,7 @@ pub async fn run(
                 source.url, view.domain
             ))?;
             client.delete_source(&view.domain, &source.id).await?;
-            let line = format!("your registration of {} is taken back", source.url);
+            let line = format!("your registration of {} is withdrawn", source.url);
             (
                 json!({"domain": view.domain, "source": source.url, "removed": true}),
                 line,
@@ -57,7 +57,7 @@ pub async fn run(
     } else {
         console.line(&whole)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What became of a domain: with sources of others it stays, and only the caller's own were taken back. Where the caller
@@ -75,7 +75,7 @@ async fn removed_of(
     let (removed, line) = if stays {
         (
             Some(false),
-            format!("what you registered of {domain} is taken back; what others registered stays"),
+            format!("your registrations of {domain} are withdrawn; those of other accounts stay"),
         )
     } else if view.complete {
         (
@@ -86,7 +86,7 @@ async fn removed_of(
         (
             None,
             format!(
-                "what you registered of {domain} is taken back and the agents that only you have registered are retired"
+                "your registrations of {domain} are withdrawn, and agents that only you registered are retired"
             ),
         )
     };

@@ -99,7 +99,7 @@ fn proof(proof: &Proof) -> String {
     )
 }
 
-/// What another owner of a domain is told by, as one line.
+/// The domain fingerprint in one line.
 fn known_by(known: &OwnerFingerprint) -> String {
     let or_none = |words: &[String]| match words {
         [] => "none seen".to_owned(),
@@ -145,19 +145,19 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
     checks.sort_by_key(|check| check.outcome == ProofOutcome::Absent);
     lines.extend(checks.iter().take(looks).map(|check| {
         format!(
-            "looked for a proof {}: {} at {}: {}",
+            "proof check {}: {} at {}: {}",
             check.at.to_rfc3339(),
             check.outcome,
             check.place,
             check.sentence()
         )
     }));
-    more(&mut lines, "looks for a proof", checks.len(), looks);
+    more(&mut lines, "proof checks", checks.len(), looks);
     if domain.state != DomainState::Verified {
         let challenges = domain.challenges.iter();
-        lines.extend(challenges.map(|challenge| format!("to place: {}", placed(challenge))));
+        lines.extend(challenges.map(|challenge| format!("to publish: {}", placed(challenge))));
         let none = domain.no_challenge.iter();
-        lines.extend(none.map(|reason| format!("nothing to place: {reason}")));
+        lines.extend(none.map(|reason| format!("no challenge: {reason}")));
     }
     lines
 }
@@ -182,8 +182,8 @@ fn named(kind: &OpenEnum<SourceKind>) -> &'static str {
 /// A source with how it fares, in one line.
 fn source_line(source: &SourceView, whole: bool) -> String {
     let due = source.next_due.map_or_else(
-        || "not asked again".to_owned(),
-        |due| format!("asked again at {}", due.to_rfc3339()),
+        || "no next fetch".to_owned(),
+        |due| format!("next fetch at {}", due.to_rfc3339()),
     );
     let nominated = match source.coverage.known() {
         Some(Coverage::Covered) | None => "",
@@ -363,7 +363,7 @@ mod tests {
             attempt(1, "card"),
         ]);
         one.attempts[1].url = "https://a.example/other.json".into();
-        let line = "source https://a.example/card.json: stale, not asked again; \
+        let line = "source https://a.example/card.json: stale, no next fetch; \
                     of the last 4 attempts 2 failed, the latest at 1970-01-01T00:00:03Z: timeout, so it was";
         assert_eq!(lines(&domain(vec![one.clone()]), false, false), [line]);
         assert_eq!(
@@ -394,7 +394,7 @@ mod tests {
         });
         assert_eq!(
             source_line(&one, false),
-            "source https://a.example/card.json: stale, not asked again; of the last 1 attempts 0 failed; \
+            "source https://a.example/card.json: stale, no next fetch; of the last 1 attempts 0 failed; \
              7 of 8 fetches succeeded in the last 90 days; sends ETag and Last-Modified; fresh for 600 s; varies by accept"
         );
     }
@@ -406,7 +406,7 @@ mod tests {
         one.state = SourceState::Absent.into();
         assert_eq!(
             source_line(&one, false),
-            "catalog https://a.example/card.json: absent, not asked again"
+            "catalog https://a.example/card.json: absent, no next fetch"
         );
     }
 
@@ -459,7 +459,7 @@ mod tests {
         let told = lines(&view, false, false);
         let shown = facts(&view, false).len() + told.len();
         assert!(shown <= SCREEN, "{shown}: {told:#?}");
-        for left in ["54 more reasons", "90 more sources", "15 more looks"] {
+        for left in ["54 more reasons", "90 more sources", "15 more proof checks"] {
             assert!(told.iter().any(|line| line.contains(left)), "{left}");
         }
         let piped = lines(&view, false, true);
@@ -468,7 +468,7 @@ mod tests {
             "{piped:#?}"
         );
         assert!(piped.len() > 180, "{piped:#?}");
-        let first = told.iter().find(|line| line.starts_with("looked for"));
+        let first = told.iter().find(|line| line.starts_with("proof check"));
         assert!(
             first.is_some_and(|line| line.contains("wrong at")),
             "{told:#?}"

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use super::console::Console;
 use super::terminal;
 
-/// How a command ended that did what it was asked to.
+/// Result of a command that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// Done, or the answer is yes: exit code 0.
     Done,
     /// The answer is no, or empty: exit code 1.
     No,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// Done where a list has something in it; an empty one is the answer no.
     pub fn of_list<T>(list: &[T]) -> Self {
         if list.is_empty() {
@@ -36,19 +36,19 @@ pub enum Failure {
     Failed(String),
     /// The answer is no, and this line says why: exit code 1.
     No(String),
-    /// One of these two, with more to tell than a line.
-    Told(Box<Told>),
-    /// Something went wrong and was told where it happened: exit code 2.
-    Said,
+    /// One of these two, with more details than one line.
+    Detailed(Box<FailureDetails>),
+    /// Something went wrong and was already reported where it happened: exit code 2.
+    Reported,
     /// A second signal asked to end at once: exit code 130, as shells show an interrupted program.
     Interrupted,
-    /// Whoever read the output has gone away, as `head` does. Nobody is left to be told: exit code 0.
+    /// The reader of the output has closed it, as `head` does, so there is nothing to report: exit code 0.
     OutputClosed,
 }
 
-/// What is told of an end beside its line.
+/// Details of a failure beside its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct FailureDetails {
     /// Whether the answer is no; else something went wrong.
     pub no: bool,
     /// What went wrong or why not, in one line.
@@ -68,7 +68,7 @@ impl Failure {
     /// The answer is no, for a reason with members of its own in the document.
     pub fn no_with(line: String, above: Vec<String>, members: &Value) -> Self {
         let document = document(&line, 1, members);
-        Self::Told(Box::new(Told {
+        Self::Detailed(Box::new(FailureDetails {
             no: true,
             line,
             above,
@@ -82,25 +82,25 @@ impl Failure {
         match self {
             Self::Failed(line) => Self::Failed(format!("{what}: {line}")),
             Self::No(line) => Self::No(format!("{what}: {line}")),
-            Self::Told(mut told) => {
+            Self::Detailed(mut told) => {
                 told.line = format!("{what}: {}", told.line);
-                Self::Told(told)
+                Self::Detailed(told)
             }
             other => other,
         }
     }
 
-    /// What `--json` prints of it, where anybody is to be told.
+    /// What `--json` prints of it; `None` if there is nothing to report.
     pub fn document(&self) -> Option<Bytes> {
         match self {
             Self::Failed(line) => Some(document(line, 2, &Value::Null)),
             Self::No(line) => Some(document(line, 1, &Value::Null)),
-            Self::Told(told) => Some(told.document.clone()),
-            Self::Said | Self::Interrupted | Self::OutputClosed => None,
+            Self::Detailed(told) => Some(told.document.clone()),
+            Self::Reported | Self::Interrupted | Self::OutputClosed => None,
         }
     }
 
-    /// Says on standard error what went wrong. The lines may quote a card or a server; nothing of that may steer the
+    /// Prints the failure on standard error. The lines may quote a card or a server, so they are escaped for the
     /// terminal.
     pub fn complain(self) {
         let mut lines = self.lines();
@@ -109,16 +109,16 @@ impl Failure {
         last.iter().for_each(|line| terminal::complain(line));
     }
 
-    /// What people read of it, its line last.
+    /// Lines on standard error, the summary last.
     fn lines(self) -> Vec<String> {
         match self {
             Self::Failed(line) | Self::No(line) => vec![line],
-            Self::Told(told) => {
+            Self::Detailed(told) => {
                 let mut lines = told.above;
                 lines.push(told.line);
                 lines
             }
-            Self::Said | Self::Interrupted | Self::OutputClosed => Vec::new(),
+            Self::Reported | Self::Interrupted | Self::OutputClosed => Vec::new(),
         }
     }
 
@@ -126,8 +126,8 @@ impl Failure {
         match self {
             Self::OutputClosed => 0,
             Self::No(_) => 1,
-            Self::Told(told) if told.no => 1,
-            Self::Failed(_) | Self::Told(_) | Self::Said => 2,
+            Self::Detailed(told) if told.no => 1,
+            Self::Failed(_) | Self::Detailed(_) | Self::Reported => 2,
             Self::Interrupted => 130,
         }
     }
@@ -157,10 +157,10 @@ impl From<std::io::Error> for Failure {
 }
 
 /// Says what went wrong, and gives the exit code.
-pub fn conclude(result: Result<Outcome, Failure>, console: &Console) -> ExitCode {
+pub fn conclude(result: Result<CommandOutcome, Failure>, console: &Console) -> ExitCode {
     let failure = match result {
-        Ok(Outcome::Done) => return ExitCode::from(0),
-        Ok(Outcome::No) => return ExitCode::from(1),
+        Ok(CommandOutcome::Done) => return ExitCode::from(0),
+        Ok(CommandOutcome::No) => return ExitCode::from(1),
         Err(failure) => failure,
     };
     let code = failure.code();
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn every_end_has_one_code_and_one_document() {
         let told = |no| {
-            Failure::Told(Box::new(Told {
+            Failure::Detailed(Box::new(FailureDetails {
                 no,
                 line: "the line".into(),
                 above: vec!["above".into()],
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(named.as_deref(), Some("a.example: the line"));
         }
         for (silent, code) in [
-            (Failure::Said, 2),
+            (Failure::Reported, 2),
             (Failure::Interrupted, 130),
             (Failure::OutputClosed, 0),
         ] {

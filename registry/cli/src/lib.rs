@@ -45,7 +45,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use client::Client;
 use console::Console;
-use failure::{Failure, Outcome, conclude};
+use failure::{CommandOutcome, Failure, conclude};
 
 /// Where client commands look for a registry.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
@@ -55,7 +55,7 @@ const ENDS: &str = "Exit codes: 0 done; 1 the answer is no (nothing there, an em
     brought no card); 2 wrong usage, or a failure. What goes wrong is one line on standard error, and with --json a \
     problem document (RFC 9457) on standard output too.";
 
-/// What was typed.
+/// The command line.
 #[derive(Parser)]
 #[command(
     name = "a2a-registry",
@@ -72,7 +72,7 @@ struct Cli {
     command: Command,
 }
 
-/// What every client command takes.
+/// Options of every client command.
 #[derive(Args)]
 struct Connection {
     /// The registry to speak to
@@ -87,8 +87,8 @@ struct Connection {
         help_heading = "Client options"
     )]
     token: Option<String>,
-    /// Print JSON, as the registry answered; what goes wrong too, as a problem document. `serve` and `demo` say on one
-    /// line where they serve, as soon as they do
+    /// Print JSON, as the registry responded; errors too, as problem documents. `serve` and `demo` print one line with
+    /// their address as soon as they serve
     #[arg(long, global = true, help_heading = "Client options")]
     json: bool,
 }
@@ -104,7 +104,7 @@ enum Command {
     /// Show, prove, vouch for, recrawl or remove registered domains
     #[command(subcommand)]
     Domain(domain::DomainCommand),
-    /// Find agents by words, skills, tags and more
+    /// Search agents by text, skills, tags and more
     Search(Box<search::SearchArgs>),
     /// Show an agent, its card, its versions, its findings, or what changed
     Show(show::ShowArgs),
@@ -112,15 +112,15 @@ enum Command {
     Send(send::SendArgs),
     /// Check agent cards; needs no registry
     Lint(lint::LintArgs),
-    /// Sign an agent card with a key of one's own; needs no registry
+    /// Sign an agent card with your own key; needs no registry
     Sign(sign::SignArgs),
-    /// Decide what is admitted
+    /// List and decide reviews
     #[command(subcommand)]
     Review(review::ReviewCommand),
     /// Suspend, resume, deprecate, undeprecate or retire an agent
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Make, list and revoke API tokens
+    /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
     /// Install sentence encoders for the search, or show them
@@ -128,7 +128,7 @@ enum Command {
     Model(model::ModelCommand),
     /// Bring the database to this program's schema
     Migrate(local::LocalArgs),
-    /// Build the search index anew
+    /// Rebuild the search index
     Reindex(local::LocalArgs),
     /// Print the API's description (`OpenAPI` 3.1)
     Openapi,
@@ -138,7 +138,7 @@ enum Command {
     Completions(maintenance::CompletionsArgs),
 }
 
-/// Does what these arguments ask (the program's name first), and gives the exit code.
+/// Runs the command of these arguments (the program's name first), and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
@@ -196,7 +196,7 @@ fn in_one_line(message: &str) -> String {
     format!("{line}; --help shows what there is")
 }
 
-async fn dispatch(cli: Cli, console: &Console) -> Result<Outcome, Failure> {
+async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure> {
     let Cli {
         connection,
         command,
@@ -239,7 +239,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<Outcome, Failure> {
         | Command::Model(_)
         | Command::Migrate(_)
         | Command::Openapi
-        | Command::Completions(_) => Ok(Outcome::Done),
+        | Command::Completions(_) => Ok(CommandOutcome::Done),
     }
 }
 

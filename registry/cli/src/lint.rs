@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::{client, show, terminal};
 
 /// The version that a SARIF log tells of this program.
@@ -32,7 +32,7 @@ pub struct LintArgs {
 
 /// What `lint --json` prints of each card. Of one that cannot be read it is a problem document with the same `source`.
 #[derive(Debug, Serialize)]
-struct Report {
+struct LintReport {
     /// The file or URL, as it was given.
     source: String,
     /// The wire format the card was read as.
@@ -49,18 +49,18 @@ struct Report {
 ///
 /// # Errors
 /// Where one cannot be read or is no card; the others are checked all the same.
-pub async fn run(arguments: &LintArgs, console: &Console) -> Result<Outcome, Failure> {
+pub async fn run(arguments: &LintArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     if arguments.rules {
         console.lines(&a2a_card::rules_table())?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let mut log = None;
-    let mut outcome = Outcome::Done;
+    let mut outcome = CommandOutcome::Done;
     let mut unreadable = false;
     for source in &arguments.cards {
         let judged = match load(source).await {
             Ok(bytes) => judge(source, &bytes, arguments.sarif),
-            Err(failure) => Judged::unread(failure),
+            Err(failure) => LintedCard::unread(failure),
         };
         if let Some(judged) = judged.log {
             merge(&mut log, judged);
@@ -68,7 +68,7 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> Result<Outcome, Fai
         match judged.verdict {
             Ok(report) => {
                 if report.errors() {
-                    outcome = Outcome::No;
+                    outcome = CommandOutcome::No;
                 }
                 if !arguments.sarif {
                     report.print(console)?;
@@ -87,7 +87,7 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> Result<Outcome, Fai
         console.json(&log)?;
     }
     if unreadable {
-        return Err(Failure::Said);
+        return Err(Failure::Reported);
     }
     Ok(outcome)
 }
@@ -145,13 +145,13 @@ pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>>
 }
 
 /// What came of one card.
-struct Judged {
-    verdict: Result<Report, Failure>,
+struct LintedCard {
+    verdict: Result<LintReport, Failure>,
     /// The same for code hosting services, where they are told.
     log: Option<Value>,
 }
 
-impl Judged {
+impl LintedCard {
     fn unread(failure: Failure) -> Self {
         Self {
             verdict: Err(failure),
@@ -160,11 +160,11 @@ impl Judged {
     }
 }
 
-fn judge(source: &str, bytes: &[u8], sarif: bool) -> Judged {
+fn judge(source: &str, bytes: &[u8], sarif: bool) -> LintedCard {
     let parsed = match a2a_card::parse(bytes) {
         Ok(parsed) => parsed,
         Err(error) => {
-            return Judged {
+            return LintedCard {
                 log: sarif.then(|| a2a_card::sarif_of_refusal(source, &error, VERSION)),
                 verdict: Err(Failure::new(format!("{source}: {error}"))),
             };
@@ -177,9 +177,9 @@ fn judge(source: &str, bytes: &[u8], sarif: bool) -> Judged {
         ..LintContext::default()
     };
     let findings = a2a_card::all_findings_in(&parsed, bytes, context);
-    Judged {
+    LintedCard {
         log: sarif.then(|| a2a_card::sarif(source, bytes, &findings, VERSION)),
-        verdict: Ok(Report {
+        verdict: Ok(LintReport {
             source: source.to_owned(),
             family: parsed.family.as_str().to_owned(),
             reason: parsed.reason,
@@ -189,7 +189,7 @@ fn judge(source: &str, bytes: &[u8], sarif: bool) -> Judged {
     }
 }
 
-impl Report {
+impl LintReport {
     fn count(&self, severity: &str) -> usize {
         let findings = self.findings.iter();
         findings

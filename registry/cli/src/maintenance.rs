@@ -5,7 +5,7 @@ use clap::{Args, CommandFactory};
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::local;
 use super::local::LocalArgs;
 use super::refusal::ClientError;
@@ -21,7 +21,7 @@ pub struct CompletionsArgs {
 ///
 /// # Errors
 /// Where the database is away or of a later program.
-pub async fn migrate(arguments: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
+pub async fn migrate(arguments: &LocalArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     let done = local::migrate(arguments.load()?).await?;
     if console.json {
         console.json(&serde_json::json!({ "migrations": done }))?;
@@ -32,7 +32,7 @@ pub async fn migrate(arguments: &LocalArgs, console: &Console) -> Result<Outcome
             console.line(&format!("migrated: {name}"))?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Builds the index anew: asks the running registry, or does it in the data folder where none runs.
@@ -43,14 +43,14 @@ pub async fn reindex(
     arguments: &LocalArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     match client.reindex().await {
         Ok(()) => {
             if console.json {
                 console.json(&serde_json::json!({ "registry": client.base() }))?;
             } else {
                 console.line(&format!(
-                    "{} builds its index anew, and answers from the old one until it is done",
+                    "{} rebuilds its index, and serves searches from the old one until it is done",
                     client.base()
                 ))?;
             }
@@ -69,28 +69,31 @@ pub async fn reindex(
             if console.json {
                 console.json(&serde_json::json!({ "agents": agents }))?;
             } else {
-                console.line(&format!("the index was built anew: {agents} agents"))?;
+                console.line(&format!("the index was rebuilt: {agents} agents"))?;
             }
         }
         Err(error) => return Err(error.into()),
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Prints the API's description, an `OpenAPI` 3.1 document.
 ///
 /// # Errors
 /// Where standard output takes no more.
-pub fn openapi(console: &Console) -> Result<Outcome, Failure> {
+pub fn openapi(console: &Console) -> Result<CommandOutcome, Failure> {
     console.raw_json(openapi::openapi_document().as_bytes())?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Prints completions for a shell.
 ///
 /// # Errors
 /// Where standard output takes no more.
-pub fn completions(arguments: &CompletionsArgs, console: &Console) -> Result<Outcome, Failure> {
+pub fn completions(
+    arguments: &CompletionsArgs,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,
@@ -99,5 +102,5 @@ pub fn completions(arguments: &CompletionsArgs, console: &Console) -> Result<Out
         &mut script,
     );
     console.write(&script)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::local::LocalArgs;
 use super::table;
 
@@ -68,14 +68,14 @@ impl From<InstalledModel> for ModelView {
 ///
 /// # Errors
 /// Where the model cannot be used, or the data folder cannot be read or written.
-pub async fn run(command: &ModelCommand, console: &Console) -> Result<Outcome, Failure> {
+pub async fn run(command: &ModelCommand, console: &Console) -> Result<CommandOutcome, Failure> {
     match command {
         ModelCommand::Install(arguments) => install(arguments, console).await,
         ModelCommand::Status(local) => status(local, console).await,
     }
 }
 
-async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, Failure> {
+async fn install(arguments: &InstallArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     let config = arguments.local.load()?;
     let takes_effect = takes_effect(&config);
     let data_dir = config.store.data_dir;
@@ -94,7 +94,7 @@ async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, 
             "was_current": done.was_current,
             "takes_effect": takes_effect,
         }))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let line = match (done.was_there, done.was_current) {
         (true, true) => "was installed and in use already; nothing was changed",
@@ -111,7 +111,7 @@ async fn install(arguments: &InstallArgs, console: &Console) -> Result<Outcome, 
     if let Some(about) = &done.model.about {
         facts(console, about)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What becomes of an installed model in a server that runs on this data folder.
@@ -125,14 +125,14 @@ fn takes_effect(config: &Config) -> &'static str {
     }
 }
 
-async fn status(local: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
+async fn status(local: &LocalArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     let config = local.load()?;
     let data_dir = config.store.data_dir.clone();
     let failed = |error: a2a_registry_embed::ModelError| Failure::new(error.to_string());
     let models = a2a_registry_embed::installed(&data_dir).map_err(failed)?;
     let outcome = match models.is_empty() {
-        true => Outcome::No,
-        false => Outcome::Done,
+        true => CommandOutcome::No,
+        false => CommandOutcome::Done,
     };
     if console.json {
         let known = known(&config).await;

@@ -1,41 +1,41 @@
-//! Why a registry gives no answer: refusals as problem documents, and everything before them.
+//! Errors of calls to a registry: refusals as problem documents, and failures to reach it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Failure, Told};
+use super::failure::{Failure, FailureDetails};
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Problem {
-    /// What kind, as a URL or path.
+    /// Kind of the problem, as a URL or path.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind in words.
+    /// Title of the kind.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What was wrong this time.
+    /// What is wrong with this request.
     pub detail: String,
-    /// Members of the request that were wrong.
+    /// Invalid members of the request.
     pub errors: Vec<ProblemMember>,
 }
 
-/// A member of a request that was wrong.
+/// An invalid member of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProblemMember {
-    /// Which, as an RFC 6901 pointer.
+    /// RFC 6901 pointer to it.
     pub pointer: String,
-    /// What was wrong with it.
+    /// Why it is invalid.
     pub detail: String,
 }
 
-/// Why there is no answer to use. Displays as one line that may quote the server.
+/// Error of a call to a registry. Displays as one line that may quote the server.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
-    /// No connection came about.
+    /// No connection could be made.
     #[error(
         "no registry answers at {base} ({reason}); start one with `a2a-registry serve`, or name \
          another with --registry URL"
@@ -46,29 +46,29 @@ pub enum ClientError {
         /// The innermost cause.
         reason: String,
     },
-    /// The registry refused, and says why.
+    /// The registry refused the request with a problem document.
     #[error("{}", describe(.problem, .retry_after.as_deref()))]
     Refused {
-        /// What it says.
+        /// The problem document, parsed.
         problem: Box<Problem>,
         /// The document as received.
         raw: Bytes,
-        /// When trying again makes sense.
+        /// `Retry-After` of the response.
         retry_after: Option<String>,
     },
-    /// Something answers there, and it is no registry.
+    /// The response is not a registry's.
     #[error(
         "{url} answered HTTP {status} with {what}; is a registry running there? check --registry"
     )]
     NotARegistry {
-        /// What was asked.
+        /// URL of the request.
         url: String,
         /// The status.
         status: u16,
-        /// What came instead of a registry's answer.
+        /// Content of the response.
         what: String,
     },
-    /// Anything else, in words.
+    /// Any other failure, as a sentence.
     #[error("{0}")]
     Failed(String),
 }
@@ -84,11 +84,11 @@ impl ClientError {
 }
 
 impl From<ClientError> for Failure {
-    /// How a command ends by it: takes "not found" as the answer no, and everything else as a failure.
+    /// Exit of the command: 404 is the answer no, every other error is a failure.
     fn from(error: ClientError) -> Self {
         let (line, no) = (error.to_string(), error.status() == Some(404));
         match error {
-            ClientError::Refused { raw, .. } => Self::Told(Box::new(Told {
+            ClientError::Refused { raw, .. } => Self::Detailed(Box::new(FailureDetails {
                 no,
                 line,
                 above: Vec::new(),

@@ -12,9 +12,9 @@ use a2a_registry_domain::ownership::Method;
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{Client, Reply};
+use super::client::{Client, RegistryResponse};
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::target::registration;
 
 /// The longest file of names that is read, in bytes.
@@ -23,25 +23,25 @@ const FILE_LIMIT: u64 = 16 * 1024 * 1024;
 /// What `register` takes.
 #[derive(Args, Debug, Clone)]
 pub struct RegisterArgs {
-    /// A host (its well-known paths and catalogs are asked), or the URL of one card
+    /// A host (its well-known paths and catalogs are fetched), or the URL of one card
     #[arg(value_name = "NAME|URL", required_unless_present = "file")]
     names: Vec<String>,
     /// Read further names from this file, one a line; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Approve the first card at once; for those who may approve
+    /// Approve the first card at once; for accounts that may approve
     #[arg(long)]
     approve: bool,
-    /// Do not wait for the first visit
+    /// Do not wait for the first crawl
     #[arg(long)]
     no_wait: bool,
 }
 
-/// What was named, and what the registry said to it.
-struct Registered {
+/// A name of the command line, and the registry's response to its registration.
+struct RegisteredName {
     name: String,
     what: Registration,
-    reply: Reply<DomainView>,
+    reply: RegistryResponse<DomainView>,
 }
 
 /// Registers everything named, whatever becomes of single items, and says of each what came of it.
@@ -53,13 +53,13 @@ pub async fn run(
     arguments: &RegisterArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let mut names = arguments.names.clone();
     if let Some(file) = &arguments.file {
         names.extend(read_names(file)?);
     }
     let mut registered = Vec::new();
-    let mut outcome = Outcome::Done;
+    let mut outcome = CommandOutcome::Done;
     let mut ended = None;
     for (place, name) in names.iter().enumerate() {
         match register_one(client, name, arguments.approve).await {
@@ -72,11 +72,11 @@ pub async fn run(
                 }
                 registered.push(done);
             }
-            Err(Item::Refused(failure)) => {
-                outcome = Outcome::No;
+            Err(RegisterError::Refused(failure)) => {
+                outcome = CommandOutcome::No;
                 refuse(console, failure)?;
             }
-            Err(Item::Fatal(failure)) => {
+            Err(RegisterError::Fatal(failure)) => {
                 for left in &names[place + 1..] {
                     let why = format!("{left}: not registered, for the reason why {name} was not");
                     refuse(console, Failure::No(why))?;
@@ -86,8 +86,10 @@ pub async fn run(
             }
         }
     }
-    if !arguments.no_wait && outcome::tell(client, console, &mut registered).await? == Outcome::No {
-        outcome = Outcome::No;
+    if !arguments.no_wait
+        && outcome::tell(client, console, &mut registered).await? == CommandOutcome::No
+    {
+        outcome = CommandOutcome::No;
     }
     if !console.json {
         let mut told = HashSet::new();
@@ -101,20 +103,24 @@ pub async fn run(
 }
 
 /// Why an item was not registered.
-enum Item {
+enum RegisterError {
     /// This one was refused; the next one may not be.
     Refused(Failure),
     /// No other one will fare better.
     Fatal(Failure),
 }
 
-async fn register_one(client: &Client, name: &str, approve: bool) -> Result<Registered, Item> {
+async fn register_one(
+    client: &Client,
+    name: &str,
+    approve: bool,
+) -> Result<RegisteredName, RegisterError> {
     let what = registration(name, approve).map_err(|failure| match failure {
-        Failure::Failed(_) => Item::Refused(failure.about(name)),
-        other => Item::Fatal(other),
+        Failure::Failed(_) => RegisterError::Refused(failure.about(name)),
+        other => RegisterError::Fatal(other),
     })?;
     match client.register(&what).await {
-        Ok(reply) => Ok(Registered {
+        Ok(reply) => Ok(RegisteredName {
             name: name.to_owned(),
             what,
             reply,
@@ -124,8 +130,8 @@ async fn register_one(client: &Client, name: &str, approve: bool) -> Result<Regi
             let failure = Failure::from(error).about(name);
             Err(match status {
                 // Without a valid token, or with the registry away, every item would fail alike.
-                Some(401 | 429 | 500..) | None => Item::Fatal(failure),
-                Some(_) => Item::Refused(failure),
+                Some(401 | 429 | 500..) | None => RegisterError::Fatal(failure),
+                Some(_) => RegisterError::Refused(failure),
             })
         }
     }
@@ -181,7 +187,7 @@ fn place(console: &Console, domain: &DomainView) -> Result<(), Failure> {
         return Ok(());
     }
     console.line(&format!(
-        "To prove that {} is yours, place one of these:",
+        "To prove that {} is yours, publish one of these:",
         domain.domain
     ))?;
     for challenge in &domain.challenges {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::client::Client;
 use super::console::Console;
 use super::domain::{PageArgs, next_page};
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::show::print_diff;
 use super::signature::signature_lines;
 use super::{table, terminal};
@@ -30,14 +30,14 @@ pub enum ReviewCommand {
         id: Uuid,
     },
     /// Approve the content a review is about
-    Approve(Decision),
+    Approve(DecisionArgs),
     /// Reject the content a review is about
-    Reject(Decision),
+    Reject(DecisionArgs),
 }
 
 /// A decision.
 #[derive(Args, Debug, Clone)]
-pub struct Decision {
+pub struct DecisionArgs {
     /// The review's id
     id: Uuid,
     /// The content decided on, so that nothing newer is decided by accident; asked for where not given
@@ -56,7 +56,7 @@ pub async fn run(
     command: &ReviewCommand,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     match command {
         ReviewCommand::List { state, page } => list(state, page, client, console).await,
         ReviewCommand::Show { id } => {
@@ -66,7 +66,7 @@ pub async fn run(
             } else {
                 show(console, &reply.value)?;
             }
-            Ok(Outcome::Done)
+            Ok(CommandOutcome::Done)
         }
         ReviewCommand::Approve(decision) => decide("approve", decision, client, console).await,
         ReviewCommand::Reject(decision) => decide("reject", decision, client, console).await,
@@ -78,7 +78,7 @@ async fn list(
     page: &PageArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let asked = match state {
         "all" => None,
         state => Some(
@@ -93,11 +93,11 @@ async fn list(
         .await?;
     if console.json {
         console.raw_json(&reply.raw)?;
-        return Ok(Outcome::of_list(&reply.value.reviews));
+        return Ok(CommandOutcome::of_list(&reply.value.reviews));
     }
     if reply.value.reviews.is_empty() {
         terminal::note(&format!("no review is {state}"));
-        return Ok(Outcome::No);
+        return Ok(CommandOutcome::No);
     }
     let rows: Vec<_> = reply
         .value
@@ -121,7 +121,7 @@ async fn list(
     )?;
     let command = format!("review list --state {state}");
     next_page(&command, page.limit, reply.value.next_page_token.as_deref());
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn change(review: &Review) -> String {
@@ -216,10 +216,10 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
 
 async fn decide(
     verb: &str,
-    decision: &Decision,
+    decision: &DecisionArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let digest = match &decision.digest {
         Some(digest) => digest.clone(),
         None => {
@@ -249,5 +249,5 @@ async fn decide(
             review.name, review.agent, review.state
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

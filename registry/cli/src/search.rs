@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::{invocation, terminal};
 
 /// What `search` takes. Repeated values of one filter are OR, different filters AND.
@@ -50,13 +50,13 @@ pub struct SearchArgs {
     /// At least this level of trust: L0 to L4
     #[arg(long, value_name = "LEVEL")]
     trust: Option<String>,
-    /// Where the agent stands; approved and deprecated where not given
+    /// Lifecycle state; approved and deprecated by default
     #[arg(long, value_name = "STATE")]
     lifecycle: Vec<String>,
     /// fresh, stale or gone; fresh and stale where not given
     #[arg(long, value_name = "STATE")]
     liveness: Vec<String>,
-    /// What the card's signatures are worth: unsigned, valid, untrusted, invalid or unknown
+    /// Result of checking the card's signatures: unsigned, valid, untrusted, invalid or unknown
     #[arg(long, value_name = "STATE")]
     signature: Vec<String>,
     /// A label that curators set, as key=value
@@ -74,7 +74,7 @@ pub struct SearchArgs {
     /// Entries on the page, at most 100 [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: Option<u32>,
-    /// Go on where the page before ended
+    /// Token of the next page, as the previous page printed it
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
     /// Say how each score came about
@@ -169,13 +169,13 @@ pub async fn run(
     arguments: &SearchArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let reply = client.search(&arguments.query()).await?;
     let list = &reply.value;
     let outcome = if list.agents.is_empty() {
-        Outcome::No
+        CommandOutcome::No
     } else {
-        Outcome::Done
+        CommandOutcome::Done
     };
     if console.json {
         console.raw_json(&reply.raw)?;

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::client::{self, Client};
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::signature::signature_lines;
 use super::target::AgentName;
 use super::terminal;
@@ -34,7 +34,7 @@ pub struct SendArgs {
     /// What to say
     #[arg(value_name = "TEXT")]
     text: String,
-    /// A token the agent asks for
+    /// A token that the agent requires
     #[arg(
         long,
         value_name = "TOKEN",
@@ -42,7 +42,7 @@ pub struct SendArgs {
         hide_env_values = true
     )]
     bearer: Option<String>,
-    /// An API key the agent asks for; it goes where the card says
+    /// An API key that the agent requires; it is sent in the place that the card names
     #[arg(
         long,
         value_name = "KEY",
@@ -53,13 +53,13 @@ pub struct SendArgs {
     /// A further header for the agent
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(String, String)>,
-    /// Seconds that everything together may take
+    /// Time limit for the whole exchange, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
-    /// Fetch the card from this URL or host itself, without a registry
+    /// Fetch the card directly from this URL or host, without a registry
     #[arg(long)]
     direct: bool,
-    /// Send nothing to an agent that is withheld, not approved, deprecated, or whose signature is invalid
+    /// Send nothing to an agent that is on hold, not approved or deprecated, or whose signature is invalid
     #[arg(long, conflicts_with = "direct")]
     strict: bool,
     /// Print the agent's text as it came, terminal escapes included
@@ -82,7 +82,7 @@ pub async fn run(
     arguments: &SendArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let bytes = if arguments.direct {
         fetch_card(&arguments.agent).await?
     } else {
@@ -202,7 +202,7 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
             .map_err(|error| Failure::new(format!("{host} is no host: {error}")))?,
         _ => {
             return Err(Failure::new(
-                "--direct needs a URL or a host, because no registry is asked",
+                "--direct needs a URL or a host, because it uses no registry",
             ));
         }
     };
@@ -256,11 +256,11 @@ fn print(arguments: &SendArgs, answer: &AgentAnswer, console: &Console) -> Resul
 }
 
 /// An agent that fails, refuses or is not done yet has answered no.
-fn outcome(answer: &AgentAnswer) -> Outcome {
+fn outcome(answer: &AgentAnswer) -> CommandOutcome {
     match answer.state.as_deref() {
-        _ if answer.unfinished.is_some() => Outcome::No,
-        None | Some("completed" | "input-required") => Outcome::Done,
-        Some(_) => Outcome::No,
+        _ if answer.unfinished.is_some() => CommandOutcome::No,
+        None | Some("completed" | "input-required") => CommandOutcome::Done,
+        Some(_) => CommandOutcome::No,
     }
 }
 

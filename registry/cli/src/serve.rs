@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::signals::{EndSignals, Hangup};
 use super::{logging, terminal};
 
@@ -147,14 +147,14 @@ impl Roles {
 ///
 /// # Errors
 /// Where the configuration, the port, the data folder or the database does not allow it.
-pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Failure> {
+pub async fn run(arguments: ServeArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     let config = arguments.server.load()?;
     if arguments.print_config {
         let text = config
             .to_toml()
             .map_err(|error| Failure::new(format!("the configuration cannot be shown: {error}")))?;
         console.write(text.as_bytes())?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let roles = Roles::new(&arguments.roles, &config)?;
     logging::start(&config.log)?;
@@ -178,11 +178,11 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<Outcome, Fai
             return Err(Failure::new("the server ended by itself; its log says more"));
         }
     }
-    tracing::info!("asked to end; requests under way may end first");
+    tracing::info!("shutting down; requests under way may finish first");
     server.stop(&mut signals).await?;
     tracing::info!("ended");
     announce_end(console)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Says that it serves, and where. With `--json` that is one line, so that a program that starts it with port 0 learns
@@ -279,10 +279,10 @@ impl Server {
             .await
             .map_err(start_failure)?;
         if let Some(reason) = &started.rebuild {
-            tracing::info!(reason, "the search index is built anew");
+            tracing::info!(reason, "the search index is being rebuilt");
         }
         let shutdown = CancellationToken::new();
-        let parts = Parts {
+        let parts = ServerParts {
             app: started.context,
             roles,
             rebuild: started.rebuild,
@@ -349,7 +349,7 @@ fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, Failure> {
 fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
     listener
         .local_addr()
-        .map_err(|error| Failure::new(format!("the port cannot be told: {error}")))
+        .map_err(|error| Failure::new(format!("the port cannot be read: {error}")))
 }
 
 fn start_failure(error: StartError) -> Failure {
@@ -357,7 +357,7 @@ fn start_failure(error: StartError) -> Failure {
 }
 
 /// What is run.
-struct Parts {
+struct ServerParts {
     app: Arc<Context>,
     roles: Roles,
     rebuild: Option<String>,
@@ -386,11 +386,11 @@ fn job_options(roles: Roles, rebuild: Option<String>, metrics: Arc<Metrics>) -> 
 /// # Errors
 /// Where a part does not start; nothing runs then.
 async fn run_server(
-    parts: Parts,
+    parts: ServerParts,
     listeners: Listeners,
     shutdown: CancellationToken,
 ) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
-    let Parts {
+    let ServerParts {
         app,
         roles,
         rebuild,
@@ -398,7 +398,7 @@ async fn run_server(
     let metrics = Arc::new(Metrics::new());
     let options = job_options(roles, rebuild, Arc::clone(&metrics));
     let jobs = jobs::start(&app, options);
-    let mut serving: Serving = if roles.api {
+    let mut serving: ServerFuture = if roles.api {
         Box::pin(server::run(
             Arc::clone(&app),
             listeners,
@@ -439,7 +439,7 @@ async fn run_server(
 }
 
 /// The API and the pages, while they run.
-type Serving = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
+type ServerFuture = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
 
 #[cfg(test)]
 mod tests {

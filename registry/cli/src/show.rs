@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::search::{speaks, trust};
 use super::signature::signature_lines;
 use super::{table, terminal};
@@ -52,7 +52,7 @@ pub async fn run(
     arguments: &ShowArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let id = client.find_agent(&arguments.agent).await?.summary.id;
     if arguments.card {
         let bytes = match arguments.convert {
@@ -83,7 +83,7 @@ pub async fn run(
             show(console, &reply.value)?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Says on standard error what a conversion came to, so that standard output is the card alone.
@@ -102,7 +102,7 @@ fn tell_losses(target: ConversionTarget, losses: &[String]) {
     }
 }
 
-async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<CommandOutcome, Failure> {
     let mut token = None;
     let mut rows = Vec::new();
     loop {
@@ -134,7 +134,7 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Outcom
             break;
         }
     }
-    let outcome = Outcome::of_list(&rows);
+    let outcome = CommandOutcome::of_list(&rows);
     if console.json {
         return Ok(outcome);
     }
@@ -256,7 +256,7 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
     }
     for hold in &agent.holds {
         console.line(&format!(
-            "held back: {} since {}: {}",
+            "on hold: {} since {}: {}",
             hold.hold,
             hold.since.to_rfc3339(),
             hold.reason

@@ -11,7 +11,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use url::Url;
 
 use super::console::Console;
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::{lint, terminal};
 
 /// What `sign` takes.
@@ -41,7 +41,7 @@ pub struct SignArgs {
 ///
 /// # Errors
 /// Where card or key cannot be read or do not serve, or nothing can be written.
-pub async fn run(arguments: &SignArgs, console: &Console) -> Result<Outcome, Failure> {
+pub async fn run(arguments: &SignArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     let bytes = lint::load(&arguments.card).await?;
     let random = SystemRandom::new();
     let key = read_key(&arguments.key, &random)?;
@@ -80,7 +80,7 @@ pub async fn run(arguments: &SignArgs, console: &Console) -> Result<Outcome, Fai
         header.kid,
         form.as_str()
     ));
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn read_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, Failure> {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::client::Client;
 use super::console::Console;
 use super::domain::{PageArgs, next_page};
-use super::failure::{Failure, Outcome};
+use super::failure::{CommandOutcome, Failure};
 use super::local::{self, LocalArgs};
 use super::{table, terminal};
 
@@ -57,7 +57,7 @@ pub async fn run(
     command: &TokenCommand,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     match command {
         TokenCommand::Create(arguments) => create(arguments, client, console).await,
         TokenCommand::List(page) => list(page, client, console).await,
@@ -68,7 +68,7 @@ pub async fn run(
             } else {
                 console.line(&format!("{id} is revoked"))?;
             }
-            Ok(Outcome::Done)
+            Ok(CommandOutcome::Done)
         }
         TokenCommand::ResetAdmin(arguments) => reset_admin(arguments, console).await,
     }
@@ -78,7 +78,7 @@ async fn create(
     arguments: &CreateArgs,
     client: &Client,
     console: &Console,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let new = NewToken {
         account: arguments.account.clone(),
         role: Some(arguments.role),
@@ -91,7 +91,7 @@ async fn create(
     let reply = client.create_token(&new).await?;
     if console.json {
         console.raw_json(&reply.raw)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let token = &reply.value.token;
     let end = token.expires_at.map_or_else(
@@ -103,14 +103,18 @@ async fn create(
         token.id, token.account
     ));
     console.line(&reply.value.secret)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Outcome, Failure> {
+async fn list(
+    page: &PageArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
     let reply = client
         .tokens(page.limit, page.page_token.as_deref())
         .await?;
-    let outcome = Outcome::of_list(&reply.value.tokens);
+    let outcome = CommandOutcome::of_list(&reply.value.tokens);
     if console.json {
         console.raw_json(&reply.raw)?;
         return Ok(outcome);
@@ -146,14 +150,17 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> Result<Out
         page.limit,
         reply.value.next_page_token.as_deref(),
     );
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Replaces the admin token in a data folder that no server holds.
 ///
 /// # Errors
 /// Where the folder is taken or the database away.
-pub async fn reset_admin(arguments: &LocalArgs, console: &Console) -> Result<Outcome, Failure> {
+pub async fn reset_admin(
+    arguments: &LocalArgs,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
     let secret = local::reset_admin_token(arguments.load()?).await?;
     if console.json {
         console.json(&serde_json::json!({ "secret": secret }))?;
@@ -163,5 +170,5 @@ pub async fn reset_admin(arguments: &LocalArgs, console: &Console) -> Result<Out
         );
         console.line(&secret)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -19,7 +19,7 @@ use super::request::MAX_QUERY_WORDS;
 /// The name under which the tokenizer is known in the schema.
 pub(super) const TOKENIZER: &str = "agent";
 
-/// Rises whenever the same text gives other terms than before, so that an older index is built anew.
+/// Rises whenever the same text gives other terms than before, so that an older index is rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 3;
 
 /// The longest term in characters; a longer run is cut.
@@ -37,7 +37,7 @@ const STOP_WORDS: &[&str] = &[
 
 /// One piece of a text as it is indexed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct IndexedWord {
     /// The folded form.
     pub exact: String,
     /// The English stem where it differs.
@@ -190,10 +190,10 @@ fn term(text: &str) -> String {
     }
 }
 
-fn piece(text: &str, range: Range<usize>, position: usize) -> Piece {
+fn piece(text: &str, range: Range<usize>, position: usize) -> IndexedWord {
     let exact = term(&text[range.clone()]);
     let stem = stem(&exact);
-    Piece {
+    IndexedWord {
         exact,
         stem,
         range,
@@ -203,7 +203,7 @@ fn piece(text: &str, range: Range<usize>, position: usize) -> Piece {
 }
 
 /// The pieces that a query asks for with a text, in order.
-pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = Piece> {
+pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = IndexedWord> {
     let pieces = pieces(text).into_iter();
     pieces.filter(|piece| !piece.single && !piece.exact.is_empty())
 }
@@ -214,7 +214,7 @@ pub(super) fn has_word(text: &str) -> bool {
 }
 
 /// Every piece of a text as it is indexed, in order.
-pub(super) fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<IndexedWord> {
     let mut found = Vec::new();
     let mut position = 0;
     for run in runs(text) {
@@ -228,7 +228,7 @@ pub(super) fn run_pieces(
     text: &str,
     run: Range<usize>,
     position: usize,
-    found: &mut Vec<Piece>,
+    found: &mut Vec<IndexedWord>,
 ) -> usize {
     let written = &text[run.clone()];
     if unspaced(written) {
@@ -249,7 +249,7 @@ pub(super) fn run_pieces(
                 continue;
             };
             found.push(piece(text, *start..*end, position + place));
-            let single = |range| Piece {
+            let single = |range| IndexedWord {
                 single: true,
                 ..piece(text, range, position + place)
             };
@@ -313,7 +313,7 @@ pub(super) fn query_text(text: &str) -> QueryText {
     let mut stop_words: Vec<QueryWord> = Vec::new();
     // The place in the text of the last word that was no stop word, and how many there were.
     let mut last: Option<(usize, usize)> = None;
-    for Piece {
+    for IndexedWord {
         exact,
         stem,
         position,

@@ -17,13 +17,13 @@ pub const FACET_VALUES: usize = 50;
 pub struct SearchAnswer {
     /// The last event that the answer reflects.
     pub applied_seq: i64,
-    /// The page of hits, in the order asked for.
+    /// Hits of the page, in the requested order.
     pub hits: Vec<HitRow>,
     /// Whether further hits follow this page.
     pub more: bool,
     /// How many agents match, exactly, wherever the page begins.
     pub total: u64,
-    /// The facets asked for, counted over everything that matches.
+    /// Requested facets, counted over all matches.
     pub facets: BTreeMap<FacetName, FacetCounts>,
     /// What may help when the answer is empty or the question was cut.
     pub hints: Vec<Hint>,
@@ -50,11 +50,11 @@ pub struct HitRow {
     pub highlights: Vec<Highlight>,
     /// The ids of the skills that hold a word of the query, the one with most different words first.
     pub matched_skills: Vec<String>,
-    /// How the score came about, when that was asked.
+    /// Explanation of the score, if requested.
     pub explain: Option<serde_json::Value>,
 }
 
-/// A piece of text in which words of the query stand. It is the card's own text, not escaped.
+/// An excerpt with words of the query. It is the card's own text, not escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Highlight {
     /// Which text it is: `name`, `description`, `provider`, `skill.name`, `skill.description`, `skill.tag` or
@@ -81,7 +81,7 @@ pub struct FacetCounts {
     pub other_count: u64,
 }
 
-/// Something worth telling about a search.
+/// A hint for a better search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     /// What kind of hint it is.
@@ -104,7 +104,7 @@ pub enum HintKind {
     UnknownWord,
     /// The query had more words than are searched for, or there are more words with one of its beginnings.
     TooManyWords,
-    /// Something in the query looked like syntax and was read as plain words.
+    /// A part of the query was not valid syntax and was searched as plain words.
     Syntax,
     /// The caller may see no agent at all.
     Empty,

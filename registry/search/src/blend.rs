@@ -12,11 +12,11 @@ use tantivy::query::Explanation;
 use tantivy::{DocAddress, Score, Searcher};
 use uuid::Uuid;
 
-use super::collect::{Collected, Entry, Order, Page, compare};
+use super::collect::{CollectedPage, Order, PageCollector, PageEntry, compare};
 use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
-use super::meaning::Meant;
+use super::meaning::NearAgents;
 use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED, Rescorer};
 use crate::vectors::Similarity;
@@ -31,35 +31,35 @@ const ROUNDING: Score = 1e-5;
 /// Matches that may be read once more for that.
 const AGAIN: usize = 64;
 
-/// How words and meaning are put together.
+/// How full-text and semantic scores are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Balance {
     /// Both are weighed.
     Weighed,
-    /// Whoever matches by words comes before all others, in the order of the words.
+    /// Full-text matches come before all others, by their full-text score.
     WordsFirst,
     /// Meaning alone.
     MeaningAlone,
 }
 
-/// The second source of a search, ready to be put together with the words.
+/// Nearest neighbours of a search, ready to be combined with its full-text matches.
 #[derive(Debug, Clone)]
 pub(super) struct Blend {
-    pub meant: Arc<Meant>,
+    pub meant: Arc<NearAgents>,
     pub balance: Balance,
 }
 
-/// What the words of a query are measured by.
+/// Normalisation of a query's full-text scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Scale {
+struct WordScale {
     /// The best score.
     best: Score,
     /// What they count beside meaning.
     weight: Score,
 }
 
-impl Scale {
-    /// Of the best score and what all the words together are worth.
+impl WordScale {
+    /// From the best score and the maximum score of all the words.
     fn new(best: Score, promise: Option<Score>) -> Self {
         let covered = promise.map_or(1.0, |promise| best / (COVERED * promise));
         Self {
@@ -69,15 +69,15 @@ impl Scale {
     }
 }
 
-/// How the score of an entry was put together.
+/// How the score of an entry was combined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blended {
     balance: Balance,
-    /// The score of its words, where it matches by words.
+    /// Full-text score, if it is a full-text match.
     words: Option<Score>,
     /// What that is measured by.
-    scale: Scale,
-    /// How near it is, and what that is worth, where it is near.
+    scale: WordScale,
+    /// Similarity and semantic score, if it is a nearest neighbour.
     meaning: Option<(Similarity, Score)>,
 }
 
@@ -98,7 +98,7 @@ impl Blended {
         }
     }
 
-    /// Whether it matches by words.
+    /// Whether it is a full-text match.
     pub(super) fn matches_words(self) -> bool {
         self.words.is_some()
     }
@@ -164,11 +164,11 @@ impl Blended {
 pub(super) fn blended(
     searcher: &Searcher,
     query: &FilteredQuery,
-    page: &Page,
+    page: &PageCollector,
     rescorer: Option<&Rescorer>,
     blend: &Blend,
-) -> Result<Collected, IndexError> {
-    let first = Page {
+) -> Result<CollectedPage, IndexError> {
+    let first = PageCollector {
         order: Order::Score,
         top: page.top.max(RESCORED),
         after: None,
@@ -190,7 +190,7 @@ pub(super) fn blended(
         rescorer.rescore(searcher, &mut entries[..by_words_alone])?;
     }
     let best = entries.iter().map(words_of).fold(0.0, Score::max);
-    let scale = Scale::new(best, rescorer.map(Rescorer::promise));
+    let scale = WordScale::new(best, rescorer.map(Rescorer::promise));
     for entry in entries.iter_mut() {
         blend.put_together(searcher, entry, scale);
     }
@@ -223,9 +223,9 @@ fn further(
     query: &FilteredQuery,
     blend: &Blend,
     (after, count): (&SortPosition, usize),
-    (scale, deepest): (Scale, Score),
+    (scale, deepest): (WordScale, Score),
     known: &HashSet<DocAddress>,
-) -> Result<Vec<Entry>, IndexError> {
+) -> Result<Vec<PageEntry>, IndexError> {
     let nothing = Blended {
         balance: blend.balance,
         words: None,
@@ -238,7 +238,7 @@ fn further(
     };
     let mut read = count + AGAIN;
     loop {
-        let page = Page {
+        let page = PageCollector {
             order: Order::Score,
             top: read,
             after: Some(SortPosition {
@@ -263,8 +263,8 @@ fn further(
     }
 }
 
-/// The score of an entry's words, before it was put together with anything.
-fn words_of(entry: &Entry) -> Score {
+/// Full-text score of an entry, before it is combined.
+fn words_of(entry: &PageEntry) -> Score {
     match entry.position.value {
         SortValue::Score(score) => score,
         _ => 0.0,
@@ -278,15 +278,15 @@ impl Blend {
     }
 
     /// How near an entry is.
-    fn near(&self, searcher: &Searcher, entry: &Entry) -> Option<Similarity> {
+    fn near(&self, searcher: &Searcher, entry: &PageEntry) -> Option<Similarity> {
         let segment = searcher
             .segment_reader(entry.address.segment_ord)
             .segment_id();
         self.meant.get(segment, entry.address.doc_id)
     }
 
-    /// Puts the score of an entry's words together with what its nearness is worth.
-    fn put_together(&self, searcher: &Searcher, entry: &mut Entry, scale: Scale) {
+    /// Combines the full-text score of an entry with its semantic score.
+    fn put_together(&self, searcher: &Searcher, entry: &mut PageEntry, scale: WordScale) {
         let words = Some(words_of(entry)).filter(|score| *score > 0.0 && self.counts_words());
         let near = self.near(searcher, entry);
         let blended = Blended {

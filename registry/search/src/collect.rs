@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::blend::Blended;
 use super::facets::{Facets, SegmentMatches};
-use super::meaning::{Meant, NearDocuments};
+use super::meaning::{NearAgents, NearDocuments};
 use super::request::{SortPosition, SortValue};
-use super::rescore::Added;
+use super::rescore::RescoreGain;
 
 /// What the matches are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,39 +23,39 @@ pub(super) enum Order {
 }
 
 /// Collects the first `top` matches after `after`, counts all, and keeps what facets are counted from.
-pub(super) struct Page {
+pub(super) struct PageCollector {
     pub order: Order,
     pub top: usize,
     pub after: Option<SortPosition>,
     pub facets: Facets,
     /// Matches that are collected whatever their place, beside the others and not among them.
-    pub apart: Option<Arc<Meant>>,
+    pub apart: Option<Arc<NearAgents>>,
 }
 
 /// One match of the page.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct PageEntry {
     pub position: SortPosition,
-    /// What its score has gained by a second look.
-    pub added: Added,
-    /// How it was put together with what meaning is worth, where that counts.
+    /// Score that the second scoring added.
+    pub added: RescoreGain,
+    /// How the full-text and the semantic score were combined, in a hybrid search.
     pub blended: Option<Blended>,
     pub address: DocAddress,
 }
 
-/// What was collected.
-pub(super) struct Collected {
+/// The collected page.
+pub(super) struct CollectedPage {
     pub total: u64,
     /// In their order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PageEntry>,
     /// Those that were to be kept apart, in any order.
-    pub apart: Vec<Entry>,
-    /// The matches of each segment, where facets are asked for.
+    pub apart: Vec<PageEntry>,
+    /// Matches of each segment, if facets are requested.
     pub matches: Vec<SegmentMatches>,
 }
 
-impl Collector for Page {
-    type Fruit = Collected;
+impl Collector for PageCollector {
+    type Fruit = CollectedPage;
     type Child = SegmentPage;
 
     fn for_segment(
@@ -65,10 +65,10 @@ impl Collector for Page {
     ) -> tantivy::Result<SegmentPage> {
         let fast = reader.fast_fields();
         let key = match self.order {
-            Order::Score => Key::Score,
-            Order::Name => Key::Name(fast.str("name_key")?),
-            Order::Updated => Key::Time(fast.i64("updated_at")?),
-            Order::Created => Key::Time(fast.i64("created_at")?),
+            Order::Score => RankKey::Score,
+            Order::Name => RankKey::Name(fast.str("name_key")?),
+            Order::Updated => RankKey::Time(fast.i64("updated_at")?),
+            Order::Created => RankKey::Time(fast.i64("created_at")?),
         };
         let after = match &self.after {
             None => None,
@@ -77,15 +77,15 @@ impl Collector for Page {
         Ok(SegmentPage {
             ordinal,
             key,
-            ids: Ids::open(reader)?,
+            ids: AgentIds::open(reader)?,
             after,
-            best: Best::new(self.top),
-            apart: Apart {
+            best: BestDocuments::new(self.top),
+            apart: SeparateMatches {
                 near: match &self.apart {
                     Some(meant) => meant.documents(reader.segment_id()),
                     None => NearDocuments::default(),
                 },
-                ..Apart::default()
+                ..SeparateMatches::default()
             },
             total: 0,
             matches: self.facets.matches(ordinal, reader)?,
@@ -99,8 +99,8 @@ impl Collector for Page {
     fn merge_fruits(
         &self,
         segments: Vec<tantivy::Result<SegmentFruit>>,
-    ) -> tantivy::Result<Collected> {
-        let mut collected = Collected {
+    ) -> tantivy::Result<CollectedPage> {
+        let mut collected = CollectedPage {
             total: 0,
             entries: Vec::new(),
             apart: Vec::new(),
@@ -116,7 +116,7 @@ impl Collector for Page {
         }
         // Ranks by name are places in the dictionary of one segment and say nothing beside those of another.
         if self.order != Order::Name {
-            leave_out_the_worse(&mut best, self.top);
+            keep_global_best(&mut best, self.top);
         }
         for mut segment in best {
             let kept = std::mem::take(&mut segment.kept);
@@ -131,7 +131,7 @@ impl Collector for Page {
 }
 
 /// Drops candidates outside the global top N, before anything is read of them.
-fn leave_out_the_worse(segments: &mut [SegmentBest], top: usize) {
+fn keep_global_best(segments: &mut [SegmentBest], top: usize) {
     let mut ranks: Vec<u64> = segments
         .iter()
         .flat_map(|segment| segment.kept.iter().map(|ranked| ranked.rank))
@@ -157,12 +157,12 @@ pub(super) fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Or
 }
 
 /// Gives the ids of a segment's documents.
-pub(super) struct Ids {
+pub(super) struct AgentIds {
     high: Column<u64>,
     low: Column<u64>,
 }
 
-impl Ids {
+impl AgentIds {
     /// Those of a segment.
     ///
     /// # Errors
@@ -183,13 +183,13 @@ impl Ids {
 }
 
 /// Turns what matches are ordered by into ranks within one segment; a smaller rank comes first.
-enum Key {
+enum RankKey {
     Score,
     Name(Option<StrColumn>),
     Time(Column<i64>),
 }
 
-impl Key {
+impl RankKey {
     fn rank(&self, document: DocId, score: Score) -> u64 {
         match self {
             Self::Score => score_rank(score),
@@ -223,7 +223,7 @@ impl Key {
     }
 
     /// What these matches, which come by their ranks, are ordered by.
-    fn values(&self, best: &[Ranked]) -> tantivy::Result<Vec<SortValue>> {
+    fn values(&self, best: &[RankedDocument]) -> tantivy::Result<Vec<SortValue>> {
         let best = best.iter().map(|ranked| ranked.rank);
         Ok(match self {
             Self::Score => best
@@ -285,20 +285,20 @@ fn rank_time(rank: u64) -> i64 {
 
 /// A match with its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ranked {
+struct RankedDocument {
     rank: u64,
     document: DocId,
 }
 
 /// The best so many matches, in memory of twice as many. Ids are only read where ranks are equal: most matches are
 /// told apart, or out of the question, without.
-struct Best {
+struct BestDocuments {
     top: usize,
-    kept: Vec<Ranked>,
+    kept: Vec<RankedDocument>,
     worst: Option<(u64, Uuid)>,
 }
 
-impl Best {
+impl BestDocuments {
     fn new(top: usize) -> Self {
         Self {
             top,
@@ -307,7 +307,7 @@ impl Best {
         }
     }
 
-    fn offer(&mut self, rank: u64, document: DocId, ids: &Ids, after: Option<(u64, Uuid)>) {
+    fn offer(&mut self, rank: u64, document: DocId, ids: &AgentIds, after: Option<(u64, Uuid)>) {
         let comes_before =
             |(limit, id): (u64, Uuid)| rank < limit || (rank == limit && ids.get(document) < id);
         let comes_after =
@@ -315,14 +315,14 @@ impl Best {
         if !self.worst.is_none_or(comes_before) || !after.is_none_or(comes_after) {
             return;
         }
-        self.kept.push(Ranked { rank, document });
+        self.kept.push(RankedDocument { rank, document });
         if self.kept.len() == self.top * 2 {
             self.shrink(ids);
         }
     }
 
     /// Keeps the best, and remembers the worst of them.
-    fn shrink(&mut self, ids: &Ids) {
+    fn shrink(&mut self, ids: &AgentIds) {
         let Some(last) = self
             .top
             .checked_sub(1)
@@ -346,11 +346,11 @@ impl Best {
         self.worst = equal.last().map(|(id, _)| (rank, *id));
         let equal = equal.into_iter();
         self.kept
-            .extend(equal.map(|(_, document)| Ranked { rank, document }));
+            .extend(equal.map(|(_, document)| RankedDocument { rank, document }));
     }
 
     /// The best, in any order.
-    fn finish(mut self, ids: &Ids) -> Vec<Ranked> {
+    fn finish(mut self, ids: &AgentIds) -> Vec<RankedDocument> {
         self.shrink(ids);
         self.kept
     }
@@ -358,15 +358,15 @@ impl Best {
 
 /// Matches of one segment that are kept apart.
 #[derive(Default)]
-struct Apart {
+struct SeparateMatches {
     /// Which ones.
     near: NearDocuments,
     /// The first of them that did not come yet.
     next: usize,
-    kept: Vec<Ranked>,
+    kept: Vec<RankedDocument>,
 }
 
-impl Apart {
+impl SeparateMatches {
     /// Whether this match, which comes after all before it, is one of them.
     fn is_next(&mut self, document: DocId) -> bool {
         while let Some((near, _)) = self.near.get(self.next) {
@@ -385,11 +385,11 @@ impl Apart {
 /// The page of one segment.
 pub(super) struct SegmentPage {
     ordinal: SegmentOrdinal,
-    key: Key,
-    ids: Ids,
+    key: RankKey,
+    ids: AgentIds,
     after: Option<(u64, Uuid)>,
-    best: Best,
-    apart: Apart,
+    best: BestDocuments,
+    apart: SeparateMatches,
     total: u64,
     matches: Option<SegmentMatches>,
 }
@@ -398,29 +398,32 @@ pub(super) struct SegmentPage {
 pub(super) struct SegmentFruit {
     total: u64,
     best: SegmentBest,
-    apart: Vec<Ranked>,
+    apart: Vec<RankedDocument>,
     matches: Option<SegmentMatches>,
 }
 
 /// The best matches of one segment, of which nothing is read yet but what they are ordered by.
 struct SegmentBest {
     ordinal: SegmentOrdinal,
-    key: Key,
-    ids: Ids,
-    kept: Vec<Ranked>,
+    key: RankKey,
+    ids: AgentIds,
+    kept: Vec<RankedDocument>,
 }
 
 impl SegmentBest {
     /// What these matches of the segment are as entries, in the order of their ranks.
-    fn entries(&self, mut matches: Vec<Ranked>) -> tantivy::Result<impl Iterator<Item = Entry>> {
+    fn entries(
+        &self,
+        mut matches: Vec<RankedDocument>,
+    ) -> tantivy::Result<impl Iterator<Item = PageEntry>> {
         matches.sort_unstable_by_key(|ranked| ranked.rank);
         let values = self.key.values(&matches)?;
         let entries = matches.into_iter().zip(values);
         Ok(entries.map(|(ranked, value)| {
             let id = self.ids.get(ranked.document);
-            Entry {
+            PageEntry {
                 position: SortPosition { value, id },
-                added: Added::default(),
+                added: RescoreGain::default(),
                 blended: None,
                 address: DocAddress::new(self.ordinal, ranked.document),
             }
@@ -436,7 +439,7 @@ impl SegmentCollector for SegmentPage {
         if self.best.top > 0 {
             let rank = self.key.rank(document, score);
             match self.apart.is_next(document) {
-                true => self.apart.kept.push(Ranked { rank, document }),
+                true => self.apart.kept.push(RankedDocument { rank, document }),
                 false => self.best.offer(rank, document, &self.ids, self.after),
             }
         }

@@ -18,7 +18,7 @@ use tantivy::{
     TantivyDocument, Term,
 };
 
-use super::collect::Ids;
+use super::collect::AgentIds;
 use super::error::IndexError;
 use super::request::FacetName;
 use super::schema::Fields;
@@ -51,7 +51,7 @@ pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, IndexError>) -> Result
 
 impl Index {
     /// Runs a search, and where it fails by what may be damage once more. What fails again is damage, and is
-    /// remembered until the index was built anew.
+    /// remembered until the index is rebuilt.
     ///
     /// # Errors
     /// As the search.
@@ -74,7 +74,7 @@ impl Index {
             })
     }
 
-    /// How often the index was built anew since it was opened.
+    /// Number of rebuilds since the index was opened.
     pub fn rebuilt(&self) -> u64 {
         lock(&self.0.view).rebuilt
     }
@@ -218,7 +218,7 @@ fn ask_of(
     if stored.get_first(fields.text).is_none() {
         return wrong("a stored agent");
     }
-    let id = Ids::open(reader)?.get(document);
+    let id = AgentIds::open(reader)?.get(document);
     if !holds(reader, &fields.id_term(id), document)? {
         return wrong("the id of an agent");
     }

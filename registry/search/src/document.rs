@@ -42,7 +42,7 @@ pub struct Document {
     pub protocol_versions: Vec<String>,
     /// Authentication schemes, `none` included.
     pub auth: Vec<String>,
-    /// Media types taken.
+    /// Media types accepted.
     pub input_modes: Vec<String>,
     /// Media types given.
     pub output_modes: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Document {
     pub lifecycle: String,
     /// The liveness: `fresh`, `stale` or `gone`.
     pub liveness: String,
-    /// What the card's signatures are worth: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
+    /// Result of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     pub signature: String,
     /// The trust level 0 to 4, or nothing when there is none. A higher number counts as 4.
     pub trust: Option<u8>,

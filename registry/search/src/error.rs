@@ -1,4 +1,4 @@
-//! Why the index could not do what it was asked.
+//! Errors of the index.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub enum IndexError {
         /// How many changed agents the overlay holds.
         waiting: usize,
     },
-    /// A request asks for more than is allowed.
+    /// A request exceeds a limit.
     #[error("too many {what}: at most {limit}")]
     TooMany {
         /// What there is too much of.
@@ -31,7 +31,7 @@ pub enum IndexError {
         /// How many are allowed.
         limit: usize,
     },
-    /// A page position belongs to another order than the one asked for.
+    /// A page position belongs to another order than the requested one.
     #[error("the page position does not fit the order")]
     Position,
     /// A rebuild runs already.
@@ -42,7 +42,7 @@ pub enum IndexError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The search library failed; the last good state stays in use.

@@ -10,7 +10,7 @@ use tantivy::{Searcher, Term};
 use super::analysis::{QueryText, QueryWord, asked_pieces, fold};
 use super::error::IndexError;
 use super::schema::Fields;
-use super::seen::{FirstTerms, Holders, Seen};
+use super::seen::{CountHolders, FirstTerms, VisibleAgents};
 use super::statistics::Statistics;
 use super::typing_errors::add_corrections;
 
@@ -100,8 +100,8 @@ pub(super) fn expand(
     add_corrections(fields, query, statistics)
 }
 
-/// What begins as a query asks.
-pub(super) struct Begun {
+/// Words with a prefix of a query.
+pub(super) struct ExpandedPrefix {
     pub word: QueryWord,
     /// Whether further words begin so, which do not count.
     pub cut: bool,
@@ -116,9 +116,9 @@ pub(super) fn beginning(
     searcher: &Searcher,
     fields: &Fields,
     prefix: &str,
-    seen: &mut Seen,
+    seen: &mut VisibleAgents,
     statistics: &Statistics,
-) -> Result<Begun, IndexError> {
+) -> Result<ExpandedPrefix, IndexError> {
     let agents = seen.agents(searcher)?;
     let prefix = fold(prefix).into_owned();
     let FirstTerms {
@@ -162,7 +162,7 @@ pub(super) fn beginning(
         exact: prefix,
         stem: None,
     };
-    Ok(Begun { word, cut })
+    Ok(ExpandedPrefix { word, cut })
 }
 
 #[cfg(test)]

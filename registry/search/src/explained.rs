@@ -36,10 +36,10 @@ impl Query for Explained {
 /// there are, how long they are.
 const OF_OTHERS: [&str; 3] = ["n, ", "N, ", "avgdl, "];
 
-/// An explanation as a caller is told it: every part of the score, and nothing that counts other agents.
-pub(super) struct Told(pub Explanation);
+/// An explanation for the caller: every part of the score, without counts of other agents.
+pub(super) struct ShownExplanation(pub Explanation);
 
-impl Serialize for Told {
+impl Serialize for ShownExplanation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut value = serde_json::to_value(&self.0).map_err(S::Error::custom)?;
         conceal(&mut value);
@@ -62,7 +62,7 @@ struct ExplainedWeight(Box<dyn Weight>);
 
 impl Weight for ExplainedWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        Ok(Box::new(Settled(self.0.scorer(reader, boost)?)))
+        Ok(Box::new(SettledScorer(self.0.scorer(reader, boost)?)))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
@@ -107,9 +107,9 @@ impl Weight for ExplainedWeight {
 
 /// A scorer that always stands on a match. A phrase among several demands would otherwise be left between two of
 /// them, and asked from there for one that it has passed.
-struct Settled(Box<dyn Scorer>);
+struct SettledScorer(Box<dyn Scorer>);
 
-impl DocSet for Settled {
+impl DocSet for SettledScorer {
     fn advance(&mut self) -> DocId {
         self.0.advance()
     }
@@ -127,7 +127,7 @@ impl DocSet for Settled {
     }
 }
 
-impl Scorer for Settled {
+impl Scorer for SettledScorer {
     fn score(&mut self) -> Score {
         self.0.score()
     }

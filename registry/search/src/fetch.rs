@@ -8,13 +8,13 @@ use tantivy::{DocAddress, DocSet, Score};
 use uuid::Uuid;
 
 use super::answer::HitRow;
-use super::collect::Entry;
+use super::collect::PageEntry;
 use super::error::IndexError;
 use super::frozen::FrozenPlace;
 use super::highlight::Highlighter;
 use super::request::{SearchRequest, SortPosition, SortValue};
-use super::rescore::{Added, RESCORED};
-use super::search::Prepared;
+use super::rescore::{RESCORED, RescoreGain};
+use super::search::PreparedQuery;
 use super::{Index, Inner};
 
 /// The most ids that [`Index::fetch`] takes.
@@ -26,7 +26,7 @@ impl Inner {
     fn scored(
         &self,
         places: &[FrozenPlace],
-        prepared: &Prepared,
+        prepared: &PreparedQuery,
         weight: Option<&dyn Weight>,
     ) -> Result<HashMap<Uuid, (DocAddress, Option<Score>)>, IndexError> {
         let mut found = HashMap::new();
@@ -106,9 +106,9 @@ impl Index {
                 value: SortValue::Score(score.unwrap_or(0.0)),
                 id: *id,
             };
-            entries.push(Entry {
+            entries.push(PageEntry {
                 position,
-                added: Added::default(),
+                added: RescoreGain::default(),
                 blended: blended.as_deref().copied(),
                 address,
             });

@@ -9,7 +9,7 @@ use tantivy::{
 
 use super::explained::Explained;
 use super::filter::Filter;
-use super::meaning::Meant;
+use super::meaning::NearAgents;
 use super::statistics::QueryStatistics;
 
 /// With fewer candidates than one document of so many, the text is asked about each candidate instead of every
@@ -22,7 +22,7 @@ pub(super) struct FilteredQuery {
     text: Option<Box<dyn Query>>,
     /// What the text is scored by, where it is scored.
     statistics: Option<Arc<QueryStatistics>>,
-    near: Option<Arc<Meant>>,
+    near: Option<Arc<NearAgents>>,
     filter: Filter,
 }
 
@@ -46,7 +46,7 @@ impl FilteredQuery {
     }
 
     /// Matches of `text`, and those near, which pass `filter`. Being near adds nothing to a score.
-    pub fn or_near(text: Option<Box<dyn Query>>, near: Arc<Meant>, filter: Filter) -> Self {
+    pub fn or_near(text: Option<Box<dyn Query>>, near: Arc<NearAgents>, filter: Filter) -> Self {
         Self {
             // The text has to be explained also where only meaning matches.
             text: text.map(|text| Box::new(Explained(text)) as Box<dyn Query>),
@@ -97,7 +97,7 @@ impl Query for FilteredQuery {
 
 struct FilteredWeight {
     text: Option<Box<dyn Weight>>,
-    near: Option<Arc<Meant>>,
+    near: Option<Arc<NearAgents>>,
     filter: Filter,
 }
 
@@ -170,7 +170,7 @@ impl Weight for FilteredWeight {
         self.visit(reader, true, &mut |document, score| {
             matches.push((document, score * boost));
         })?;
-        Ok(Box::new(Matches { matches, place: 0 }))
+        Ok(Box::new(ListedMatches { matches, place: 0 }))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
@@ -251,12 +251,12 @@ fn near_in_meaning() -> Explanation {
 }
 
 /// Matches in a list.
-struct Matches {
+struct ListedMatches {
     matches: Vec<(DocId, Score)>,
     place: usize,
 }
 
-impl DocSet for Matches {
+impl DocSet for ListedMatches {
     fn advance(&mut self) -> DocId {
         self.place += 1;
         self.doc()
@@ -278,7 +278,7 @@ impl DocSet for Matches {
     }
 }
 
-impl Scorer for Matches {
+impl Scorer for ListedMatches {
     fn score(&mut self) -> Score {
         self.matches
             .get(self.place)

@@ -4,14 +4,14 @@ use tantivy::Searcher;
 use uuid::Uuid;
 
 use super::blend::{Blend, Blended};
-use super::collect::{Order, Page};
+use super::collect::{Order, PageCollector};
 use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
 use super::ranking::ranked;
 use super::request::{MAX_ORDER, Meaning};
 use super::rescore::Rescorer;
-use super::{Index, View};
+use super::{Index, IndexView};
 
 /// What an order depends on beside what is asked and by whom: who asks the same in the same state finds the same order,
 /// in whichever process.
@@ -26,7 +26,7 @@ pub struct OrderState {
 }
 
 impl OrderState {
-    pub(super) fn of(view: &View, meant: Option<u64>) -> Self {
+    pub(super) fn of(view: &IndexView, meant: Option<u64>) -> Self {
         Self {
             applied: view.applied,
             excluded: view.excluded_digest,
@@ -71,7 +71,7 @@ pub struct FrozenOrder {
 pub struct FrozenPlace {
     /// The agent.
     pub id: Uuid,
-    /// How its score was put together, where meaning counted.
+    /// How its score was combined, in a hybrid search.
     pub blended: Option<Box<Blended>>,
 }
 
@@ -111,7 +111,7 @@ impl FrozenOrder {
                 limit: MAX_ORDER,
             });
         }
-        let page = Page {
+        let page = PageCollector {
             order: self.order,
             top: limit,
             after: None,

@@ -21,7 +21,7 @@ const STORE_BLOCK: usize = 4_096;
 /// are seldom of use; and every state that pages are frozen of has its own.
 const STORE_BLOCKS: usize = 16;
 
-/// Segments with more deleted documents than this part are written anew.
+/// Segments with a greater share of deleted documents are rewritten.
 const MOST_DELETED: f32 = 0.25;
 
 /// The least memory in bytes that a writing thread works with.

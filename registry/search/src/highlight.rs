@@ -1,10 +1,10 @@
-//! Where the words of a query stand in an agent's texts, and which skills hold them.
+//! Positions of a query's words in an agent's texts, and the skills that have them.
 
 use std::ops::Range;
 
-use super::analysis::{Piece, QueryWord, run_pieces, runs};
+use super::analysis::{IndexedWord, QueryWord, run_pieces, runs};
 use super::answer::Highlight;
-use super::layout::{Kind, texts};
+use super::layout::{TextKind, texts};
 
 /// The most highlights of one hit.
 const MAX_HIGHLIGHTS: usize = 6;
@@ -52,15 +52,15 @@ impl Highlighter {
     /// of the skills that hold a word, the one with most different words first.
     pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<String>) {
         let mut highlights = Vec::new();
-        let mut all: Vec<(Kind, &str)> = texts(written).collect();
+        let mut all: Vec<(TextKind, &str)> = texts(written).collect();
         // The agent's name stands behind its skills and is shown before them.
-        if let Some(name) = all.iter().position(|(kind, _)| *kind == Kind::Name) {
+        if let Some(name) = all.iter().position(|(kind, _)| *kind == TextKind::Name) {
             all[..=name].rotate_right(1);
         }
         // Which words each skill holds, and its id.
         let mut skills: Vec<(u64, &str)> = Vec::new();
         for (kind, text) in all {
-            if kind == Kind::SkillId {
+            if kind == TextKind::SkillId {
                 skills.push((0, text));
             }
             let (matches, words) = self.matches(text);
@@ -159,7 +159,7 @@ impl Highlighter {
             })
     }
 
-    fn words_of(&self, piece: &Piece) -> u64 {
+    fn words_of(&self, piece: &IndexedWord) -> u64 {
         self.forms
             .iter()
             .filter(|(form, _)| *form == piece.exact || piece.stem.as_ref() == Some(form))
@@ -168,17 +168,17 @@ impl Highlighter {
 }
 
 /// What a kind of text is called in answers; nothing for what is never shown.
-const fn field(kind: Kind) -> Option<&'static str> {
+const fn field(kind: TextKind) -> Option<&'static str> {
     Some(match kind {
-        Kind::SkillId => return None,
-        Kind::SkillName => "skill.name",
-        Kind::Tag => "skill.tag",
-        Kind::SkillDescription => "skill.description",
-        Kind::Example => "skill.example",
-        Kind::Name => "name",
-        Kind::Description => "description",
-        Kind::Provider => "provider",
-        Kind::Protocol => "protocol",
+        TextKind::SkillId => return None,
+        TextKind::SkillName => "skill.name",
+        TextKind::Tag => "skill.tag",
+        TextKind::SkillDescription => "skill.description",
+        TextKind::Example => "skill.example",
+        TextKind::Name => "name",
+        TextKind::Description => "description",
+        TextKind::Provider => "provider",
+        TextKind::Protocol => "protocol",
     })
 }
 

@@ -8,13 +8,13 @@ use super::answer::{Hint, HintKind};
 use super::error::IndexError;
 use super::filter::{Clause, clauses, visible};
 use super::filtered::FilteredQuery;
-use super::query::{Asked, word_query};
+use super::query::{TextQuery, word_query};
 use super::request::{FacetName, Filters, SearchRequest};
-use super::search::Prepared;
-use super::seen::Seen;
-use super::syntax::{Part, Written};
+use super::search::PreparedQuery;
+use super::seen::VisibleAgents;
+use super::syntax::{ParsedQuery, QueryPart};
 use super::typing_errors::near;
-use super::{Inner, View};
+use super::{IndexView, Inner};
 
 /// The most words an unsuccessful search looks up one by one.
 const MAX_WORDS: usize = 8;
@@ -34,7 +34,7 @@ impl Hint {
 struct Narrowing {
     text: String,
     filters: Filters,
-    written: Written,
+    written: ParsedQuery,
 }
 
 impl Inner {
@@ -42,7 +42,7 @@ impl Inner {
     pub(super) fn hints(
         &self,
         request: &SearchRequest,
-        prepared: &Prepared,
+        prepared: &PreparedQuery,
         total: u64,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = what_did_not_count(prepared);
@@ -63,7 +63,7 @@ impl Inner {
     fn matches(
         &self,
         request: &SearchRequest,
-        view: &View,
+        view: &IndexView,
         text: Option<Box<dyn Query>>,
         clauses: Vec<Clause>,
     ) -> Result<u64, IndexError> {
@@ -75,12 +75,12 @@ impl Inner {
     fn unknown_words(
         &self,
         request: &SearchRequest,
-        prepared: &Prepared,
+        prepared: &PreparedQuery,
     ) -> Result<Vec<Hint>, IndexError> {
         let view = &prepared.view;
         let mut hints = Vec::new();
         let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
-        let mut seen = Seen::new(self.filter(view, everyone.clone(), &request.visible_to));
+        let mut seen = VisibleAgents::new(self.filter(view, everyone.clone(), &request.visible_to));
         let words = &prepared.query.words;
         let prefixes = &prepared.written.prefixes;
         // The beginnings of words come last, and nothing is near to half a word.
@@ -107,15 +107,15 @@ impl Inner {
     fn hiding_filters(
         &self,
         request: &SearchRequest,
-        prepared: &Prepared,
+        prepared: &PreparedQuery,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = Vec::new();
-        let asked = Asked {
+        let asked = TextQuery {
             fields: &self.fields,
             written: &prepared.written,
             query: &prepared.query,
         };
-        let without = |filters: &Filters, written: &Written| -> Result<u64, IndexError> {
+        let without = |filters: &Filters, written: &ParsedQuery| -> Result<u64, IndexError> {
             let conditions = self.conditions(filters, written, &request.visible_to)?;
             self.matches(request, &prepared.view, asked.text(written), conditions)
         };
@@ -131,7 +131,7 @@ impl Inner {
         }
         // Where leaving one away does not help, leaving all away may.
         if hints.is_empty() && narrowings.len() > 1 {
-            let written = Written {
+            let written = ParsedQuery {
                 conditions: Vec::new(),
                 excluded: Vec::new(),
                 ..prepared.written.clone()
@@ -149,7 +149,7 @@ impl Inner {
 }
 
 /// What of a query was read otherwise than it looks, or not in full.
-fn what_did_not_count(prepared: &Prepared) -> Vec<Hint> {
+fn what_did_not_count(prepared: &PreparedQuery) -> Vec<Hint> {
     let mut hints = Vec::new();
     if prepared.query.cut {
         let most = super::MAX_QUERY_WORDS.to_string();
@@ -168,7 +168,7 @@ fn what_did_not_count(prepared: &Prepared) -> Vec<Hint> {
 }
 
 /// Every filter, and every condition and exclusion that the query holds, each with the search without it.
-fn narrowings(filters: &Filters, written: &Written) -> Vec<Narrowing> {
+fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
     let lists = filters.lists();
     let used = lists.iter().filter(|(_, values)| !values.is_empty());
     let trust = filters.trust_at_least.map(|_| FacetName::Trust);
@@ -181,7 +181,7 @@ fn narrowings(filters: &Filters, written: &Written) -> Vec<Narrowing> {
             written: written.clone(),
         })
         .collect();
-    let narrowing = |text: String, written: Written| Narrowing {
+    let narrowing = |text: String, written: ParsedQuery| Narrowing {
         text,
         filters: filters.clone(),
         written,
@@ -199,8 +199,8 @@ fn narrowings(filters: &Filters, written: &Written) -> Vec<Narrowing> {
         let mut rest = written.clone();
         rest.excluded.remove(place);
         let text = match part {
-            Part::Phrase(text) => format!("-\"{text}\""),
-            Part::Words(text) | Part::Beginning(text) | Part::Condition(_, text) => {
+            QueryPart::Phrase(text) => format!("-\"{text}\""),
+            QueryPart::Words(text) | QueryPart::Beginning(text) | QueryPart::Condition(_, text) => {
                 format!("-{text}")
             }
         };

@@ -1,4 +1,4 @@
-//! How the texts of an agent are laid out in one field: where a word stands tells to which skill it belongs.
+//! Layout of an agent's texts in one field: the position of a word shows to which skill it belongs.
 //!
 //! Each skill has a range of positions of its own, and what the agent says of itself has the range after the last
 //! of them. Names and tags stand in their places several times, which makes them weigh more.
@@ -24,7 +24,7 @@ pub(super) const LAYOUT: &str = "layout";
 
 /// The texts of an agent, each within its limits.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct AgentTexts {
     pub name: String,
     pub description: String,
     pub provider: String,
@@ -34,9 +34,9 @@ pub(super) struct Texts {
     pub skills: Vec<SkillText>,
 }
 
-/// What a text of an agent is. Each skill begins with its id, the agent itself with its name.
+/// Kind of a text of an agent. Each skill begins with its id, the agent itself with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TextKind {
     SkillId,
     SkillName,
     Tag,
@@ -48,7 +48,7 @@ pub(super) enum Kind {
     Protocol,
 }
 
-impl Kind {
+impl TextKind {
     const ALL: [Self; 9] = [
         Self::SkillId,
         Self::SkillName,
@@ -61,7 +61,7 @@ impl Kind {
         Self::Protocol,
     ];
 
-    /// How often a word stands in its place.
+    /// How often a word is repeated at its position.
     const fn times(self) -> usize {
         match self {
             Self::Name => 3,
@@ -89,35 +89,35 @@ impl Kind {
 }
 
 fn is_mark(byte: u8) -> bool {
-    usize::from(byte) < Kind::ALL.len()
+    usize::from(byte) < TextKind::ALL.len()
 }
 
 /// All texts behind one another, each behind a mark: what the index stores, and cuts into words where it is
 /// written, which several threads do at once. A mark within a text becomes a space: nobody gives words weight by
 /// it.
-pub(super) fn written(texts: &Texts) -> String {
+pub(super) fn written(texts: &AgentTexts) -> String {
     let mut out = String::new();
     for skill in texts.skills.iter().take(MAX_SKILLS) {
-        write(&mut out, Kind::SkillId, &skill.id);
-        write(&mut out, Kind::SkillName, &skill.name);
+        write(&mut out, TextKind::SkillId, &skill.id);
+        write(&mut out, TextKind::SkillName, &skill.name);
         for tag in &skill.tags {
-            write(&mut out, Kind::Tag, tag);
+            write(&mut out, TextKind::Tag, tag);
         }
-        write(&mut out, Kind::SkillDescription, &skill.description);
+        write(&mut out, TextKind::SkillDescription, &skill.description);
         for example in &skill.examples {
-            write(&mut out, Kind::Example, example);
+            write(&mut out, TextKind::Example, example);
         }
     }
-    write(&mut out, Kind::Name, &texts.name);
-    write(&mut out, Kind::Description, &texts.description);
-    write(&mut out, Kind::Provider, &texts.provider);
+    write(&mut out, TextKind::Name, &texts.name);
+    write(&mut out, TextKind::Description, &texts.description);
+    write(&mut out, TextKind::Provider, &texts.provider);
     for text in &texts.protocol {
-        write(&mut out, Kind::Protocol, text);
+        write(&mut out, TextKind::Protocol, text);
     }
     out
 }
 
-fn write(out: &mut String, kind: Kind, text: &str) {
+fn write(out: &mut String, kind: TextKind, text: &str) {
     out.push(kind.mark());
     if text.bytes().any(is_mark) {
         out.extend(text.chars().map(|letter| match u8::try_from(letter) {
@@ -130,10 +130,10 @@ fn write(out: &mut String, kind: Kind, text: &str) {
 }
 
 /// The texts that [`written`] has put behind one another.
-pub(super) fn texts(written: &str) -> impl Iterator<Item = (Kind, &str)> {
+pub(super) fn texts(written: &str) -> impl Iterator<Item = (TextKind, &str)> {
     let mut rest = written;
     std::iter::from_fn(move || {
-        let kind = Kind::of(*rest.as_bytes().first()?)?;
+        let kind = TextKind::of(*rest.as_bytes().first()?)?;
         let text = rest.get(1..)?;
         let end = text.bytes().position(is_mark).unwrap_or(text.len());
         let (text, behind) = text.split_at(end);
@@ -150,16 +150,16 @@ impl Tokenizer for LayoutTokenizer {
     type TokenStream<'a> = AgentTokens;
 
     fn token_stream<'a>(&'a mut self, written: &'a str) -> AgentTokens {
-        let mut part = Part::default();
+        let mut part = PartLayout::default();
         let mut skills = 0;
         for (kind, text) in texts(written) {
             match kind {
-                Kind::SkillId => {
+                TextKind::SkillId => {
                     part.begin(skills, LAST_PLACE);
                     skills += 1;
                 }
                 // Nothing comes after the agent itself, so its words may go on.
-                Kind::Name => part.begin(MAX_SKILLS, usize::MAX),
+                TextKind::Name => part.begin(MAX_SKILLS, usize::MAX),
                 _ => {}
             }
             part.add(text, kind.times());
@@ -168,9 +168,9 @@ impl Tokenizer for LayoutTokenizer {
     }
 }
 
-/// One part while it is laid out.
+/// One part during layout.
 #[derive(Default)]
-struct Part {
+struct PartLayout {
     tokens: Vec<Token>,
     first: usize,
     /// Where the next text begins, within the part.
@@ -178,7 +178,7 @@ struct Part {
     last: usize,
 }
 
-impl Part {
+impl PartLayout {
     fn begin(&mut self, number: usize, last: usize) {
         self.first = number << PLACE_BITS;
         self.next = 0;
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::SkillText;
 
-    fn layout(texts: &Texts) -> Vec<Token> {
+    fn layout(texts: &AgentTexts) -> Vec<Token> {
         let written = written(texts);
         let mut tokens = Vec::new();
         let mut tokenizer = LayoutTokenizer;
@@ -224,7 +224,7 @@ mod tests {
         tokens
     }
 
-    fn places(texts: &Texts, word: &str) -> Vec<usize> {
+    fn places(texts: &AgentTexts, word: &str) -> Vec<usize> {
         let tokens = layout(texts);
         assert!(tokens.is_sorted_by_key(|token| token.position));
         let found = tokens.into_iter().filter(|token| token.text == word);
@@ -239,11 +239,11 @@ mod tests {
             description: "travel far".into(),
             ..SkillText::default()
         };
-        let texts = Texts {
+        let texts = AgentTexts {
             name: "Travel".into(),
             description: "far away".into(),
             skills: vec![skill("One"), skill("Two")],
-            ..Texts::default()
+            ..AgentTexts::default()
         };
         let parts = |word| -> Vec<u32> {
             let places = places(&texts, word).into_iter();
@@ -266,10 +266,10 @@ mod tests {
             description: "word ".repeat(10_000) + "last",
             ..SkillText::default()
         };
-        let texts = Texts {
+        let texts = AgentTexts {
             description: "word ".repeat(10_000) + "end",
             skills: vec![long.clone(), long],
-            ..Texts::default()
+            ..AgentTexts::default()
         };
         let last = places(&texts, "last");
         assert_eq!(last, [LAST_PLACE, (1 << PLACE_BITS) + LAST_PLACE]);
@@ -285,7 +285,7 @@ mod tests {
             tags: vec!["é".into(), "t".into()],
             examples: vec!["example".into()],
         };
-        let all = Texts {
+        let all = AgentTexts {
             name: "name".into(),
             description: "first\nsecond".into(),
             provider: "provider".into(),
@@ -294,19 +294,19 @@ mod tests {
         };
         let of_skill = |id| {
             [
-                (Kind::SkillId, id),
-                (Kind::SkillName, "N\tame\n"),
-                (Kind::Tag, "é"),
-                (Kind::Tag, "t"),
-                (Kind::SkillDescription, ""),
-                (Kind::Example, "example"),
+                (TextKind::SkillId, id),
+                (TextKind::SkillName, "N\tame\n"),
+                (TextKind::Tag, "é"),
+                (TextKind::Tag, "t"),
+                (TextKind::SkillDescription, ""),
+                (TextKind::Example, "example"),
             ]
         };
         let own = [
-            (Kind::Name, "name"),
-            (Kind::Description, "first\nsecond"),
-            (Kind::Provider, "provider"),
-            (Kind::Protocol, "streaming"),
+            (TextKind::Name, "name"),
+            (TextKind::Description, "first\nsecond"),
+            (TextKind::Provider, "provider"),
+            (TextKind::Protocol, "streaming"),
         ];
         let expected: Vec<_> = [of_skill("one"), of_skill("")].concat();
         let written = written(&all);
@@ -316,14 +316,14 @@ mod tests {
 
     #[test]
     fn a_mark_in_a_text_is_a_space() {
-        let texts = |between: &str| Texts {
+        let texts = |between: &str| AgentTexts {
             name: format!("one{between}two"),
             description: format!("three{between}four"),
             skills: vec![SkillText {
                 description: format!("five{between}six"),
                 ..SkillText::default()
             }],
-            ..Texts::default()
+            ..AgentTexts::default()
         };
         let plain = layout(&texts(" "));
         for mark in '\u{0}'..='\u{8}' {

@@ -83,7 +83,7 @@ pub use search::CompiledQuery;
 pub use syntax::asked_text;
 
 use damage::Counter;
-use facets::Frequent;
+use facets::FrequentValues;
 use filter::{SharedBits, shared_bits};
 use generation::Generation;
 use meaning::{SlotTables, slot_tables};
@@ -151,25 +151,25 @@ struct Inner {
     shared: SharedBits,
     slot_tables: SlotTables,
     counts: SegmentCounts,
-    /// What searches see. Held for moments only.
+    /// State for searches. Locked for moments only.
     view: Mutex<ViewState>,
-    /// What writes go to. Held while a commit runs; taken before `view`, never after it.
-    live: Mutex<Option<Live>>,
+    /// State for writes. Locked while a commit runs; locked before `view`, never after it.
+    live: Mutex<Option<WriterState>>,
     rebuilding: AtomicBool,
-    /// How many questions were asked to see whether the index can be read.
+    /// Number of test queries that checked whether the index can be read.
     questions: Counter,
     /// How many commits have failed one after another.
     failed_commits: Counter,
 }
 
-struct Live {
+struct WriterState {
     generation: Generation,
     /// Made at the first change, and again after one that failed.
     writer: Option<IndexWriter>,
 }
 
 struct ViewState {
-    serving: Option<Serving>,
+    serving: Option<ServedIndex>,
     generation: u64,
     overlay: Overlay,
     /// Why nothing serves.
@@ -180,19 +180,19 @@ struct ViewState {
     rebuilt: u64,
 }
 
-struct Serving {
+struct ServedIndex {
     searcher: Searcher,
     applied: i64,
-    frequent: Arc<Frequent>,
-    /// What scores are worked out from, by class of callers.
+    frequent: Arc<FrequentValues>,
+    /// Statistics for the scores, by class of callers.
     classes: Arc<Classes>,
 }
 
-/// One consistent state to answer from: a searcher and what to leave out of it.
-struct View {
+/// One consistent state for searches: a searcher and the agents to exclude.
+struct IndexView {
     searcher: Searcher,
     /// What is known of the values of its facets.
-    frequent: Arc<Frequent>,
+    frequent: Arc<FrequentValues>,
     classes: Arc<Classes>,
     excluded: Arc<Excluded>,
     excluded_digest: u64,
@@ -221,13 +221,13 @@ fn open_generation(
     name: String,
     fields: &Fields,
     config: &IndexConfig,
-) -> Result<(Generation, Serving), IndexError> {
+) -> Result<(Generation, ServedIndex), IndexError> {
     let (generation, applied) = Generation::open(dir, name)?;
     let searcher = generation.reload()?;
     damage::question(&searcher, fields, 0)?;
     damage::missing_file(&searcher)?;
-    let serving = Serving {
-        frequent: Frequent::of(&searcher, fields, config.facets, None)?,
+    let serving = ServedIndex {
+        frequent: FrequentValues::of(&searcher, fields, config.facets, None)?,
         searcher,
         applied,
         classes: Arc::default(),
@@ -256,7 +256,7 @@ impl Index {
         let (live, serving, opened) = match found {
             Ok((generation, serving)) => {
                 stamp::remove_others(dir, &generation.name);
-                let live = Live {
+                let live = WriterState {
                     generation,
                     writer: None,
                 };
@@ -340,10 +340,10 @@ impl Index {
         Ok(())
     }
 
-    /// Starts to build the index anew, beside the one that serves.
+    /// Starts a rebuild of the index, beside the one that serves.
     ///
     /// # Errors
-    /// [`IndexError::RebuildRunning`] when one runs already; otherwise what the system said.
+    /// [`IndexError::RebuildRunning`] if one runs already; otherwise the error of the system.
     pub fn begin_rebuild(&self) -> Result<Rebuild, IndexError> {
         if self.0.rebuilding.swap(true, Ordering::AcqRel) {
             return Err(IndexError::RebuildRunning);
@@ -408,7 +408,7 @@ impl Index {
 impl Inner {
     fn write(
         &self,
-        state: &mut Live,
+        state: &mut WriterState,
         upserts: Vec<Document>,
         deletes: &[Uuid],
         seq: i64,
@@ -424,13 +424,13 @@ impl Inner {
     }
 
     /// A state of the index with what is kept ready for it.
-    fn serving(&self, searcher: Searcher, applied: i64) -> Result<Serving, IndexError> {
+    fn serving(&self, searcher: Searcher, applied: i64) -> Result<ServedIndex, IndexError> {
         let before = lock(&self.view)
             .serving
             .as_ref()
             .map(|before| Arc::clone(&before.frequent));
-        let frequent = Frequent::of(&searcher, &self.fields, self.config.facets, before)?;
-        Ok(Serving {
+        let frequent = FrequentValues::of(&searcher, &self.fields, self.config.facets, before)?;
+        Ok(ServedIndex {
             searcher,
             applied,
             frequent,
@@ -440,7 +440,7 @@ impl Inner {
 
     /// Lets searches see a new state. Searcher and overlay change together, so that no search combines the old
     /// searcher with an overlay that has forgotten what it must not show.
-    fn publish(&self, serving: Serving) {
+    fn publish(&self, serving: ServedIndex) {
         let mut view = lock(&self.view);
         let old = view.serve(serving);
         drop(view);
@@ -453,7 +453,7 @@ impl Inner {
         }
     }
 
-    fn view(&self) -> Result<View, IndexError> {
+    fn view(&self) -> Result<IndexView, IndexError> {
         let mut guard = lock(&self.view);
         let state = &mut *guard;
         let Some(serving) = &state.serving else {
@@ -466,7 +466,7 @@ impl Inner {
                 waiting: state.overlay.len(),
             });
         }
-        Ok(View {
+        Ok(IndexView {
             excluded: state.overlay.excluded(&serving.searcher, &self.fields)?,
             excluded_digest: state.overlay.digest(),
             searcher: serving.searcher.clone(),
@@ -481,7 +481,7 @@ impl Inner {
 
 impl ViewState {
     /// Puts another state in the place of the one that serves, and answers that.
-    fn serve(&mut self, serving: Serving) -> Option<Serving> {
+    fn serve(&mut self, serving: ServedIndex) -> Option<ServedIndex> {
         self.overlay.follow(serving.applied);
         self.generation += 1;
         self.serving.replace(serving)

@@ -18,9 +18,9 @@ use crate::vectors::{NO_SLOT, Near, Similarity, SlotBits, Vectors};
 /// leave theirs until they are pushed out.
 const SLOT_TABLES: u64 = 64 * 1024 * 1024;
 
-/// Of the nearest agents the one of this rank, from 0, stands for "not near any more".
+/// Rank, from 0, of the nearest neighbour whose similarity counts as "no longer near".
 const FAR_RANK: usize = 49;
-/// What the agent of that rank is worth, beside 1 for the nearest. The others lie between that and nothing.
+/// Score of the agent at that rank; the nearest has 1. The others lie between that and 0.
 const FAR_WORTH: Score = 0.01;
 
 /// The slots of the documents of each segment, for the vectors of a number.
@@ -44,7 +44,7 @@ fn slots(
     if let Some(slots) = tables.get(&key) {
         return Ok(slots);
     }
-    let ids = super::collect::Ids::open(reader)?;
+    let ids = super::collect::AgentIds::open(reader)?;
     let slots: Arc<[u32]> = vectors
         .slots_of((0..reader.max_doc()).map(|document| ids.get(document)))
         .into();
@@ -55,20 +55,20 @@ fn slots(
 /// Documents of one segment with how near they are, ascending.
 pub(super) type NearDocuments = Arc<[(DocId, Similarity)]>;
 
-/// The agents near to a query, as documents of one state.
+/// Nearest neighbours of a query, as documents of one state.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Meant {
+pub(super) struct NearAgents {
     /// Those near, where a segment has any.
     segments: HashMap<SegmentId, NearDocuments>,
     /// How near the nearest is, the one of [`FAR_RANK`] or the last before it, and how near one has to be at all.
     best: f32,
     far: f32,
     cutoff: f32,
-    /// What stands for the query and the vectors.
+    /// Digest of the query and the vectors.
     digest: u64,
 }
 
-impl Meant {
+impl NearAgents {
     /// The agents nearest to a query among those that a filter lets through and that hold what is demanded, as far as
     /// they are nearer than the cutoff.
     ///

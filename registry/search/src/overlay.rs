@@ -36,7 +36,7 @@ pub struct ChangedAgent {
 }
 
 impl ChangedAgent {
-    /// One that nobody may see any more.
+    /// An agent that is no longer visible to anybody.
     pub fn forbidden(id: Uuid) -> Self {
         Self {
             id,
@@ -46,9 +46,9 @@ impl ChangedAgent {
     }
 }
 
-/// What is known of an agent that changed.
+/// Visibility of an agent that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Change {
+struct AgentChange {
     seq: i64,
     visible_to: Arc<[String]>,
     listed: bool,
@@ -57,11 +57,11 @@ struct Change {
 /// The changed agents, and where they stand in the current searcher.
 #[derive(Debug)]
 pub(super) struct Overlay {
-    changed: HashMap<Uuid, Change>,
+    changed: HashMap<Uuid, AgentChange>,
     /// Changed agents whose documents are not looked up yet.
     unresolved: Vec<Uuid>,
     excluded: Arc<Excluded>,
-    /// What stands for all that is excluded.
+    /// Digest of all that is excluded.
     digest: u64,
     version: u64,
     limit: usize,
@@ -94,7 +94,7 @@ impl Overlay {
         self.version += 1;
         let mut resolve_again = false;
         for agent in agents {
-            let change = Change {
+            let change = AgentChange {
                 seq,
                 visible_to: agent.visible_to.as_slice().into(),
                 listed: agent.listed,

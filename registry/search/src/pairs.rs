@@ -1,31 +1,31 @@
-//! Words that stand together in a query, and how closely a document has them together.
+//! Pairs of words that are adjacent in a query, and the score of their proximity in a document.
 
 use tantivy::Score;
 
 use super::analysis::QueryText;
 use super::layout::part_of;
 
-/// How many places apart two words may stand to be near each other.
+/// Greatest distance, in positions, at which two words are near each other.
 const NEAR: u32 = 5;
 
 /// Two words of a query, by their numbers.
 type Pair = (usize, usize);
 
-/// Which words of a query stand together.
+/// Pairs of words that are adjacent in a query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pairs {
     /// One follows the other, stop words included.
     following: Vec<Pair>,
-    /// Nothing but stop words stands between them.
+    /// Only stop words are between them.
     neighbours: Vec<Pair>,
 }
 
-/// Where a form of a word stands in a document, ascending, and what it is worth.
+/// Positions of a form of a word in a document, ascending, and its weight.
 pub(super) type Places<'a> = (&'a [u32], Score);
 
-/// What two words are worth that stand together, before any weight.
+/// Proximity scores of a document, before weighting.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Together {
+pub(super) struct PairScores {
     /// Those that follow each other as in the query.
     pub phrases: Score,
     /// Those that are near each other otherwise: less the further they are apart.
@@ -55,9 +55,9 @@ impl Pairs {
         }
     }
 
-    /// What a document's pairs are worth, where `forms` gives the places of each form of a word in it. Two words are
-    /// worth as much together as the lesser of them, in the forms for which that is most.
-    pub fn together<'a, F>(&self, forms: impl Fn(usize) -> F) -> Together
+    /// Proximity scores of a document, where `forms` gives the positions of each form of a word in it. A pair scores
+    /// as much as the lesser of its words, in the forms for which that is most.
+    pub fn together<'a, F>(&self, forms: impl Fn(usize) -> F) -> PairScores
     where
         F: Iterator<Item = Places<'a>>,
     {
@@ -72,7 +72,7 @@ impl Pairs {
             }
             best
         };
-        let mut together = Together::default();
+        let mut together = PairScores::default();
         let mut phrases: Vec<Pair> = Vec::new();
         for pair in &self.following {
             let worth = best(*pair, follows);
@@ -109,7 +109,7 @@ fn nearness(left: &[u32], right: &[u32]) -> Score {
         if nearest == Some(1) || (at > 0 && left[at - 1] == *place) {
             continue;
         }
-        // What stands in the same place is the same word in another form.
+        // At the same position is the same word in another form.
         let before = right[..right.partition_point(|other| other < place)].last();
         let next = right.partition_point(|other| other <= place);
         for other in before.into_iter().chain(right.get(next)) {
@@ -128,7 +128,7 @@ mod tests {
     use crate::analysis::query_text;
 
     /// What the words of a query are worth where they stand in these places, each worth 1.
-    fn together(query: &str, places: &[&[u32]]) -> Together {
+    fn together(query: &str, places: &[&[u32]]) -> PairScores {
         let query = query_text(query);
         let words: Vec<String> = query.words.iter().map(|word| word.form().into()).collect();
         let pairs = Pairs::new(&query, |form| words.iter().position(|word| word == form));
@@ -148,10 +148,10 @@ mod tests {
         assert_eq!(near(&[&[1, 50], &[20, 52]]).near, 0.8, "the nearest of all");
         assert_eq!(
             near(&[&[7], &[7]]),
-            Together::default(),
+            PairScores::default(),
             "one word, two forms"
         );
-        assert_eq!(near(&[&[7], &[]]), Together::default());
+        assert_eq!(near(&[&[7], &[]]), PairScores::default());
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!((apart.phrases, apart.near), (0.0, 0.8));
         // Others do.
         let parted = together("book flights tokyo", &[&[3], &[], &[5]]);
-        assert_eq!(parted, Together::default());
+        assert_eq!(parted, PairScores::default());
     }
 
     #[test]

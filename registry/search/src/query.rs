@@ -13,9 +13,9 @@ use super::explained::Explained;
 use super::filter::any_condition;
 use super::request::MAX_QUERY_WORDS;
 use super::schema::Fields;
-use super::syntax::{AnyOf, Part, Written};
+use super::syntax::{AnyOf, ParsedQuery, QueryPart};
 
-/// What a word that stands for one of the query is worth beside it.
+/// Weight of a synonym beside the word of the query.
 pub(super) const OTHER_WEIGHT: Score = 0.5;
 
 /// The query for words of which any may match.
@@ -45,7 +45,7 @@ impl Demands {
             return words;
         }
         let mut parts: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        // Exclusions take something away; where nothing else is asked that is everything.
+        // Exclusions remove matches; without other operands they remove them from all agents.
         if self.required.is_empty() && words.is_none() {
             parts.push((Occur::Must, Box::new(AllQuery)));
         }
@@ -64,22 +64,22 @@ impl Demands {
 }
 
 /// A query with its words as they were expanded, of which the beginnings of words come last.
-pub(super) struct Asked<'a> {
+pub(super) struct TextQuery<'a> {
     pub fields: &'a Fields,
-    pub written: &'a Written,
+    pub written: &'a ParsedQuery,
     pub query: &'a QueryText,
 }
 
-impl Asked<'_> {
+impl TextQuery<'_> {
     /// The words under the demands of `written`, which may have been asked with more of them; nothing where no text
     /// is asked for.
-    pub fn text(&self, written: &Written) -> Option<Box<dyn Query>> {
+    pub fn text(&self, written: &ParsedQuery) -> Option<Box<dyn Query>> {
         self.under_demands(written, text_query(self.fields, &self.query.words))
     }
 
     fn under_demands(
         &self,
-        written: &Written,
+        written: &ParsedQuery,
         words: Option<Box<dyn Query>>,
     ) -> Option<Box<dyn Query>> {
         let excluded = written.excluded.iter();
@@ -100,7 +100,7 @@ impl Asked<'_> {
     }
 
     fn demand(&self, any: &AnyOf) -> Option<Box<dyn Query>> {
-        let group = |parts: &Vec<Part>| {
+        let group = |parts: &Vec<QueryPart>| {
             let parts = parts.iter().filter_map(|part| self.part(part)).collect();
             several(parts, |all| Box::new(AllOf(all)))
         };
@@ -109,10 +109,10 @@ impl Asked<'_> {
     }
 
     /// A word counts in every form that counts for it in the query, several words as they follow each other.
-    fn part(&self, part: &Part) -> Option<Box<dyn Query>> {
+    fn part(&self, part: &QueryPart) -> Option<Box<dyn Query>> {
         match part {
-            Part::Phrase(text) => phrase_query(self.fields, text, true),
-            Part::Words(text) => match query_text(text).words.as_slice() {
+            QueryPart::Phrase(text) => phrase_query(self.fields, text, true),
+            QueryPart::Words(text) => match query_text(text).words.as_slice() {
                 [word] => {
                     let mut words = self.query.words.iter();
                     let known = words.find(|known| known.exact == word.exact);
@@ -120,15 +120,15 @@ impl Asked<'_> {
                 }
                 _ => phrase_query(self.fields, text, false),
             },
-            Part::Beginning(prefix) => {
+            QueryPart::Beginning(prefix) => {
                 let prefixes = &self.written.prefixes;
                 let place = prefixes.iter().position(|known| known == prefix)?;
                 let first = self.query.words.len().checked_sub(prefixes.len())?;
                 let begun = self.query.words.get(first + place)?;
                 Some(word_query(self.fields, begun))
             }
-            // Whoever has a tag does not say more than others, so a condition is worth nothing.
-            Part::Condition(facet, value) => {
+            // A tag does not make an agent more relevant, so a condition has no score.
+            QueryPart::Condition(facet, value) => {
                 let clause = any_condition(self.fields, &[(*facet, value.clone())]);
                 let query = ConstScoreQuery::new(clause.query(), 0.0);
                 Some(Box::new(Explained(Box::new(query))))
@@ -137,11 +137,11 @@ impl Asked<'_> {
     }
 }
 
-/// How several queries become one.
-type Together = fn(Vec<Box<dyn Query>>) -> Box<dyn Query>;
+/// How several queries are combined.
+type Combine = fn(Vec<Box<dyn Query>>) -> Box<dyn Query>;
 
-/// One query of these, which are put together where there are several.
-fn several(mut queries: Vec<Box<dyn Query>>, together: Together) -> Option<Box<dyn Query>> {
+/// One query of these, combined if there are several.
+fn several(mut queries: Vec<Box<dyn Query>>, together: Combine) -> Option<Box<dyn Query>> {
     match queries.len() {
         0 | 1 => queries.pop(),
         _ => Some(Box::new(Explained(together(queries)))),
@@ -169,7 +169,7 @@ fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Que
     Some(Box::new(Explained(query)))
 }
 
-/// One word, or another that stands for it.
+/// One word, or a synonym of it.
 pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
     let term = |form: &str| -> Box<dyn Query> {
         Box::new(TermQuery::new(

@@ -1,10 +1,10 @@
-//! The order by relevance: the best candidates of a first look are scored again and come first, the others follow
+//! The order by relevance: the best candidates of the first scoring are scored again and come first, the others follow
 //! as they were. Scoring again never takes away, so this is one order by score.
 
 use tantivy::{Searcher, TantivyError};
 
 use super::blend::{Blend, blended};
-use super::collect::{Collected, Order, Page, compare};
+use super::collect::{CollectedPage, Order, PageCollector, compare};
 use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
@@ -17,10 +17,10 @@ use super::rescore::{RESCORED, Rescorer};
 pub(super) fn ranked(
     searcher: &Searcher,
     query: &FilteredQuery,
-    page: &Page,
+    page: &PageCollector,
     rescorer: Option<&Rescorer>,
     blend: Option<&Blend>,
-) -> Result<Collected, IndexError> {
+) -> Result<CollectedPage, IndexError> {
     if let Some(blend) = blend.filter(|_| page.order == Order::Score && page.top > 0) {
         return blended(searcher, query, page, rescorer, blend);
     }
@@ -29,7 +29,7 @@ pub(super) fn ranked(
     };
     let mut collected = searcher.search(
         query,
-        &Page {
+        &PageCollector {
             order: page.order,
             top: page.top.max(RESCORED),
             after: None,
@@ -50,7 +50,7 @@ pub(super) fn ranked(
             let deepest = deepest.ok_or_else(|| {
                 TantivyError::InternalError("matches were counted and none was kept".into())
             })?;
-            let further = Page {
+            let further = PageCollector {
                 order: page.order,
                 top: missing,
                 after: Some(match compare(after, &deepest).is_lt() {

@@ -1,4 +1,4 @@
-//! Building the index anew while the old one serves.
+//! Rebuild of the index while the old one serves searches.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use super::document::Document;
 use super::error::IndexError;
 use super::generation::{self, Generation};
 use super::stamp::{Stamp, fresh_folder, remove_others};
-use super::{Inner, Live, lock};
+use super::{Inner, WriterState, lock};
 
 /// A rebuild under way. Dropped before [`finish`](Self::finish), as by a crash, it leaves everything as it was.
 pub struct Rebuild {
@@ -55,7 +55,7 @@ impl Rebuild {
     /// Adds agents; each agent once.
     ///
     /// # Errors
-    /// What the system said, such as that the disk is full. The rebuild is then of no further use.
+    /// The error of the system, such as a full disk. The rebuild then cannot continue.
     pub fn add(&mut self, agents: Vec<Document>) -> Result<(), IndexError> {
         let writer = self.writer.as_ref().ok_or_else(stopped)?;
         generation::add(writer, &self.inner.fields, agents)
@@ -66,7 +66,7 @@ impl Rebuild {
     /// after it, and what changed since stays hidden until then.
     ///
     /// # Errors
-    /// What the system said; the old index then goes on.
+    /// The error of the system; the old index then stays in use.
     pub fn finish(mut self, seq: i64) -> Result<(), IndexError> {
         let mut writer = self.writer.take().ok_or_else(stopped)?;
         generation::commit(&mut writer, seq)?;
@@ -81,7 +81,7 @@ impl Rebuild {
         Stamp::of(&generation.name).write(&inner.dir)?;
         let old = std::mem::replace(
             &mut *live,
-            self.generation.take().map(|generation| Live {
+            self.generation.take().map(|generation| WriterState {
                 generation,
                 writer: None,
             }),
@@ -95,7 +95,7 @@ impl Rebuild {
         drop(view);
         drop(before);
         inner.failed_commits.store(0, Ordering::Release);
-        if let Some(Live { generation, writer }) = old {
+        if let Some(WriterState { generation, writer }) = old {
             drop(writer);
             generation.remove();
         }

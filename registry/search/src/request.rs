@@ -1,4 +1,4 @@
-//! What a search asks: text, filters, order, page and facets.
+//! Search request: text, filters, order, page and facets.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct SearchRequest {
     pub after: Option<SortPosition>,
     /// The facets to count over everything that matches.
     pub facets: Vec<FacetName>,
-    /// Whether each hit says how its score came about.
+    /// Whether each hit has an explanation of its score.
     pub explain: bool,
     /// Whether the order is to be held for the pages that follow, where there are any.
     pub freeze: bool,
@@ -94,7 +94,7 @@ pub struct Filters {
     pub domain: Vec<String>,
     /// An authentication scheme.
     pub auth: Vec<String>,
-    /// A media type taken.
+    /// A media type accepted.
     pub input_mode: Vec<String>,
     /// A media type given.
     pub output_mode: Vec<String>,
@@ -104,16 +104,16 @@ pub struct Filters {
     pub lifecycle: Vec<String>,
     /// A liveness; without one every agent but the `gone` ones is found.
     pub liveness: Vec<String>,
-    /// What the card's signatures are worth.
+    /// Result of checking the card's signatures.
     pub signature: Vec<String>,
-    /// The least trust level, 0 to 4; agents without a level never reach it, and nobody reaches more than 4.
+    /// Minimum trust level, 0 to 4; agents without a level never reach it.
     pub trust_at_least: Option<u8>,
 }
 
 /// The order of hits. Equal hits are ordered by id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Sort {
-    /// Best match first; where nothing is asked of the texts the same as [`Sort::Updated`].
+    /// Best match first; without a text the same as [`Sort::Updated`].
     #[default]
     Relevance,
     /// By name without regard to case and accents, A first.
@@ -188,7 +188,7 @@ pub enum FacetName {
     Domain,
     /// Authentication schemes.
     Auth,
-    /// Media types taken.
+    /// Media types accepted.
     InputMode,
     /// Media types given.
     OutputMode,
@@ -200,7 +200,7 @@ pub enum FacetName {
     Lifecycle,
     /// Liveness.
     Liveness,
-    /// What the card's signatures are worth.
+    /// Result of checking the card's signatures.
     Signature,
 }
 

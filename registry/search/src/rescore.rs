@@ -1,5 +1,5 @@
-//! The best candidates, scored again from where the words stand in them: the best skill, words that follow each
-//! other as in the query or are near each other, and the small words that the first look leaves out.
+//! Second scoring of the best candidates, from the positions of words: the best skill, words that follow each other as
+//! in the query or are near each other, and the stop words that the first scoring leaves out.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
 
 use super::analysis::{QueryText, QueryWord};
-use super::collect::Entry;
+use super::collect::PageEntry;
 use super::error::IndexError;
 use super::layout::part_of;
 use super::pairs::Pairs;
@@ -29,9 +29,9 @@ const PHRASE_WEIGHT: Score = 0.2;
 /// What two words of the query add that are next to each other, and not as in the query; less where they are further
 /// apart, and never as much as a phrase.
 const NEAR_WEIGHT: Score = 0.1;
-/// What a word adds that stands there as it was written, and not only by its stem.
+/// Weight of a word that occurs as it was written, and not only by its stem.
 const WRITTEN_WEIGHT: Score = 0.1;
-/// What a stop word is worth beside another word.
+/// Weight of a stop word beside another word.
 const STOP_WEIGHT: Score = 0.5;
 /// Different stop words of a query that count.
 const MAX_STOP_WORDS: usize = 8;
@@ -43,30 +43,30 @@ const B: Score = 0.75;
 /// A query, ready to score candidates again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rescorer {
-    words: Vec<Word>,
+    words: Vec<ScoredWord>,
     pairs: Pairs,
     mean_length: Score,
 }
 
 #[derive(Debug, Clone)]
-struct Word {
-    /// Its form first, then those of others that count for it; each with what it is worth.
+struct ScoredWord {
+    /// Its own form first, then other forms that count for it; each with its weight.
     forms: Vec<(Term, Score)>,
-    kind: Kind,
+    kind: WordKind,
 }
 
-/// What a word is to a query.
+/// Role of a word in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WordKind {
     Content,
     Stop,
     /// The form in which a word was written, where its stem is another.
     Written,
 }
 
-/// What was added to a candidate's score.
+/// Score that the second scoring adds to a candidate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Added {
+pub(super) struct RescoreGain {
     skill: Score,
     phrases: Score,
     near: Score,
@@ -74,12 +74,12 @@ pub(super) struct Added {
     written: Score,
 }
 
-impl Added {
+impl RescoreGain {
     pub fn sum(self) -> Score {
         self.skill + self.phrases + self.near + self.stop_words + self.written
     }
 
-    /// The parts, to be told beside the first score.
+    /// The parts, for the explanation beside the first score.
     pub fn explanations(self) -> Vec<Explanation> {
         [
             ("the best skill", self.skill),
@@ -115,7 +115,7 @@ impl Rescorer {
         let mut places: Vec<&str> = Vec::new();
         for word in &query.words {
             let forms = std::iter::once((word.form(), 1.0)).chain(others(word));
-            rescorer.add(statistics, fields, forms, Kind::Content)?;
+            rescorer.add(statistics, fields, forms, WordKind::Content)?;
             places.push(word.form());
         }
         let known: HashSet<&str> = places.iter().copied().collect();
@@ -125,13 +125,13 @@ impl Rescorer {
             if new && stop_words.len() < MAX_STOP_WORDS {
                 stop_words.push(form);
                 let forms = std::iter::once((form.as_str(), STOP_WEIGHT));
-                rescorer.add(statistics, fields, forms, Kind::Stop)?;
+                rescorer.add(statistics, fields, forms, WordKind::Stop)?;
             }
         }
         places.extend(stop_words);
         for word in query.words.iter().filter(|word| word.stem.is_some()) {
             let written = std::iter::once((word.exact.as_str(), WRITTEN_WEIGHT));
-            rescorer.add(statistics, fields, written, Kind::Written)?;
+            rescorer.add(statistics, fields, written, WordKind::Written)?;
         }
         let place_of = |form: &str| places.iter().position(|known| *known == form);
         rescorer.pairs = Pairs::new(query, place_of);
@@ -143,7 +143,7 @@ impl Rescorer {
         statistics: &Statistics,
         fields: &Fields,
         forms: impl Iterator<Item = (&'a str, Score)>,
-        kind: Kind,
+        kind: WordKind,
     ) -> Result<(), IndexError> {
         let forms = forms.map(|(form, weight)| {
             let term = Term::from_field_text(fields.text, form);
@@ -151,25 +151,32 @@ impl Rescorer {
             Ok((term, weight * idf))
         });
         let forms = forms.collect::<tantivy::Result<_>>()?;
-        self.words.push(Word { forms, kind });
+        self.words.push(ScoredWord { forms, kind });
         Ok(())
     }
 
     /// What all words of the query are worth, each standing in an agent as often as counts.
     pub fn promise(&self) -> Score {
-        let words = self.words.iter().filter(|word| word.kind != Kind::Written);
+        let words = self
+            .words
+            .iter()
+            .filter(|word| word.kind != WordKind::Written);
         let worths = words.filter_map(|word| word.forms.first());
         (K1 + 1.0) * worths.map(|(_, worth)| worth).sum::<Score>()
     }
 
-    /// Adds to the scores of these matches what standing where they do is worth. Nothing is ever taken away.
+    /// Adds the positional scores to these matches. No score is ever reduced.
     ///
     /// # Errors
     /// Where the index cannot be read.
-    pub fn rescore(&self, searcher: &Searcher, entries: &mut [Entry]) -> Result<(), IndexError> {
+    pub fn rescore(
+        &self,
+        searcher: &Searcher,
+        entries: &mut [PageEntry],
+    ) -> Result<(), IndexError> {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_unstable_by_key(|place| entries[*place].address);
-        let mut begun: Option<(u32, Segment<'_>)> = None;
+        let mut begun: Option<(u32, RescoredSegment<'_>)> = None;
         for place in order {
             let entry = &mut entries[place];
             let address = entry.address;
@@ -177,7 +184,7 @@ impl Rescorer {
                 Some((ordinal, segment)) if *ordinal == address.segment_ord => segment,
                 _ => {
                     let reader = searcher.segment_reader(address.segment_ord);
-                    let segment = Segment::open(self, reader)?;
+                    let segment = RescoredSegment::open(self, reader)?;
                     &mut begun.insert((address.segment_ord, segment)).1
                 }
             };
@@ -195,27 +202,27 @@ fn others(word: &QueryWord) -> impl Iterator<Item = (&str, Score)> {
     word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT))
 }
 
-/// A word that stands so often counts for so much of its idf; more often is worth ever less.
+/// Term frequency part of BM25: each further occurrence adds less of the word's idf.
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
 fn often(times: usize, length: Score) -> Score {
     let times = times as Score;
     times * (K1 + 1.0) / (times + K1 * length)
 }
 
-/// The postings of a form, and what it is worth.
-type Form = (SegmentPostings, Score);
+/// Postings of a form, and its weight.
+type FormPostings = (SegmentPostings, Score);
 
 /// The postings of one segment, read from front to back.
-struct Segment<'a> {
+struct RescoredSegment<'a> {
     rescorer: &'a Rescorer,
-    /// For each word its forms, as far as the segment has them, and what they are worth.
-    postings: Vec<Vec<Form>>,
+    /// For each word its forms, as far as the segment has them, and their weights.
+    postings: Vec<Vec<FormPostings>>,
     lengths: FieldNormReader,
-    /// Where the words stand in the document at hand, for each word and form.
+    /// Positions in the current document, for each word and form.
     places: Vec<Vec<Vec<u32>>>,
 }
 
-impl<'a> Segment<'a> {
+impl<'a> RescoredSegment<'a> {
     fn open(rescorer: &'a Rescorer, reader: &SegmentReader) -> Result<Self, IndexError> {
         let mut postings = Vec::with_capacity(rescorer.words.len());
         let mut field = None;
@@ -225,8 +232,8 @@ impl<'a> Segment<'a> {
                 field = Some(term.field());
                 let index = reader.inverted_index(term.field())?;
                 let read = match word.kind {
-                    Kind::Written => IndexRecordOption::Basic,
-                    Kind::Content | Kind::Stop => IndexRecordOption::WithFreqsAndPositions,
+                    WordKind::Written => IndexRecordOption::Basic,
+                    WordKind::Content | WordKind::Stop => IndexRecordOption::WithFreqsAndPositions,
                 };
                 if let Some(one) = index.read_postings(term, read)? {
                     forms.push((one, *worth));
@@ -252,7 +259,7 @@ impl<'a> Segment<'a> {
 
     /// What is added to the score of a document; documents come in ascending order.
     #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
-    fn score(&mut self, document: DocId) -> Added {
+    fn score(&mut self, document: DocId) -> RescoreGain {
         let words = self.rescorer.words.iter().zip(&mut self.postings);
         for ((word, forms), places) in words.zip(&mut self.places) {
             for ((postings, _), places) in forms.iter_mut().zip(places) {
@@ -263,8 +270,8 @@ impl<'a> Segment<'a> {
                 if postings.doc() == document {
                     match word.kind {
                         // That it is there is all that is asked of it.
-                        Kind::Written => places.push(0),
-                        Kind::Content | Kind::Stop => postings.positions(places),
+                        WordKind::Written => places.push(0),
+                        WordKind::Content | WordKind::Stop => postings.positions(places),
                     }
                 }
             }
@@ -274,7 +281,7 @@ impl<'a> Segment<'a> {
             let forms = self.postings[word].iter().zip(&self.places[word]);
             forms.map(|((_, worth), places)| (places.as_slice(), *worth))
         });
-        Added {
+        RescoreGain {
             skill: SKILL_WEIGHT * self.best_part(),
             phrases: PHRASE_WEIGHT * together.phrases,
             near: NEAR_WEIGHT * together.near,
@@ -286,7 +293,7 @@ impl<'a> Segment<'a> {
     /// The score of the skill, or of what the agent says of itself, that the query fits best.
     fn best_part(&self) -> Score {
         let mut parts: Vec<(u32, Score)> = Vec::new();
-        for (_, forms, places) in self.words().filter(|(kind, ..)| *kind != Kind::Written) {
+        for (_, forms, places) in self.words().filter(|(kind, ..)| *kind != WordKind::Written) {
             // Of the forms of a word only the best counts in a part.
             let mut best: Vec<(u32, Score)> = Vec::new();
             for ((_, worth), places) in forms.iter().zip(places) {
@@ -310,7 +317,7 @@ impl<'a> Segment<'a> {
 
     fn stop_words(&self, length: Score) -> Score {
         self.words()
-            .filter(|(kind, ..)| *kind == Kind::Stop)
+            .filter(|(kind, ..)| *kind == WordKind::Stop)
             .flat_map(|(_, forms, places)| forms.iter().zip(places))
             .filter(|(_, places)| !places.is_empty())
             .map(|((_, worth), places)| worth * often(places.len(), length))
@@ -319,14 +326,14 @@ impl<'a> Segment<'a> {
 
     fn written(&self) -> Score {
         self.words()
-            .filter(|(kind, ..)| *kind == Kind::Written)
+            .filter(|(kind, ..)| *kind == WordKind::Written)
             .flat_map(|(_, forms, places)| forms.iter().zip(places))
             .filter(|(_, places)| !places.is_empty())
             .map(|((_, worth), _)| *worth)
             .sum()
     }
 
-    fn words(&self) -> impl Iterator<Item = (Kind, &[Form], &[Vec<u32>])> {
+    fn words(&self) -> impl Iterator<Item = (WordKind, &[FormPostings], &[Vec<u32>])> {
         let words = self.rescorer.words.iter();
         words
             .zip(&self.postings)

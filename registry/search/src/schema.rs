@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use super::analysis::{AgentTokenizer, TOKENIZER, fold};
 use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
-use super::layout::{self, LAYOUT, LayoutTokenizer, Texts};
+use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
 use super::request::FacetName;
 
-/// Rises with every change of fields or of what is put into them; an index of another number is built anew.
+/// Rises with every change of fields or of what is put into them; an index of another number is rebuilt.
 pub const SCHEMA_VERSION: u32 = 6;
 
 /// What nearly every agent speaks. Who asks for a text means another thing, and would find everybody.
@@ -91,7 +91,7 @@ impl Fields {
         self.exact[facet as usize]
     }
 
-    /// The term that stands for one agent.
+    /// The term of one agent.
     pub fn id_term(&self, id: Uuid) -> Term {
         Term::from_field_bytes(self.id, id.as_bytes())
     }
@@ -233,7 +233,7 @@ fn cut(text: &str, bytes: usize) -> &str {
 }
 
 /// What is searched and stored of the texts: every field of the agent has the same budget of bytes.
-fn within_limits(agent: Document) -> Texts {
+fn within_limits(agent: Document) -> AgentTexts {
     let mut names = MAX_TEXT_BYTES;
     let mut protocol_bytes = MAX_TEXT_BYTES;
     let mut descriptions = MAX_TEXT_BYTES;
@@ -242,7 +242,7 @@ fn within_limits(agent: Document) -> Texts {
         text.truncate(text.floor_char_boundary(*left));
         *left -= text.len();
     };
-    let mut texts = Texts {
+    let mut texts = AgentTexts {
         name: agent.name,
         description: agent.description,
         provider: format!("{} {}", agent.provider, agent.domain)
@@ -259,7 +259,7 @@ fn within_limits(agent: Document) -> Texts {
         .concat(),
         skills: agent.skills,
     };
-    // Media types that are taken are mostly given too.
+    // Media types that are accepted are mostly produced too.
     texts.protocol.sort_unstable();
     texts.protocol.dedup();
     texts

@@ -9,26 +9,26 @@ use tantivy::{Searcher, TantivyDocument};
 use super::analysis::{QueryText, query_text};
 use super::answer::{HitRow, SearchAnswer};
 use super::blend::{Balance, Blend, Blended};
-use super::collect::{Collected, Entry, Order, Page};
+use super::collect::{CollectedPage, Order, PageCollector, PageEntry};
 use super::error::IndexError;
 use super::expansion::{beginning, expand};
-use super::explained::Told;
+use super::explained::ShownExplanation;
 use super::facets::Facets;
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
 use super::filtered::FilteredQuery;
 use super::frozen::{FrozenOrder, OrderState};
 use super::highlight::Highlighter;
-use super::meaning::Meant;
-use super::query::Asked;
+use super::meaning::NearAgents;
+use super::query::TextQuery;
 use super::ranking::ranked;
 use super::request::{
     Filters, MAX_FILTER_VALUES, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
-use super::rescore::{Added, RESCORED, Rescorer};
-use super::seen::Seen;
+use super::rescore::{RESCORED, RescoreGain, Rescorer};
+use super::seen::VisibleAgents;
 use super::statistics::{QueryStatistics, Statistics};
-use super::syntax::{self, Written};
-use super::{Index, Inner, View};
+use super::syntax::{self, ParsedQuery};
+use super::{Index, IndexView, Inner};
 
 /// A query of so many words is one of keywords: who writes two words means them.
 const SHORT_QUERY: usize = 2;
@@ -53,7 +53,7 @@ impl CompiledQuery {
     /// # Errors
     /// Where the index cannot be read.
     pub fn first_look(&self) -> Result<u64, IndexError> {
-        let page = Page {
+        let page = PageCollector {
             order: Order::Score,
             top: RESCORED,
             after: None,
@@ -64,24 +64,24 @@ impl CompiledQuery {
     }
 }
 
-/// A request made ready to run on one state.
-pub(super) struct Prepared {
-    pub view: View,
+/// A request compiled for one state of the index.
+pub(super) struct PreparedQuery {
+    pub view: IndexView,
     pub query: QueryText,
     pub filter: Filter,
     pub text: Option<Box<dyn Query>>,
-    /// What scores are worked out from.
+    /// Statistics for the scores.
     pub statistics: Arc<QueryStatistics>,
     pub rescorer: Option<Rescorer>,
     /// The query as it was written.
-    pub written: Written,
-    /// What is near in meaning beside what matches by words, where that is asked for.
+    pub written: ParsedQuery,
+    /// Nearest neighbours beside the full-text matches, if requested.
     pub blend: Option<Blend>,
     /// Beginnings of more words than count.
     pub cut_prefixes: Vec<String>,
 }
 
-impl Prepared {
+impl PreparedQuery {
     /// What matches.
     pub fn filtered(&self) -> FilteredQuery {
         let Some(blend) = &self.blend else {
@@ -112,13 +112,13 @@ impl Prepared {
     /// What is explained of a hit's words in this order, where they count in it.
     fn explained_words(&self, query: &FilteredQuery, order: Order) -> Option<FilteredQuery> {
         match &self.blend {
-            // Only the order by relevance is put together of both.
+            // Only the order by relevance combines both.
             Some(blend) if order == Order::Score => blend.counts_words().then(|| self.words()),
             _ => Some(query.clone()),
         }
     }
 
-    /// What matches by words, or everybody where none are asked for.
+    /// Full-text matches, or all agents for a query without words.
     fn words(&self) -> FilteredQuery {
         let words = self.text.as_ref().map(|words| words.box_clone());
         FilteredQuery::new(words, self.filter.clone()).scored_by(Arc::clone(&self.statistics))
@@ -127,12 +127,17 @@ impl Prepared {
 
 impl Inner {
     /// Conditions for a caller with these labels.
-    pub(super) fn filter(&self, view: &View, clauses: Vec<Clause>, labels: &[String]) -> Filter {
+    pub(super) fn filter(
+        &self,
+        view: &IndexView,
+        clauses: Vec<Clause>,
+        labels: &[String],
+    ) -> Filter {
         let excluded = Arc::clone(&view.excluded);
         Filter::new(clauses, excluded, labels, self.shared.clone())
     }
 
-    pub(super) fn prepare(&self, request: &SearchRequest) -> Result<Prepared, IndexError> {
+    pub(super) fn prepare(&self, request: &SearchRequest) -> Result<PreparedQuery, IndexError> {
         let written = request
             .text
             .as_deref()
@@ -144,12 +149,12 @@ impl Inner {
         let statistics = self.statistics(&view, &request.class)?;
         let visible_to = &request.visible_to;
         let cut_prefixes = self.expand(&mut query, &written, visible_to, &view, &statistics)?;
-        // Only the order by relevance looks twice.
+        // Only the order by relevance has a second scoring.
         let rescorer = match request.sort {
             Sort::Relevance => Rescorer::new(&statistics, &self.fields, &query)?,
             _ => None,
         };
-        let asked_text = Asked {
+        let asked_text = TextQuery {
             fields: &self.fields,
             written: &written,
             query: &query,
@@ -160,12 +165,12 @@ impl Inner {
             .as_deref()
             .filter(|_| request.sort == Sort::Relevance || request.explain);
         let scored_by = Arc::new(statistics.of_query(scored)?);
-        // Where no text is asked for everybody matches, near or not.
+        // Without a text every agent matches, near or not.
         let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
             Some(meaning) => Some(self.blend(meaning, &asked_text, &view.searcher, &filter)?),
             None => None,
         };
-        Ok(Prepared {
+        Ok(PreparedQuery {
             filter,
             text,
             statistics: scored_by,
@@ -183,9 +188,9 @@ impl Inner {
     fn expand(
         &self,
         query: &mut QueryText,
-        written: &Written,
+        written: &ParsedQuery,
         visible_to: &[String],
-        view: &View,
+        view: &IndexView,
         statistics: &Statistics,
     ) -> Result<Vec<String>, IndexError> {
         let mut cut_prefixes = Vec::new();
@@ -193,7 +198,7 @@ impl Inner {
             return Ok(cut_prefixes);
         }
         let everyone = clauses(&self.fields, &Filters::default(), visible_to)?;
-        let mut seen = Seen::new(self.filter(view, everyone, visible_to));
+        let mut seen = VisibleAgents::new(self.filter(view, everyone, visible_to));
         expand(&self.fields, query, statistics)?;
         for prefix in &written.prefixes {
             let begun = beginning(&view.searcher, &self.fields, prefix, &mut seen, statistics)?;
@@ -209,7 +214,7 @@ impl Inner {
     fn blend(
         &self,
         meaning: &Meaning,
-        asked: &Asked<'_>,
+        asked: &TextQuery<'_>,
         searcher: &Searcher,
         filter: &Filter,
     ) -> Result<Blend, IndexError> {
@@ -223,7 +228,7 @@ impl Inner {
             false => Balance::Weighed,
         };
         let tables = &self.slot_tables;
-        let meant = Meant::find(searcher, filter, demands.as_deref(), meaning, tables)?;
+        let meant = NearAgents::find(searcher, filter, demands.as_deref(), meaning, tables)?;
         Ok(Blend {
             meant: Arc::new(meant),
             balance,
@@ -234,7 +239,7 @@ impl Inner {
     pub(super) fn conditions(
         &self,
         filters: &Filters,
-        written: &Written,
+        written: &ParsedQuery,
         visible_to: &[String],
     ) -> Result<Vec<Clause>, IndexError> {
         let mut asked = clauses(&self.fields, filters, visible_to)?;
@@ -243,11 +248,11 @@ impl Inner {
         Ok(asked)
     }
 
-    /// The hits of a page. To explain them it takes what asks for the words, where words are asked for.
+    /// Hits of a page. `explain` is the text query, if there are words.
     fn hits(
         &self,
-        entries: Vec<Entry>,
-        prepared: &Prepared,
+        entries: Vec<PageEntry>,
+        prepared: &PreparedQuery,
         explained: Option<Option<FilteredQuery>>,
     ) -> Result<Vec<HitRow>, IndexError> {
         let searcher = &prepared.view.searcher;
@@ -262,15 +267,15 @@ impl Inner {
             .collect()
     }
 
-    /// A hit as it is given. To `explain` it takes what asks for the words, where words are asked for.
+    /// A hit of the answer. `explain` is the text query, if there are words.
     pub(super) fn hit(
         &self,
         searcher: &Searcher,
-        entry: Entry,
+        entry: PageEntry,
         words: &Highlighter,
         explain: Option<Option<&dyn Weight>>,
     ) -> Result<HitRow, IndexError> {
-        let Entry {
+        let PageEntry {
             position,
             address,
             added,
@@ -304,7 +309,7 @@ impl Inner {
                     Some(blended) => Some(blended.explanation(words)),
                     None => words,
                 };
-                serde_json::to_value(whole.map(Told))
+                serde_json::to_value(whole.map(ShownExplanation))
                     .map_err(|error| IndexError::Damaged(error.to_string()))
             })
             .transpose()?;
@@ -347,7 +352,7 @@ impl Index {
             0 => 0,
             limit => limit + 1,
         };
-        let page = Page {
+        let page = PageCollector {
             order,
             top,
             after: request.after.clone(),
@@ -356,7 +361,7 @@ impl Index {
         };
         let searcher = &prepared.view.searcher;
         let query = prepared.filtered();
-        let Collected {
+        let CollectedPage {
             total,
             mut entries,
             matches,
@@ -420,7 +425,7 @@ impl Index {
                 visible(fields, visible_to),
                 listed(fields),
             ];
-            let page = Page {
+            let page = PageCollector {
                 order: Order::Updated,
                 top: limit - hits.len(),
                 after: None,
@@ -447,8 +452,8 @@ impl Index {
 }
 
 /// The explanation of a score with what was added to it.
-fn with_added(first: Explanation, added: Added) -> Explanation {
-    if added == Added::default() {
+fn with_added(first: Explanation, added: RescoreGain) -> Explanation {
+    if added == RescoreGain::default() {
         return first;
     }
     let mut whole = Explanation::new("sum of:", first.value() + added.sum());

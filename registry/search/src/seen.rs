@@ -1,4 +1,4 @@
-//! Sets of agents whose words are counted: what is said about words counts these agents and no others.
+//! Sets of agents whose words are counted: statistics of words count these agents and no others.
 
 use std::ops::{Bound, Range, RangeBounds as _};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const LOOKED_AT: usize = 16;
 const LOOKED_AT_BESIDE_COLUMN: usize = 2;
 
 /// How many agents of a set hold a term.
-pub(super) trait Holders {
+pub(super) trait CountHolders {
     /// How many there are, counted at least as far as `enough`.
     ///
     /// # Errors
@@ -28,13 +28,13 @@ pub(super) trait Holders {
     fn holders(&self, term: &Term, enough: u64) -> Result<u64, IndexError>;
 }
 
-/// Who the caller may see, worked out when it is first asked for.
-pub(super) struct Seen {
+/// Agents that the caller may see, computed at the first use.
+pub(super) struct VisibleAgents {
     filter: Filter,
     segments: Option<Vec<SeenBits>>,
 }
 
-impl Seen {
+impl VisibleAgents {
     /// Those that a filter lets through.
     pub fn new(filter: Filter) -> Self {
         Self {
@@ -313,7 +313,7 @@ fn held(
     Ok(texts)
 }
 
-impl Holders for SeenAgents<'_> {
+impl CountHolders for SeenAgents<'_> {
     fn holders(&self, term: &Term, enough: u64) -> Result<u64, IndexError> {
         let mut holders = 0;
         for (reader, segment) in self.readers() {

@@ -17,8 +17,8 @@ use super::bits::SeenBits;
 use super::error::IndexError;
 use super::filter::{Filter, clauses};
 use super::request::Filters;
-use super::seen::{Holders, SeenAgents, segments_of};
-use super::{Index, Inner, View, lock};
+use super::seen::{CountHolders, SeenAgents, segments_of};
+use super::{Index, IndexView, Inner, lock};
 
 /// Counts of segments that are kept from one state of the index to the next.
 const KEPT_COUNTS: u64 = 16_384;
@@ -31,9 +31,9 @@ const UNKNOWN_LENGTH: u64 = 100;
 /// What the search library's idf is for a class of one agent that does not hold the word: ln 4.
 const IDF_OF_NONE: Score = 1.386_294_4;
 
-/// What is counted in a segment for a class.
+/// Key of a count in a segment for a class of callers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Counted {
+pub(super) enum CountKey {
     /// The words of all its agents.
     Words,
     /// Those of its agents who hold a term.
@@ -41,7 +41,7 @@ pub(super) enum Counted {
 }
 
 /// Counts by segment and what of it is deleted, and by class.
-pub(super) type SegmentCounts = Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, Counted), u64>;
+pub(super) type SegmentCounts = Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, CountKey), u64>;
 
 /// No counts yet.
 pub(super) fn segment_counts() -> SegmentCounts {
@@ -118,7 +118,7 @@ impl Statistics {
         };
         for (reader, segment) in searcher.segment_readers().iter().zip(&statistics.segments) {
             statistics.agents += u64::from(segment.len());
-            statistics.words += statistics.kept(reader, Counted::Words, || {
+            statistics.words += statistics.kept(reader, CountKey::Words, || {
                 let lengths = reader.get_fieldnorms_reader(text)?;
                 let lengths = segment
                     .iter()
@@ -194,7 +194,7 @@ impl Statistics {
             };
             holders += match segment.hides_nobody() {
                 true => u64::from(info.doc_freq),
-                false => self.kept(reader, Counted::Holders(term.clone()), || {
+                false => self.kept(reader, CountKey::Holders(term.clone()), || {
                     Ok(segment.holders(&index, &info, u32::MAX)?.into())
                 })?,
             };
@@ -206,11 +206,11 @@ impl Statistics {
         Ok(holders)
     }
 
-    /// A count of a segment, made anew only where the segment has lost agents since.
+    /// A count of a segment, recomputed only if the segment has lost agents since.
     fn kept(
         &self,
         reader: &SegmentReader,
-        what: Counted,
+        what: CountKey,
         count: impl FnOnce() -> tantivy::Result<u64>,
     ) -> tantivy::Result<u64> {
         let key = (
@@ -228,7 +228,7 @@ impl Statistics {
     }
 }
 
-impl Holders for Statistics {
+impl CountHolders for Statistics {
     fn holders(&self, term: &Term, _enough: u64) -> Result<u64, IndexError> {
         Ok(self.count_of(term)?)
     }
@@ -254,7 +254,7 @@ impl Inner {
     /// a filter. The overlay is left aside: the counts are those of the last commit.
     pub(super) fn statistics(
         &self,
-        view: &View,
+        view: &IndexView,
         class: &[String],
     ) -> Result<Arc<Statistics>, IndexError> {
         view.classes.of(class, || {

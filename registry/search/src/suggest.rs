@@ -15,7 +15,7 @@ use super::bits::SeenBits;
 use super::error::IndexError;
 use super::filter::{listed, not_gone, visible};
 use super::schema::SUGGESTION_MARK;
-use super::seen::{FirstTerms, Seen, SeenAgents, SegmentTerm};
+use super::seen::{FirstTerms, SeenAgents, SegmentTerm, VisibleAgents};
 
 /// The most completions one call gives.
 const MAX_SUGGESTIONS: usize = 50;
@@ -32,7 +32,7 @@ const KINDS: [(SuggestionKind, usize); 3] = [
 ];
 
 /// One value of one segment.
-struct Place {
+struct ValuePlace {
     segment: usize,
     postings: TermInfo,
     /// Where its folded form ends and the text as written begins, in the bytes of all terms.
@@ -41,19 +41,19 @@ struct Place {
 }
 
 /// The values of one kind with the prefix.
-struct Values {
+struct PrefixValues {
     bytes: String,
     /// By folded form.
-    places: Vec<Place>,
+    places: Vec<ValuePlace>,
 }
 
 /// A completion with what decides between equal counts.
-struct Found {
+struct FoundSuggestion {
     folded: String,
     suggestion: Suggestion,
 }
 
-impl Found {
+impl FoundSuggestion {
     fn order(&self, other: &Self) -> Ordering {
         let (left, right) = (&self.suggestion, &other.suggestion);
         right
@@ -103,14 +103,14 @@ impl Index {
             ],
             visible_to,
         );
-        let mut seen = Seen::new(filter);
+        let mut seen = VisibleAgents::new(filter);
         let seen = seen.agents(&view.searcher)?;
         let segments: Vec<(&SegmentReader, &SeenBits)> = seen.readers().collect();
 
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundSuggestion> = Vec::new();
         for ((kind, most), field) in KINDS.into_iter().zip(fields.suggested) {
             let values = values(&seen, field, &prefix, most)?;
-            let count = |group: &[Place]| count(&segments, field, &values.bytes, group);
+            let count = |group: &[ValuePlace]| count(&segments, field, &values.bytes, group);
             keep_most_frequent(&mut found, limit, kind, &values, count)?;
         }
         Ok(found.into_iter().map(|found| found.suggestion).collect())
@@ -119,19 +119,19 @@ impl Index {
 
 /// Puts the values of a kind among the `limit` most frequent ones found so far.
 fn keep_most_frequent(
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundSuggestion>,
     limit: usize,
     kind: SuggestionKind,
-    Values { bytes, places }: &Values,
-    count: impl Fn(&[Place]) -> tantivy::Result<Option<(String, u64)>>,
+    PrefixValues { bytes, places }: &PrefixValues,
+    count: impl Fn(&[ValuePlace]) -> tantivy::Result<Option<(String, u64)>>,
 ) -> Result<(), IndexError> {
-    let bound = |group: &[Place]| -> u64 {
+    let bound = |group: &[ValuePlace]| -> u64 {
         group
             .iter()
             .map(|place| u64::from(place.postings.doc_freq))
             .sum()
     };
-    let mut groups: Vec<(u64, &[Place])> = places
+    let mut groups: Vec<(u64, &[ValuePlace])> = places
         .chunk_by(|left, right| bytes[left.folded.clone()] == bytes[right.folded.clone()])
         .map(|group| (bound(group), group))
         .collect();
@@ -149,7 +149,7 @@ fn keep_most_frequent(
             break;
         }
         if let Some((text, count)) = count(group)? {
-            let one = Found {
+            let one = FoundSuggestion {
                 folded: folded.to_owned(),
                 suggestion: Suggestion { text, kind, count },
             };
@@ -166,7 +166,7 @@ fn values(
     field: Field,
     prefix: &str,
     most: usize,
-) -> Result<Values, IndexError> {
+) -> Result<PrefixValues, IndexError> {
     let FirstTerms { bytes, terms, .. } =
         seen.first_terms(field, Some(prefix), most, |terms, found| {
             let mut begun = terms.range().ge(prefix).into_stream()?;
@@ -176,7 +176,7 @@ fn values(
             {}
             Ok(())
         })?;
-    let mut places: Vec<Place> = terms
+    let mut places: Vec<ValuePlace> = terms
         .into_iter()
         .filter_map(
             |SegmentTerm {
@@ -185,7 +185,7 @@ fn values(
                  text,
              }| {
                 let mark = text.start + bytes[text.clone()].find(SUGGESTION_MARK)?;
-                Some(Place {
+                Some(ValuePlace {
                     segment,
                     postings: info,
                     folded: text.start..mark,
@@ -194,9 +194,9 @@ fn values(
             },
         )
         .collect();
-    let folded = |place: &Place| &bytes[place.folded.clone()];
+    let folded = |place: &ValuePlace| &bytes[place.folded.clone()];
     places.sort_by(|left, right| (folded(left), left.segment).cmp(&(folded(right), right.segment)));
-    Ok(Values { bytes, places })
+    Ok(PrefixValues { bytes, places })
 }
 
 /// How many agents of the sets have a value, and how most of them write it; nothing when none has.
@@ -204,7 +204,7 @@ fn count(
     segments: &[(&SegmentReader, &SeenBits)],
     field: Field,
     bytes: &str,
-    group: &[Place],
+    group: &[ValuePlace],
 ) -> tantivy::Result<Option<(String, u64)>> {
     let mut spellings: BTreeMap<&str, u64> = BTreeMap::new();
     let mut total = 0;

@@ -13,9 +13,9 @@ use super::request::FacetName;
 /// plain words.
 const MAX_PARTS: usize = 16;
 
-/// A query as it was written.
+/// A parsed query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct ParsedQuery {
     /// The words that are asked for and need not all be there, with those that must.
     pub words: String,
     /// Demands that must all be met.
@@ -23,7 +23,7 @@ pub(super) struct Written {
     /// Demands of conditions alone, of each of which one must hold.
     pub conditions: Vec<Vec<(FacetName, String)>>,
     /// What must not be there: words or phrases.
-    pub excluded: Vec<Part>,
+    pub excluded: Vec<QueryPart>,
     /// Beginnings of words that are asked for, each once, with those that must be there.
     pub prefixes: Vec<String>,
     /// Whether something looked like syntax and was none.
@@ -32,9 +32,9 @@ pub(super) struct Written {
     pub said: Option<String>,
 }
 
-/// A piece of a query.
+/// An operand of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum QueryPart {
     /// Words that follow each other, in any of their forms.
     Words(String),
     /// Words that follow each other as they are written.
@@ -46,7 +46,7 @@ pub(super) enum Part {
 }
 
 /// A demand: one of these groups, and of that group everything.
-pub(super) type AnyOf = Vec<Vec<Part>>;
+pub(super) type AnyOf = Vec<Vec<QueryPart>>;
 
 /// One token of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +57,9 @@ struct Token<'a> {
     quoted: bool,
 }
 
-/// What joins two tokens.
+/// Operator between two tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Joint {
+enum Operator {
     And,
     Or,
 }
@@ -68,7 +68,7 @@ enum Joint {
 type Chain<'t, 'a> = Vec<Vec<&'t Token<'a>>>;
 
 /// Reads a query.
-pub(super) fn read(text: &str) -> Written {
+pub(super) fn read(text: &str) -> ParsedQuery {
     let (tokens, torn) = tokens(text);
     let (chains, dangling) = chains(&tokens);
     let joined = |chain: &Chain<'_, '_>| chain.iter().flatten().nth(1).is_some();
@@ -100,7 +100,7 @@ pub fn asked_text(query: &str) -> Option<String> {
 /// A query while it is read.
 #[derive(Default)]
 struct Reader {
-    written: Written,
+    written: ParsedQuery,
     /// Whether it is a sentence.
     sentence: bool,
     /// How many parts it has so far.
@@ -121,7 +121,7 @@ impl Reader {
 
     /// Takes groups of which any will do. One part that is none, as an exclusion would be, spoils them all.
     fn take_any(&mut self, chain: &Chain<'_, '_>, groups: &[Vec<&Token<'_>>]) {
-        let parts = |group: &Vec<&Token<'_>>| -> Option<Vec<Part>> {
+        let parts = |group: &Vec<&Token<'_>>| -> Option<Vec<QueryPart>> {
             let tokens = group.iter();
             tokens
                 .map(|token| token.part().filter(|_| !token.negated))
@@ -136,8 +136,8 @@ impl Reader {
         self.parts += count;
         self.written.misread |= chain.iter().flatten().any(|token| token.is_torn());
         any.iter().flatten().for_each(|part| self.look_for(part));
-        let condition = |group: &Vec<Part>| match group.as_slice() {
-            [Part::Condition(facet, value)] => Some((*facet, value.clone())),
+        let condition = |group: &Vec<QueryPart>| match group.as_slice() {
+            [QueryPart::Condition(facet, value)] => Some((*facet, value.clone())),
             _ => None,
         };
         match any.iter().map(condition).collect() {
@@ -149,7 +149,10 @@ impl Reader {
     /// Takes a token that is alone or one of those that must all be there.
     fn take_token(&mut self, token: &Token<'_>, joined: bool) {
         let part = token.part();
-        let special = matches!(part, Some(Part::Beginning(_) | Part::Condition(..)));
+        let special = matches!(
+            part,
+            Some(QueryPart::Beginning(_) | QueryPart::Condition(..))
+        );
         self.written.misread |= token.is_torn();
         if !(special || joined || token.negated || token.quoted) {
             self.add_words(&token.words());
@@ -166,15 +169,15 @@ impl Reader {
             self.parts += 1;
             self.written.excluded.push(match part {
                 // Not every word that begins so is known, so only the one word is left out.
-                Part::Beginning(word) => {
+                QueryPart::Beginning(word) => {
                     self.written.misread = true;
-                    Part::Words(word)
+                    QueryPart::Words(word)
                 }
                 part => part,
             });
             return;
         }
-        if matches!(part, Part::Phrase(_)) && self.sentence && !joined {
+        if matches!(part, QueryPart::Phrase(_)) && self.sentence && !joined {
             self.written
                 .said
                 .get_or_insert_with(|| token.text.to_owned());
@@ -184,8 +187,10 @@ impl Reader {
         self.parts += 1;
         self.look_for(&part);
         match part {
-            Part::Condition(facet, value) => self.written.conditions.push(vec![(facet, value)]),
-            Part::Beginning(_) if !joined => {}
+            QueryPart::Condition(facet, value) => {
+                self.written.conditions.push(vec![(facet, value)])
+            }
+            QueryPart::Beginning(_) if !joined => {}
             part => self.written.demands.push(vec![vec![part]]),
         }
     }
@@ -199,13 +204,13 @@ impl Reader {
     }
 
     /// What is demanded is also looked for: it is scored, and shown where it stands.
-    fn look_for(&mut self, part: &Part) {
+    fn look_for(&mut self, part: &QueryPart) {
         match part {
-            Part::Words(text) | Part::Phrase(text) => self.add_words(text),
-            Part::Beginning(prefix) if !self.written.prefixes.contains(prefix) => {
+            QueryPart::Words(text) | QueryPart::Phrase(text) => self.add_words(text),
+            QueryPart::Beginning(prefix) if !self.written.prefixes.contains(prefix) => {
                 self.written.prefixes.push(prefix.clone());
             }
-            Part::Beginning(_) | Part::Condition(..) => {}
+            QueryPart::Beginning(_) | QueryPart::Condition(..) => {}
         }
     }
 
@@ -218,7 +223,7 @@ impl Reader {
     }
 }
 
-impl Written {
+impl ParsedQuery {
     /// Whether anything is asked of the texts of agents, and not only of their fields.
     pub fn asks_text(&self) -> bool {
         let parts = self.prefixes.len() + self.demands.len() + self.excluded.len();
@@ -231,10 +236,10 @@ impl Token<'_> {
         !self.negated && !self.quoted && self.field.is_none()
     }
 
-    fn joint(&self) -> Option<Joint> {
+    fn joint(&self) -> Option<Operator> {
         match self.text {
-            "AND" if self.is_plain() => Some(Joint::And),
-            "OR" if self.is_plain() => Some(Joint::Or),
+            "AND" if self.is_plain() => Some(Operator::And),
+            "OR" if self.is_plain() => Some(Operator::Or),
             _ => None,
         }
     }
@@ -247,7 +252,7 @@ impl Token<'_> {
     fn is_torn(&self) -> bool {
         let starred = self.field.is_none() && !self.quoted && self.text.ends_with('*');
         let empty = self.field.and_then(condition).is_some() && self.text.is_empty();
-        empty || (starred && !matches!(self.part(), Some(Part::Beginning(_))))
+        empty || (starred && !matches!(self.part(), Some(QueryPart::Beginning(_))))
     }
 
     /// Its words as they would stand without syntax.
@@ -260,10 +265,10 @@ impl Token<'_> {
     }
 
     /// What it asks for; nothing where it has no word.
-    fn part(&self) -> Option<Part> {
+    fn part(&self) -> Option<QueryPart> {
         if let Some(facet) = self.field.and_then(condition) {
             let value = self.text.trim();
-            return (!value.is_empty()).then(|| Part::Condition(facet, value.to_owned()));
+            return (!value.is_empty()).then(|| QueryPart::Condition(facet, value.to_owned()));
         }
         let words = self.words();
         let prefix = words.strip_suffix('*').filter(|_| self.field.is_none());
@@ -271,11 +276,11 @@ impl Token<'_> {
             && prefix.chars().count() > 1
             && prefix.chars().all(char::is_alphanumeric)
         {
-            return Some(Part::Beginning(prefix.to_owned()));
+            return Some(QueryPart::Beginning(prefix.to_owned()));
         }
         has_word(&words).then_some(match self.quoted {
-            true => Part::Phrase(words),
-            false => Part::Words(words),
+            true => QueryPart::Phrase(words),
+            false => QueryPart::Words(words),
         })
     }
 }
@@ -305,8 +310,8 @@ fn chains<'t, 'a>(tokens: &'t [Token<'a>]) -> (Vec<Chain<'t, 'a>>, bool) {
             continue;
         }
         match (joint.take(), chains.last_mut()) {
-            (Some(Joint::Or), Some(chain)) => chain.push(vec![token]),
-            (Some(Joint::And), Some(chain)) => match chain.last_mut() {
+            (Some(Operator::Or), Some(chain)) => chain.push(vec![token]),
+            (Some(Operator::And), Some(chain)) => match chain.last_mut() {
                 Some(group) => group.push(token),
                 None => chain.push(vec![token]),
             },
@@ -369,12 +374,12 @@ fn tokens(text: &str) -> (Vec<Token<'_>>, bool) {
 mod tests {
     use super::*;
 
-    fn phrase(text: &str) -> Part {
-        Part::Phrase(text.into())
+    fn phrase(text: &str) -> QueryPart {
+        QueryPart::Phrase(text.into())
     }
 
-    fn word(text: &str) -> Part {
-        Part::Words(text.into())
+    fn word(text: &str) -> QueryPart {
+        QueryPart::Words(text.into())
     }
 
     fn tag(value: &str) -> (FacetName, String) {
@@ -396,9 +401,9 @@ mod tests {
             "trains (and buses) to Rome",
         ] {
             let read = read(text);
-            let words = Written {
+            let words = ParsedQuery {
                 words: read.words.clone(),
-                ..Written::default()
+                ..ParsedQuery::default()
             };
             assert_eq!(read, words, "{text}");
         }
@@ -433,7 +438,10 @@ mod tests {
                 vec![vec![phrase("to tokyo")]],
                 vec![vec![word("visa")]],
                 vec![vec![word("hotel")]],
-                vec![vec![Part::Beginning("book".into())], vec![word("rail")]],
+                vec![
+                    vec![QueryPart::Beginning("book".into())],
+                    vec![word("rail")]
+                ],
             ]
         );
         assert_eq!(read.excluded, [word("cheap"), phrase("last minute")]);
@@ -455,7 +463,7 @@ mod tests {
         let provider = (FacetName::Provider, "c".to_owned());
         assert_eq!(tags.conditions, [vec![tag("a"), tag("b")], vec![provider]]);
         let mixed = read("a OR b AND tag:c");
-        let condition = Part::Condition(FacetName::Tag, "c".into());
+        let condition = QueryPart::Condition(FacetName::Tag, "c".into());
         assert_eq!(
             mixed.demands,
             [[vec![word("a")], vec![word("b"), condition]]]
@@ -468,7 +476,7 @@ mod tests {
     #[test]
     fn a_joined_beginning_is_demanded() {
         let read = read("book* AND rail");
-        let book = Part::Beginning("book".into());
+        let book = QueryPart::Beginning("book".into());
         assert_eq!(read.demands, [[[book]], [[word("rail")]]]);
         assert_eq!(
             (read.prefixes, read.words.as_str()),

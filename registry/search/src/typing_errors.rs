@@ -9,7 +9,7 @@ use tantivy::{Searcher, Term};
 use super::analysis::{QueryText, QueryWord, stem};
 use super::error::IndexError;
 use super::schema::Fields;
-use super::seen::{Holders, Seen, SeenAgents};
+use super::seen::{CountHolders, SeenAgents, VisibleAgents};
 use super::statistics::Statistics;
 
 /// The shortest word, in letters, that is taken for a typing error.
@@ -103,7 +103,7 @@ pub(super) fn near(
     searcher: &Searcher,
     fields: &Fields,
     word: &QueryWord,
-    seen: &mut Seen,
+    seen: &mut VisibleAgents,
 ) -> Result<Vec<String>, IndexError> {
     if !is_long(&word.exact) {
         return Ok(Vec::new());
@@ -125,7 +125,7 @@ fn used(
     fields: &Fields,
     forms: Vec<String>,
     least: u64,
-    agents: &impl Holders,
+    agents: &impl CountHolders,
 ) -> Result<Vec<String>, IndexError> {
     let mut used = Vec::new();
     for form in forms {
@@ -141,7 +141,7 @@ fn used(
 fn most_used(
     fields: &Fields,
     forms: Vec<String>,
-    agents: &impl Holders,
+    agents: &impl CountHolders,
 ) -> Result<Vec<String>, IndexError> {
     let mut counted = forms
         .into_iter()

@@ -35,8 +35,8 @@ impl<'a> Agents<'a> {
         }
     }
 
-    /// What is told of an agent that a name has brought.
-    pub async fn told(&mut self, name: &str, id: Uuid, domain: &DomainView) -> Vec<String> {
+    /// Lines about an agent that was found under a name.
+    pub async fn lines(&mut self, name: &str, id: Uuid, domain: &DomainView) -> Vec<String> {
         let agent = match self.client.agent(id).await {
             Ok(reply) => reply.value,
             Err(error) => return vec![format!("{name}: found an agent ({id}): {error}")],

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use url::Url;
 use uuid::Uuid;
 
-use super::super::client::{Client, Reply};
+use super::super::client::{Client, RegistryResponse};
 use super::super::console::Console;
-use super::super::failure::{Failure, Outcome};
+use super::super::failure::{CommandOutcome, Failure};
 use super::super::invocation;
 use super::super::refusal::ClientError;
 use super::super::target::asks;
-use super::Registered;
+use super::RegisteredName;
 use super::agent::Agents;
 
 /// How long the first visits are waited for since something came of the last one.
@@ -32,7 +32,7 @@ const PAUSES: [Duration; 3] = [
 /// Domains looked at at once.
 const AT_ONCE: usize = 8;
 
-/// Waits for the first visits and says what came of each name, as soon as it is known: [`Outcome::No`] where one has
+/// Waits for the first visits and says what came of each name, as soon as it is known: [`CommandOutcome::No`] where one has
 /// brought no card. With `--json` it prints each name's domain instead, at the end.
 ///
 /// # Errors
@@ -40,8 +40,8 @@ const AT_ONCE: usize = 8;
 pub async fn tell(
     client: &Client,
     console: &Console,
-    registered: &mut [Registered],
-) -> Result<Outcome, Failure> {
+    registered: &mut [RegisteredName],
+) -> Result<CommandOutcome, Failure> {
     let progress = spinner();
     let mut open: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, one) in registered.iter().enumerate() {
@@ -49,7 +49,7 @@ pub async fn tell(
         open.entry(domain).or_default().push(place);
     }
     let mut agents = Agents::new(client, console);
-    let mut outcome = Outcome::Done;
+    let mut outcome = CommandOutcome::Done;
     let mut pauses = PAUSES.into_iter();
     let mut pause = PAUSES[0];
     let mut deadline = Instant::now() + PATIENCE;
@@ -60,7 +60,7 @@ pub async fn tell(
             .map(|domain| async move { (client.domain(&domain).await, domain) })
             .buffer_unordered(AT_ONCE);
         while let Some((looked, domain)) = looks.next().await {
-            let seen = Seen::of(looked);
+            let seen = DomainLookup::of(looked);
             let places = open.remove(&domain).unwrap_or_default();
             let (settled, waiting): (Vec<usize>, Vec<usize>) = places
                 .into_iter()
@@ -71,12 +71,12 @@ pub async fn tell(
             for place in settled {
                 deadline = Instant::now() + PATIENCE;
                 let one = &mut registered[place];
-                if let Seen::Domain(reply) = &seen {
-                    one.reply = Reply::clone(reply);
+                if let DomainLookup::Domain(reply) = &seen {
+                    one.reply = RegistryResponse::clone(reply);
                 }
                 let (lines, brought) = lines(one, &seen, &mut agents, console.json).await;
                 if !brought {
-                    outcome = Outcome::No;
+                    outcome = CommandOutcome::No;
                 }
                 progress.suspend(|| lines.iter().try_for_each(|line| console.line(line)))?;
             }
@@ -105,17 +105,17 @@ fn spinner() -> ProgressBar {
     progress
 }
 
-/// What is seen of a domain.
-enum Seen {
-    Domain(Box<Reply<DomainView>>),
-    /// Not before it is decided on: it is nobody's who asks.
+/// A domain as the registry shows it, if it does.
+enum DomainLookup {
+    Domain(Box<RegistryResponse<DomainView>>),
+    /// Hidden until it is approved, because the caller has no account for it.
     Hidden,
     /// The registry did not say.
     Unknown,
 }
 
-impl Seen {
-    fn of(looked: Result<Reply<DomainView>, ClientError>) -> Self {
+impl DomainLookup {
+    fn of(looked: Result<RegistryResponse<DomainView>, ClientError>) -> Self {
         match looked {
             Ok(reply) => Self::Domain(Box::new(reply)),
             Err(error) if error.status() == Some(404) => Self::Hidden,
@@ -178,20 +178,20 @@ fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a Source
 
 /// What came of a name, and whether it has brought a card as far as anybody can tell.
 async fn lines(
-    one: &Registered,
-    seen: &Seen,
+    one: &RegisteredName,
+    seen: &DomainLookup,
     agents: &mut Agents<'_>,
     json: bool,
 ) -> (Vec<String>, bool) {
     let name = &one.name;
     let domain = match seen {
-        Seen::Domain(reply) => &reply.value,
-        Seen::Hidden => {
-            let line = format!("{name}: a curator looks at it before it is shown");
+        DomainLookup::Domain(reply) => &reply.value,
+        DomainLookup::Hidden => {
+            let line = format!("{name}: a curator reviews it before it is listed");
             return (if json { Vec::new() } else { vec![line] }, true);
         }
-        Seen::Unknown => {
-            let line = format!("{name}: the registry does not say what came of it");
+        DomainLookup::Unknown => {
+            let line = format!("{name}: the registry does not report the result");
             return (if json { Vec::new() } else { vec![line] }, false);
         }
     };
@@ -209,7 +209,7 @@ async fn lines(
     }
     let mut lines = Vec::new();
     for id in &ids {
-        lines.extend(agents.told(name, *id, domain).await);
+        lines.extend(agents.lines(name, *id, domain).await);
     }
     // Where a domain has brought an agent, what else was looked for on the way is not worth a line.
     let failed = sources.iter().filter(|source| {
@@ -219,7 +219,7 @@ async fn lines(
     });
     lines.extend(failed.map(|source| without_agent(name, source)));
     if lines.is_empty() {
-        lines.push(format!("{name}: nothing is asked of it yet"));
+        lines.push(format!("{name}: no URL of it is fetched yet"));
     }
     (lines, brought)
 }
@@ -236,7 +236,7 @@ fn without_agent(name: &str, source: &SourceView) -> String {
     }
     let Some(attempt) = &source.last_attempt else {
         return format!(
-            "{which}: not visited yet; `{} domain show` tells later",
+            "{which}: not fetched yet; run `{} domain show` later",
             invocation::program()
         );
     };

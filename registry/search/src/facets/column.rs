@@ -7,7 +7,7 @@ use tantivy::columnar::StrColumn;
 use tantivy::{DocId, SegmentReader};
 
 use super::super::answer::{FACET_VALUES, FacetCounts};
-use super::shown::Shown;
+use super::shown::TopValues;
 
 /// How many values of each segment are looked at before all of them are.
 const FIRST_LOOK: usize = 256;
@@ -110,10 +110,10 @@ impl SegmentFacet {
     }
 
     /// The texts of counted values, which are given and come in the order of the dictionary.
-    fn texts(&self, counted: Vec<(u64, u32)>) -> io::Result<Texts> {
-        let mut texts = Texts {
+    fn texts(&self, counted: Vec<(u64, u32)>) -> io::Result<ColumnValues> {
+        let mut texts = ColumnValues {
             counted,
-            ..Texts::default()
+            ..ColumnValues::default()
         };
         if let Some(column) = &self.column {
             let ordinals: Vec<u64> = texts.counted.iter().map(|(ordinal, _)| *ordinal).collect();
@@ -130,14 +130,14 @@ impl SegmentFacet {
 
 /// The counted values of one segment in ascending order, in one piece of memory.
 #[derive(Default)]
-struct Texts {
+struct ColumnValues {
     counted: Vec<(u64, u32)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
     next: usize,
 }
 
-impl Texts {
+impl ColumnValues {
     fn peek(&self) -> Option<(&[u8], u32)> {
         let end = *self.ends.get(self.next)?;
         let start = self
@@ -183,7 +183,7 @@ fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
         return Ok(None);
     }
     // What was left out of one segment's candidates still counts for values that another brought in.
-    let mut shown = Shown::default();
+    let mut shown = TopValues::default();
     for value in candidates {
         let counts = segments.iter().map(|segment| segment.count_of(&value));
         shown.offer(&value, counts.sum::<io::Result<u64>>()?);
@@ -197,12 +197,12 @@ fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<Vec<(String, u6
     let lists = segments.iter();
     let lists = lists.map(|segment| segment.texts(segment.top(limit).0));
     let mut lists = lists.collect::<io::Result<Vec<_>>>()?;
-    let mut shown = Shown::default();
+    let mut shown = TopValues::default();
     let mut value = Vec::new();
     loop {
         let smallest = lists
             .iter()
-            .filter_map(Texts::peek)
+            .filter_map(ColumnValues::peek)
             .map(|(text, _)| text)
             .min();
         let Some(smallest) = smallest else {

@@ -59,49 +59,49 @@ impl Default for FacetLimits {
 
 /// What is known of the large segments of one state of the index.
 #[derive(Default)]
-pub(crate) struct Frequent {
+pub(crate) struct FrequentValues {
     segments: Vec<SegmentId>,
     agents: u64,
     limits: FacetLimits,
     /// By facet; empty where there is no large segment.
-    facets: Vec<Values>,
+    facets: Vec<FacetValues>,
 }
 
 /// The values of one facet, over all large segments.
 #[derive(Default)]
-pub(crate) struct Values {
+pub(crate) struct FacetValues {
     /// The most frequent first, equal ones by value.
-    pub ranked: Vec<Value>,
+    pub ranked: Vec<FrequentValue>,
     /// The first that is not among them, and how many agents carry it at most.
     pub left_out: Option<(Vec<u8>, u64)>,
     /// How many values the agents of each segment carry.
-    pub carried: Vec<Carried>,
+    pub carried: Vec<ValuesPerAgent>,
 }
 
 /// A value and who carries it.
-pub(crate) struct Value {
+pub(crate) struct FrequentValue {
     pub text: Vec<u8>,
     /// How many agents carry it, deleted ones included.
     pub agents: u64,
     /// In each segment.
-    holders: Vec<Holders>,
+    holders: Vec<ValueHolders>,
 }
 
-enum Holders {
+enum ValueHolders {
     Nobody,
     Bits(Bits),
     Postings(TermInfo),
 }
 
 /// How many values each agent of a segment carries.
-pub(crate) enum Carried {
+pub(crate) enum ValuesPerAgent {
     /// One.
     One,
     /// The numbers bit by bit: the first set has those whose number is odd.
     Planes(Vec<Bits>),
 }
 
-impl Frequent {
+impl FrequentValues {
     /// What is known of a state of the index. What was known before is kept where it is still about the same segments.
     ///
     /// # Errors
@@ -130,7 +130,9 @@ impl Frequent {
                 let most = most.min(limits.values);
                 let names = FacetName::ALL.iter();
                 names
-                    .map(|facet| Values::of(&large, fields.exact(*facet), facet.as_str(), most))
+                    .map(|facet| {
+                        FacetValues::of(&large, fields.exact(*facet), facet.as_str(), most)
+                    })
                     .collect::<tantivy::Result<_>>()?
             }
         };
@@ -156,7 +158,7 @@ impl Frequent {
         for (facet, values) in self.facets.iter_mut().enumerate() {
             for value in &mut values.ranked {
                 for (reader, holders) in large.iter().zip(&mut value.holders) {
-                    if let Holders::Postings(info) = holders
+                    if let ValueHolders::Postings(info) = holders
                         && info.doc_freq >= reader.max_doc() / RARE
                     {
                         common.push((info.doc_freq, facet, *reader, holders));
@@ -173,9 +175,9 @@ impl Frequent {
             };
             left = rest;
             let index = reader.inverted_index(fields.exact(FacetName::ALL[facet]))?;
-            if let Holders::Postings(info) = holders {
+            if let ValueHolders::Postings(info) = holders {
                 bits.insert_all(index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?);
-                *holders = Holders::Bits(bits);
+                *holders = ValueHolders::Bits(bits);
             }
         }
         Ok(())
@@ -203,12 +205,12 @@ impl Frequent {
     }
 
     /// What is known of the values of a facet; nothing without a large segment.
-    pub fn values(&self, facet: FacetName) -> Option<&Values> {
+    pub fn values(&self, facet: FacetName) -> Option<&FacetValues> {
         self.facets.get(facet as usize)
     }
 }
 
-impl Values {
+impl FacetValues {
     fn of(
         large: &[&SegmentReader],
         field: Field,
@@ -221,21 +223,22 @@ impl Values {
             .collect::<tantivy::Result<Vec<_>>>()?;
         let streams = indexes.iter().map(|index| index.terms().stream());
         let mut terms = TermMerger::new(streams.collect::<std::io::Result<Vec<_>>>()?);
-        let mut best = Best::new(limit);
+        let mut best = MostFrequent::new(limit);
         while terms.advance() {
             let holders = || terms.current_segment_ords_and_term_infos();
             let agents = holders().map(|(_, info)| u64::from(info.doc_freq)).sum();
             best.offer(terms.key(), agents, || {
-                let mut all: Vec<Holders> = indexes.iter().map(|_| Holders::Nobody).collect();
+                let mut all: Vec<ValueHolders> =
+                    indexes.iter().map(|_| ValueHolders::Nobody).collect();
                 for (segment, info) in holders() {
-                    all[segment] = Holders::Postings(info);
+                    all[segment] = ValueHolders::Postings(info);
                 }
                 all
             });
         }
         let carried = large
             .iter()
-            .map(|reader| Carried::of(reader, name))
+            .map(|reader| ValuesPerAgent::of(reader, name))
             .collect::<tantivy::Result<_>>()?;
         let (ranked, left_out) = best.finish();
         Ok(Self {
@@ -246,7 +249,7 @@ impl Values {
     }
 }
 
-impl Value {
+impl FrequentValue {
     /// How many of these agents of a segment carry the value.
     ///
     /// # Errors
@@ -258,9 +261,9 @@ impl Value {
         index: &InvertedIndexReader,
     ) -> tantivy::Result<u64> {
         Ok(match self.holders.get(segment) {
-            None | Some(Holders::Nobody) => 0,
-            Some(Holders::Bits(bits)) => u64::from(bits.common(agents)),
-            Some(Holders::Postings(info)) => among(info, agents, index)?,
+            None | Some(ValueHolders::Nobody) => 0,
+            Some(ValueHolders::Bits(bits)) => u64::from(bits.common(agents)),
+            Some(ValueHolders::Postings(info)) => among(info, agents, index)?,
         })
     }
 }
@@ -281,7 +284,7 @@ pub(super) fn among(
     Ok(count)
 }
 
-impl Carried {
+impl ValuesPerAgent {
     fn of(reader: &SegmentReader, name: &str) -> tantivy::Result<Self> {
         let Some(column) = reader.fast_fields().str(name)? else {
             return Ok(Self::Planes(Vec::new()));
@@ -322,43 +325,43 @@ impl Carried {
 }
 
 /// The most frequent of the values that are offered in ascending order.
-struct Best {
+struct MostFrequent {
     limit: usize,
     /// The last of them first.
-    kept: BinaryHeap<Reverse<Ranked>>,
+    kept: BinaryHeap<Reverse<RankedValue>>,
     left_out: Option<(Vec<u8>, u64)>,
 }
 
 /// A value; the greater one is shown first.
-struct Ranked(Value);
+struct RankedValue(FrequentValue);
 
-impl Ranked {
+impl RankedValue {
     fn key(&self) -> (u64, Reverse<&[u8]>) {
         (self.0.agents, Reverse(&self.0.text))
     }
 }
 
-impl PartialEq for Ranked {
+impl PartialEq for RankedValue {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedValue {}
 
-impl PartialOrd for Ranked {
+impl PartialOrd for RankedValue {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ranked {
+impl Ord for RankedValue {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl Best {
+impl MostFrequent {
     fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -367,7 +370,7 @@ impl Best {
         }
     }
 
-    fn offer(&mut self, text: &[u8], agents: u64, holders: impl FnOnce() -> Vec<Holders>) {
+    fn offer(&mut self, text: &[u8], agents: u64, holders: impl FnOnce() -> Vec<ValueHolders>) {
         if self.kept.len() >= self.limit {
             // Of equally frequent values the one offered later comes later.
             let last = self.kept.peek().map_or(u64::MAX, |last| last.0.0.agents);
@@ -375,11 +378,11 @@ impl Best {
                 self.leave_out(text, agents);
                 return;
             }
-            if let Some(Reverse(Ranked(last))) = self.kept.pop() {
+            if let Some(Reverse(RankedValue(last))) = self.kept.pop() {
                 self.leave_out(&last.text, last.agents);
             }
         }
-        self.kept.push(Reverse(Ranked(Value {
+        self.kept.push(Reverse(RankedValue(FrequentValue {
             text: text.to_owned(),
             agents,
             holders: holders(),
@@ -395,9 +398,9 @@ impl Best {
         }
     }
 
-    fn finish(self) -> (Vec<Value>, Option<(Vec<u8>, u64)>) {
+    fn finish(self) -> (Vec<FrequentValue>, Option<(Vec<u8>, u64)>) {
         let kept = self.kept.into_sorted_vec().into_iter();
-        let ranked = kept.map(|Reverse(Ranked(value))| value).collect();
+        let ranked = kept.map(|Reverse(RankedValue(value))| value).collect();
         (ranked, self.left_out)
     }
 }

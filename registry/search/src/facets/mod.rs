@@ -19,27 +19,27 @@ use super::request::FacetName;
 use super::schema::Fields;
 
 pub use frequent::FacetLimits;
-pub(super) use frequent::Frequent;
+pub(super) use frequent::FrequentValues;
 
 /// Matches are counted in blocks of this size.
 const BLOCK: usize = 512;
 
-/// The facets that are asked for.
+/// Requested facets.
 #[derive(Clone, Default)]
 pub(super) struct Facets {
     names: Vec<FacetName>,
-    frequent: Arc<Frequent>,
+    frequent: Arc<FrequentValues>,
 }
 
 impl Facets {
     /// These facets, each once, with what is known of the state of the index that is searched.
-    pub fn new(mut names: Vec<FacetName>, frequent: Arc<Frequent>) -> Self {
+    pub fn new(mut names: Vec<FacetName>, frequent: Arc<FrequentValues>) -> Self {
         names.sort_unstable();
         names.dedup();
         Self { names, frequent }
     }
 
-    /// Takes the matches of a segment; nothing where no facet is asked for.
+    /// Counter for the matches of a segment; none if no facet is requested.
     ///
     /// # Errors
     /// Where the index cannot be read.
@@ -52,12 +52,12 @@ impl Facets {
             return Ok(None);
         }
         Ok(Some(match self.frequent.place_of(reader) {
-            Some(segment) => SegmentMatches::Large(Large {
+            Some(segment) => SegmentMatches::Large(LargeSegment {
                 ordinal,
                 segment,
                 agents: Bits::none(reader.max_doc()),
             }),
-            None => SegmentMatches::Counted(Counted::new(reader, &self.names)?),
+            None => SegmentMatches::Counted(SegmentCounter::new(reader, &self.names)?),
         }))
     }
 
@@ -126,9 +126,9 @@ impl Facets {
 /// The matches of one segment, for its facets.
 pub(super) enum SegmentMatches {
     /// Counted while they come.
-    Counted(Counted),
+    Counted(SegmentCounter),
     /// Kept until all are there.
-    Large(Large),
+    Large(LargeSegment),
 }
 
 impl SegmentMatches {
@@ -142,17 +142,17 @@ impl SegmentMatches {
 }
 
 /// The matches of a large segment.
-pub(super) struct Large {
+pub(super) struct LargeSegment {
     ordinal: SegmentOrdinal,
     /// Which of the large segments it is.
     segment: usize,
     agents: Bits,
 }
 
-impl Large {
+impl LargeSegment {
     /// One facet of them, counted one by one.
     fn counted(&self, reader: &SegmentReader, name: FacetName) -> tantivy::Result<SegmentFacet> {
-        let mut counted = Counted::new(reader, &[name])?;
+        let mut counted = SegmentCounter::new(reader, &[name])?;
         for document in self.agents.iter() {
             counted.insert(document);
         }
@@ -161,13 +161,13 @@ impl Large {
     }
 }
 
-/// Matches that are counted while they come.
-pub(super) struct Counted {
+/// Counts of a segment's matches as they are collected.
+pub(super) struct SegmentCounter {
     block: Vec<DocId>,
     facets: Vec<SegmentFacet>,
 }
 
-impl Counted {
+impl SegmentCounter {
     fn new(reader: &SegmentReader, names: &[FacetName]) -> tantivy::Result<Self> {
         let facets = names
             .iter()

@@ -8,8 +8,8 @@ use tantivy::{InvertedIndexReader, Term};
 use super::super::answer::FacetCounts;
 use super::super::bits::Bits;
 use super::column::SegmentFacet;
-use super::frequent::{Value, Values, among};
-use super::shown::Shown;
+use super::frequent::{FacetValues, FrequentValue, among};
+use super::shown::TopValues;
 
 /// How many values of all counted segments together are looked for in the large ones.
 const CANDIDATES: usize = 4_096;
@@ -29,13 +29,13 @@ pub(super) struct LargeMatches<'a> {
 /// # Errors
 /// Where the index cannot be read.
 pub(super) fn counts(
-    values: &Values,
+    values: &FacetValues,
     large: &[LargeMatches<'_>],
     small: &[SegmentFacet],
     term: impl Fn(&str) -> Term,
 ) -> tantivy::Result<Option<FacetCounts>> {
     let (candidates, most_elsewhere) = candidates(small)?;
-    let mut shown = Shown::default();
+    let mut shown = TopValues::default();
     let mut looked_at: BTreeSet<&[u8]> = BTreeSet::new();
     let mut ranked = values.ranked.iter();
     let next = loop {
@@ -88,7 +88,7 @@ pub(super) fn counts(
 }
 
 /// How many values all matches have together.
-fn sum(values: &Values, large: &[LargeMatches<'_>], small: &[SegmentFacet]) -> u64 {
+fn sum(values: &FacetValues, large: &[LargeMatches<'_>], small: &[SegmentFacet]) -> u64 {
     let in_sets = large.iter().filter_map(|matches| {
         let carried = values.carried.get(matches.segment)?;
         Some(carried.sum(matches.agents))
@@ -110,7 +110,7 @@ fn candidates(small: &[SegmentFacet]) -> std::io::Result<(BTreeSet<Vec<u8>>, u64
     Ok((candidates, most_elsewhere))
 }
 
-fn in_large(value: &Value, large: &[LargeMatches<'_>]) -> tantivy::Result<u64> {
+fn in_large(value: &FrequentValue, large: &[LargeMatches<'_>]) -> tantivy::Result<u64> {
     let counts = large
         .iter()
         .map(|matches| value.among(matches.segment, matches.agents, &matches.index));

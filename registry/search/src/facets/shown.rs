@@ -7,9 +7,9 @@ use super::super::answer::FACET_VALUES;
 
 /// The most frequent values of those offered, equal ones by value.
 #[derive(Default)]
-pub(super) struct Shown(BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>>);
+pub(super) struct TopValues(BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>>);
 
-impl Shown {
+impl TopValues {
     /// Takes a value up while it is among the most frequent; one that nobody carries never is. Each value is offered
     /// once.
     pub fn offer(&mut self, value: &[u8], count: u64) {

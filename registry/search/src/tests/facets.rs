@@ -1,7 +1,7 @@
 //! What is known of facets before a search, and that it stays as long as it is right.
 
 use super::*;
-use crate::facets::Frequent;
+use crate::facets::FrequentValues;
 
 /// Agents with tags: the first half of them has one that the others have not.
 fn tagged(count: u64) -> Vec<Document> {
@@ -16,7 +16,7 @@ fn tagged(count: u64) -> Vec<Document> {
     agents.collect()
 }
 
-fn frequent(index: &Index) -> Arc<Frequent> {
+fn frequent(index: &Index) -> Arc<FrequentValues> {
     index.0.view().unwrap().frequent
 }
 

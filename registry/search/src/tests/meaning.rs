@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::oracle::{counted, matches, random_agent, random_request};
 use super::*;
 use crate::analysis::query_text;
-use crate::vectors::{AgentVectors, Change, SlotBits, Vectors};
+use crate::vectors::{AgentVectors, SlotBits, VectorChange, Vectors};
 
 const DIMENSIONS: usize = 32;
 
@@ -59,7 +59,7 @@ impl World {
     }
 
     fn embed(&mut self, ids: &[Uuid], dice: &mut Dice) {
-        let changes: Vec<Change> = ids.iter().map(|id| (*id, Some(made(dice)))).collect();
+        let changes: Vec<VectorChange> = ids.iter().map(|id| (*id, Some(made(dice)))).collect();
         self.vectors.put(&changes).unwrap();
         self.embedded.extend(ids);
     }
@@ -368,7 +368,7 @@ fn deep_pages_go_through_agents_of_equal_words() {
         .collect();
     let index = built(&dir.path().join("index"), all);
     let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
-    let near: Vec<Change> = (0..40)
+    let near: Vec<VectorChange> = (0..40)
         .map(|number| (id(number * 7), Some(made(&mut dice))))
         .collect();
     vectors.put(&near).unwrap();
@@ -420,7 +420,7 @@ fn a_place_whose_words_have_gone_is_explained_by_what_was_near() {
     );
     let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
     let mut dice = Dice(8);
-    let near: Vec<Change> = (0..5)
+    let near: Vec<VectorChange> = (0..5)
         .map(|number| (id(number), Some(made(&mut dice))))
         .collect();
     vectors.put(&near).unwrap();

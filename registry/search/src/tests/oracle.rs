@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::analysis::{asked_pieces, pieces, query_text};
-use crate::collect::{Order, Page};
-use crate::facets::{Facets, Frequent};
+use crate::collect::{Order, PageCollector};
+use crate::facets::{Facets, FrequentValues};
 use crate::schema::TELL_NOTHING;
 
 pub(super) const WORDS: [&str; 12] = [
@@ -456,8 +456,9 @@ fn large_segments_equal_a_naive_scan() {
         }
         let compiled = index.compiled_query(&request).unwrap();
         for limits in facet_limits() {
-            let frequent = Frequent::of(&compiled.searcher, &index.0.fields, limits, None).unwrap();
-            let page = Page {
+            let frequent =
+                FrequentValues::of(&compiled.searcher, &index.0.fields, limits, None).unwrap();
+            let page = PageCollector {
                 order: Order::Updated,
                 top: 0,
                 after: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::labels::written;
 use super::oracle::{WORDS, random_agent, random_request};
 use super::*;
-use crate::vectors::{AgentVectors, Change, Vectors};
+use crate::vectors::{AgentVectors, VectorChange, Vectors};
 
 const AGENTS: u64 = 240;
 const DIMENSIONS: usize = 16;
@@ -104,7 +104,7 @@ fn vector(dice: &mut Dice) -> Vec<f32> {
 }
 
 /// The vectors of all agents, put in this order.
-fn vectors(dir: &Path, changes: impl Iterator<Item = Change>) -> Arc<Vectors> {
+fn vectors(dir: &Path, changes: impl Iterator<Item = VectorChange>) -> Arc<Vectors> {
     let vectors = Vectors::create(dir, DIMENSIONS).unwrap();
     for change in changes {
         vectors.put(&[change]).unwrap();
@@ -157,7 +157,7 @@ fn pages_of_two_indexes_are_pages_of_one() {
         "something is deleted: {shapes:?}"
     );
 
-    let made: Vec<Change> = history
+    let made: Vec<VectorChange> = history
         .agents
         .keys()
         .map(|id| {

@@ -8,18 +8,18 @@ use super::oracle::{LABELS, WORDS, matches, random_agent, random_request, visibl
 use super::replicas::whole;
 use super::*;
 use crate::analysis::query_text;
-use crate::layout::{LayoutTokenizer, Texts, written as laid_out};
+use crate::layout::{AgentTexts, LayoutTokenizer, written as laid_out};
 
 /// The words of an agent as they are searched.
 fn words_of(agent: &Document) -> Vec<String> {
-    let mut texts = Texts {
+    let mut texts = AgentTexts {
         name: agent.name.clone(),
         description: agent.description.clone(),
         provider: format!("{} {}", agent.provider, agent.domain)
             .trim()
             .to_owned(),
         skills: agent.skills.clone(),
-        ..Texts::default()
+        ..AgentTexts::default()
     };
     texts.protocol = [
         agent.capabilities.clone(),
@@ -97,7 +97,7 @@ fn first_scores(index: &Index, request: &SearchRequest) -> Vec<(Uuid, f32)> {
     let found = compiled.searcher.search(&*compiled.query, &best).unwrap();
     let found = found.into_iter().map(|(score, address)| {
         let reader = compiled.searcher.segment_reader(address.segment_ord);
-        let ids = crate::collect::Ids::open(reader).unwrap();
+        let ids = crate::collect::AgentIds::open(reader).unwrap();
         (ids.get(address.doc_id), score)
     });
     found.collect()

@@ -18,7 +18,7 @@ pub(super) const FAR: u16 = u16::MAX;
 
 /// Where the vectors of an agent lie in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct VectorPlace {
     /// The first byte.
     pub at: u64,
     /// How many vectors.
@@ -75,7 +75,7 @@ impl Chunk {
     }
 
     /// Sets what a slot holds; without codes it holds nothing.
-    pub fn set(&mut self, slot: usize, codes: &[u64], place: Place) {
+    pub fn set(&mut self, slot: usize, codes: &[u64], place: VectorPlace) {
         let group = slot / LANES * MAX_CODES * self.words;
         if let Some(first) = codes.get(..self.words) {
             let codes = codes.chunks_exact(self.words);
@@ -88,8 +88,8 @@ impl Chunk {
     }
 
     /// Where the vectors of a slot lie.
-    pub fn place(&self, slot: usize) -> Place {
-        Place {
+    pub fn place(&self, slot: usize) -> VectorPlace {
+        VectorPlace {
             at: self.at[slot],
             count: self.vectors[slot],
         }

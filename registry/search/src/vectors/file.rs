@@ -7,10 +7,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What such a file is called; whatever is called so in the folder is nobody's when a process starts.
+/// Prefix of the file's name; any such file in the folder is left over when a process starts.
 const EXTENSION: &str = "vectors";
 
-/// The file, which goes when nobody reads it any more.
+/// The file, which is deleted with its last reader.
 #[derive(Debug)]
 pub(super) struct VectorFile {
     path: PathBuf,
@@ -21,7 +21,7 @@ impl VectorFile {
     /// Makes an empty file in the folder, which is made when it is missing.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(format!("{number}.{EXTENSION}"));
@@ -37,7 +37,7 @@ impl VectorFile {
     /// Writes at a place where nothing was written before.
     ///
     /// # Errors
-    /// What the system says: a full disk.
+    /// The error of the system, such as a full disk.
     pub fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         write_all_at(&self.file, bytes, at)
     }
@@ -45,7 +45,7 @@ impl VectorFile {
     /// Reads what was written at a place.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
         read_exact_at(&self.file, bytes, at)
     }

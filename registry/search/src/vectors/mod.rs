@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use chunk::{CHUNK, Chunk, Place};
+use chunk::{CHUNK, Chunk, VectorPlace};
 use file::VectorFile;
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub use nearest::{MAX_NEAREST, Near, Snapshot};
 pub use quantised::{AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, NotVectors, Similarity};
 pub use slots::{NO_SLOT, SlotBits};
 
-/// Bytes of the file that nothing leads to any more, beyond which it is time to make these vectors anew where that is
+/// Bytes of the file that are no longer used, beyond which it is time to rebuild these vectors where that is
 /// most of the file.
 const WASTE: u64 = 64 * 1024 * 1024;
 
@@ -46,30 +46,30 @@ pub struct Vectors {
     number: u64,
     dimensions: usize,
     /// What changes them; held for moments, and while a change is written.
-    state: Mutex<State>,
+    state: Mutex<VectorsState>,
     /// What searches see.
     shown: ArcSwap<Snapshot>,
 }
 
-/// A change of an agent's vectors: a stamp that tells what they were made of, and the vectors; `None` takes them away.
-pub type Change = (Uuid, Option<(u64, AgentVectors)>);
+/// A change of an agent's vectors: a stamp of the text they were computed from, and the vectors; `None` removes them.
+pub type VectorChange = (Uuid, Option<(u64, AgentVectors)>);
 
-/// What is known of an agent by its id.
+/// Slot and vectors of an agent.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct AgentSlot {
     slot: u32,
-    /// What its vectors were made of, where it has any.
+    /// Stamp of the text that its vectors were computed from, if it has any.
     stamp: u64,
-    /// What stands for it and its vectors; 0 where it has none.
+    /// Digest of the agent and its vectors; 0 if it has none.
     digest: u64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    agents_by_id: HashMap<Uuid, Known>,
+struct VectorsState {
+    agents_by_id: HashMap<Uuid, AgentSlot>,
     /// Where the file ends.
     end: u64,
-    /// Bytes of it that nothing leads to.
+    /// Bytes of the file that are no longer used.
     waste: u64,
     agents: usize,
 }
@@ -123,7 +123,7 @@ impl Vectors {
             .map(|chunk| chunk.size())
             .sum();
         // A hash table keeps a byte beside each entry.
-        chunks + self.state().agents_by_id.capacity() * (size_of::<(Uuid, Known)>() + 1)
+        chunks + self.state().agents_by_id.capacity() * (size_of::<(Uuid, AgentSlot)>() + 1)
     }
 
     /// What the vectors of an agent were made of, where it has any.
@@ -140,18 +140,18 @@ impl Vectors {
         self.shown.load_full()
     }
 
-    /// Whether so much of the file is no longer used that these vectors should be made anew.
+    /// Whether so much of the file is no longer used that these vectors should be rebuilt.
     pub fn is_wasteful(&self) -> bool {
         let state = self.state();
         state.waste > WASTE && state.waste > state.end / 2
     }
 
-    /// Puts vectors in the place of their agents' earlier ones; `None` takes an agent's away. Searches see all of it
+    /// Replaces the vectors of agents; `None` removes an agent's. Searches see all of it
     /// at once. Of two changes to one agent the later counts.
     ///
     /// # Errors
     /// Where the file cannot be written; nothing has changed then. Where vectors are of another length.
-    pub fn put(&self, changes: &[Change]) -> Result<(), VectorsError> {
+    pub fn put(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
         let other = |vectors: &&AgentVectors| vectors.dimensions() != self.dimensions;
         let vectors = || {
             changes
@@ -180,7 +180,7 @@ impl Vectors {
             let stamp = made.as_ref().map_or(0, |(stamp, _)| *stamp);
             let digest = made.as_ref().map_or(0, |(_, vectors)| digest(*id, vectors));
             next.digest ^= known.map_or(0, |known| known.digest) ^ digest;
-            let known = Known {
+            let known = AgentSlot {
                 slot,
                 stamp,
                 digest,
@@ -192,10 +192,10 @@ impl Vectors {
             state.waste += self.length(before);
             state.agents -= usize::from(before.count > 0);
             match made {
-                None => chunk.set(slot, &[], Place::default()),
+                None => chunk.set(slot, &[], VectorPlace::default()),
                 Some((_, vectors)) => {
                     let count = u8::try_from(vectors.count()).unwrap_or(u8::MAX);
-                    let place = Place {
+                    let place = VectorPlace {
                         at: state.end,
                         count,
                     };
@@ -228,7 +228,7 @@ impl Vectors {
     }
 
     /// Gives an agent the next slot.
-    fn add(&self, state: &mut State, next: &mut Snapshot, id: Uuid) -> u32 {
+    fn add(&self, state: &mut VectorsState, next: &mut Snapshot, id: Uuid) -> u32 {
         let full = next
             .chunks
             .last()
@@ -242,7 +242,7 @@ impl Vectors {
         }
         // An index holds fewer than 2^31 agents, so the number of one fits.
         let slot = u32::try_from(state.agents_by_id.len()).unwrap_or(NO_SLOT);
-        let known = Known {
+        let known = AgentSlot {
             slot,
             stamp: 0,
             digest: 0,
@@ -252,17 +252,17 @@ impl Vectors {
     }
 
     /// The bytes at a place.
-    fn length(&self, place: Place) -> u64 {
+    fn length(&self, place: VectorPlace) -> u64 {
         u64::from(place.count) * quantised::stride(self.dimensions) as u64
     }
 
     /// A state whose holder panicked is taken all the same: what it counts is rebuilt with the process.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, VectorsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What stands for an agent with these vectors.
+/// Digest of an agent with these vectors.
 fn digest(id: Uuid, vectors: &AgentVectors) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one((id, vectors.as_bytes()))
 }

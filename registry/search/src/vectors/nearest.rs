@@ -40,7 +40,7 @@ impl Snapshot {
         self.version
     }
 
-    /// A number that stands for all vectors and whose they are, the same in every process that holds the same ones.
+    /// Digest of all vectors and their agents, the same in every process that holds the same ones.
     pub fn digest(&self) -> u64 {
         self.digest
     }

@@ -130,7 +130,7 @@ async fn index_lag(context: &Context) -> Result<String, String> {
 fn crawler_standing(context: &Context) -> String {
     match breaker_open_since(context) {
         Some(since) => format!(
-            "many fetches are failing since {}, probably because of our own network; agents keep their state until it recovers",
+            "many fetches are failing, probably because of our own network; agents keep their state until it recovers (since {})",
             since.to_rfc3339()
         ),
         None => "fetches succeed; states of agents are updated".into(),

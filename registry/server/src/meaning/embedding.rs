@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use a2a_registry_embed::{EmbedError, Embedder};
-use a2a_registry_search::vectors::{Change, Vectors, VectorsError, remove_left_over};
+use a2a_registry_search::vectors::{VectorChange, Vectors, VectorsError, remove_left_over};
 use a2a_registry_search::{SearchRequest, Sort};
 use a2a_registry_store::entity::model;
 use a2a_registry_store::{events, vectors as rows};
@@ -264,7 +264,7 @@ async fn follow(context: &Context, embedding: &mut Embedding) -> Result<Step, Ap
     write.model_used(&id, context.now().0).await?;
     write.commit().await?;
     let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
-    let mut changes: Vec<Change> = made.into_iter().map(Made::change).collect();
+    let mut changes: Vec<VectorChange> = made.into_iter().map(Made::change).collect();
     changes.extend(gone.into_iter().map(|agent| (agent, None)));
     put(&embedding.vectors, changes).await?;
     embedding.waiting.truncate(left);

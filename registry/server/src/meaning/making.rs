@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use a2a_registry_embed::{EmbedError, Embedder, TextKind};
 use a2a_registry_search::Document;
-use a2a_registry_search::vectors::{AgentVectors, Change, Vectors};
+use a2a_registry_search::vectors::{AgentVectors, VectorChange, Vectors};
 use a2a_registry_store::entity::agent_vectors;
 use a2a_registry_store::vectors as rows;
 use uuid::Uuid;
@@ -42,14 +42,14 @@ impl Made {
     }
 
     /// The change in memory.
-    pub fn change(self) -> Change {
+    pub fn change(self) -> VectorChange {
         let stamp = stamp(&self.digest);
         (self.agent, self.vectors.map(|vectors| (stamp, vectors)))
     }
 }
 
 /// A kept row as a change; nothing for one that cannot be read, whose agent's vectors are made again.
-pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Change> {
+pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<VectorChange> {
     if row.vectors.is_empty() {
         return Some((row.agent_id, None));
     }
@@ -58,7 +58,10 @@ pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Chang
 }
 
 /// Puts changes in memory and file, where that may block.
-pub(crate) async fn put(vectors: &Arc<Vectors>, changes: Vec<Change>) -> Result<(), AppError> {
+pub(crate) async fn put(
+    vectors: &Arc<Vectors>,
+    changes: Vec<VectorChange>,
+) -> Result<(), AppError> {
     if changes.is_empty() {
         return Ok(());
     }
