@@ -1,4 +1,4 @@
-//! The crawler's two ends: visits come from the database, outcomes go into it.
+//! The crawler job: leases visits from the database, and ingests their outcomes into it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +29,10 @@ use crate::error::StartError;
 use crate::visits::leasing::{visits_give_back, visits_next_due};
 use crate::visits::networks;
 
-/// How long to wait before looking for due visits again where nothing has called: other processes may
-/// have registered something.
+/// How often to poll for due visits without a wake-up: other processes may have registered something.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How much longer than the longest visit a lease lasts: outcomes wait for their group and its transaction.
+/// How much longer than the longest visit a lease lasts: outcomes wait for their group's transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
 /// Starts the crawler.
@@ -53,29 +52,29 @@ pub(crate) fn start(
     tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
 }
 
-/// The visits that the database says are due, each leased for so long. The resolver says which address blocks
-/// the hosts of first visits are in.
+/// The [`Frontier`] that leases due visits from the database for `lease`. The resolver finds the address blocks of hosts
+/// that are visited for the first time.
 pub fn frontier(
     context: &Arc<Context>,
     resolver: Arc<dyn Resolver>,
     lease: Duration,
 ) -> Arc<dyn Frontier> {
-    Arc::new(Visits {
+    Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
         resolver,
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
     })
 }
 
-/// The database as the place where outcomes go.
+/// The [`Sink`] that ingests outcomes into the database.
 pub fn sink(context: &Arc<Context>, on_outcome: OnOutcome) -> Arc<dyn Sink> {
-    Arc::new(Outcomes {
+    Arc::new(DatabaseSink {
         context: Arc::clone(context),
         on_outcome,
     })
 }
 
-/// The one way out of this process.
+/// The client of all outbound requests of this process.
 pub(crate) fn fetcher(
     context: &Context,
     resolver: Arc<dyn Resolver>,
@@ -97,15 +96,15 @@ pub(crate) fn fetcher(
     Fetcher::new(config, resolver, context.clock()).map_err(|error| StartError(error.to_string()))
 }
 
-/// The visits that the database says are due.
-struct Visits {
+/// Leases the visits that are due in the database.
+struct DatabaseFrontier {
     context: Arc<Context>,
     resolver: Arc<dyn Resolver>,
     lease_us: i64,
 }
 
 #[async_trait]
-impl Frontier for Visits {
+impl Frontier for DatabaseFrontier {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
         let failed = |error: StoreError| OwnerError(error.to_string());
         let mut leased = visits_lease(&self.context, limit, self.lease_us)
@@ -165,7 +164,7 @@ fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) ->
 
 fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
     let url = Url::parse(&row.url).ok()?;
-    // Nobody knows what to ask a source of a kind that only a later build knows.
+    // This build cannot fetch a source of a kind that only a later build knows.
     let slot = match row.kind.known()? {
         SourceKind::WellKnown => Slot::WellKnown { origin: url },
         SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url },
@@ -187,14 +186,14 @@ fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
     })
 }
 
-/// The database as the place where outcomes go.
-struct Outcomes {
+/// The [`Sink`] that ingests outcomes into the database.
+struct DatabaseSink {
     context: Arc<Context>,
     on_outcome: OnOutcome,
 }
 
 #[async_trait]
-impl Sink for Outcomes {
+impl Sink for DatabaseSink {
     async fn deliver(&self, group: Vec<Outcome>) -> Result<(), Undelivered> {
         match ingest(&self.context, &group).await {
             Ok(()) => {
@@ -218,5 +217,5 @@ impl Sink for Outcomes {
     }
 }
 
-/// What is told of every request the crawler makes.
+/// A callback that gets the outcome of every request of the crawler.
 pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Leasing visits: those that are due, and of those never made only where the domain has not opted out.
+//! Leases of due visits, except first visits of domains that have opted out.
 
 use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::{domain, source};
@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::ownership::first_check::visits_permitted;
 use crate::visits::leasing::visits_due;
 
-/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
-/// left to ask is visited no more; one that was never visited is only where it has not opted out.
+/// Leases due visits for `lease_us` microseconds, each with its due sources. The visits of a domain without a source to
+/// fetch end; a first visit is made only if the domain has not opted out.
 ///
 /// # Errors
 /// [`StoreError`] where the visits cannot be read or leased.

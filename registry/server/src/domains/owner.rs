@@ -1,4 +1,4 @@
-//! What the owner of a domain may do with it and its agents (docs/ownership.md#what-an-owner-may-do).
+//! Changes of a domain by its owner (docs/ownership.md#what-an-owner-may-do).
 
 use a2a_registry_api::limits::MAX_CONTACT;
 use a2a_registry_api::{DomainPatch, DomainView, Transfer};
@@ -20,11 +20,10 @@ use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::challenges::new_challenge;
 
-/// Changes how a domain is looked after: its contact, and whether it is listed at all.
+/// Changes a domain's contact, and whether it is listed at all.
 ///
 /// # Errors
-/// `Forbidden` for whoever neither owns nor curates it; `Conflict` while it is disputed; `Invalid`;
-/// `NotFound`.
+/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid`; `NotFound`.
 pub async fn domain_patch(
     context: &Context,
     caller: &Caller,
@@ -68,11 +67,12 @@ pub async fn domain_patch(
     domain_view(context, caller, row.id).await
 }
 
-/// Gives a domain to another account. What has proved it goes on counting as the account's that proved it,
-/// so the new one has to place a record of its own.
+/// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so the
+/// new owner has to place its own.
 ///
 /// # Errors
-/// As [`domain_patch`]; `Invalid` for an account that there is not.
+/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid` for an account
+/// that does not exist; `NotFound`.
 pub async fn domain_transfer(
     context: &Context,
     caller: &Caller,
@@ -84,13 +84,13 @@ pub async fn domain_transfer(
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     let to = accounts::account_by_name(&write, &transfer.account)
         .await?
-        .ok_or_else(|| AppError::invalid("/account", "There is no account of that name."))?;
+        .ok_or_else(|| AppError::invalid("/account", "No account has this name."))?;
     let from = row.owner_id.or(row.account_id);
     row.account_id = Some(to.id);
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": to.name});
     ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
-    // The one who gives it away claims it no more; a record left in place is no claim.
+    // The former owner's proofs end here: a record left in place is no claim.
     for mut proof in domains::proofs_of(&write, &[row.id]).await? {
         if proof.account_id.is_some() && proof.account_id == from && from != Some(to.id) {
             proof.ended_at = Some(ledger.now().0);
@@ -120,7 +120,7 @@ pub async fn domain_transfer(
     domain_view(context, caller, row.id).await
 }
 
-/// A contact as it is kept; nothing for an empty one.
+/// A contact as it is stored; `None` for an empty one.
 fn contact(text: &str) -> Result<Option<String>, AppError> {
     let text = text.trim();
     if text.is_empty() {
