@@ -11,7 +11,7 @@ use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};
 use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::meaning::embedding::{
-    Embedding, Step, embedding_open, embedding_step, models_forget_but,
+    Embedding, EmbeddingStep, embedding_open, embedding_step, models_forget_but,
 };
 use a2a_registry_server::meaning::meaning_progress;
 use a2a_registry_server::search::query::SearchQuery;
@@ -136,7 +136,7 @@ async fn open(stage: &Stage, encoder: &Arc<Scripted>) -> Embedding {
 
 /// Has a model do everything there is to do.
 async fn finish(stage: &Stage, embedding: &mut Embedding) {
-    while embedding_step(&stage.app, embedding).await.unwrap() != Step::Done {}
+    while embedding_step(&stage.app, embedding).await.unwrap() != EmbeddingStep::Done {}
 }
 
 async fn asked(stage: &Stage, q: &str, mode: Option<&str>) -> AgentList {
@@ -314,7 +314,7 @@ async fn a_restart_makes_nothing_twice(url: &str) {
     let mut embedding = open(&stage, &encoder).await;
     assert!(matches!(
         embedding_step(&stage.app, &mut embedding).await.unwrap(),
-        Step::More(3)
+        EmbeddingStep::More(3)
     ));
     assert!(!embedding.is_complete());
     drop(embedding);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use a2a_registry_api::{Act, NewToken, ReviewDecision};
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 use a2a_registry_domain::review::VersionState;
@@ -96,7 +96,7 @@ fn version_row(id: u128, agent: u128, digest: &str) -> version::Model {
         state: VersionState::Pending.into(),
         ever_approved: false,
         repeats: 0,
-        standing: Standing::Nomination.into(),
+        standing: CoverageLevel::Nomination.into(),
     }
 }
 

@@ -33,7 +33,7 @@ use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInf
 use a2a_registry_search::vectors::{AgentVectors, MAX_CODES, SlotBits, VectorChange, Vectors};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
-use a2a_registry_server::meaning::embedding::{Step, embedding_open, embedding_step};
+use a2a_registry_server::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
 use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
@@ -137,7 +137,7 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
     let work = tokio::spawn(async move {
         let began = Instant::now();
         let mut embedding = embedding_open(&app, model).await.unwrap();
-        while embedding_step(&app, &mut embedding).await.unwrap() != Step::Done {}
+        while embedding_step(&app, &mut embedding).await.unwrap() != EmbeddingStep::Done {}
         agents as f64 / began.elapsed().as_secs_f64()
     });
     let times = search_times(&stock.app, generator, count..2 * count).await;
@@ -286,7 +286,7 @@ async fn hybrid(agents: usize, dimensions: usize) {
     let began = Instant::now();
     let model: Arc<dyn Embedder> = Arc::new(Generated(model));
     let mut embedding = embedding_open(&stock.app, model).await.unwrap();
-    while embedding_step(&stock.app, &mut embedding).await.unwrap() != Step::Done {}
+    while embedding_step(&stock.app, &mut embedding).await.unwrap() != EmbeddingStep::Done {}
     println!("\n{agents} agents in the registry");
     let rate = agents as f64 / began.elapsed().as_secs_f64();
     figure(

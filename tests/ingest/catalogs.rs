@@ -291,7 +291,7 @@ async fn entries_that_change_places(url: &str) {
     let told = said[0].attempts.iter().chain(&said[0].last_attempt);
     assert!(
         told.map(|attempt| &attempt.detail)
-            .any(|detail| detail.contains("2 placed elsewhere"))
+            .any(|detail| detail.contains("2 with another URL"))
     );
 }
 
@@ -453,7 +453,7 @@ async fn what_a_catalog_names_is_bounded(url: &str) {
         "beside the well-known one"
     );
     let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
-    assert!(last.detail.contains("6 beyond the 4"), "{last:?}");
+    assert!(last.detail.contains("6 beyond the limit of 4"), "{last:?}");
     live(&stage, &house, Duration::days(2)).await;
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;

@@ -81,7 +81,7 @@ async fn an_installed_model_is_searched_by() {
     );
     let page = serving.api.get("/?q=books+flights+and+seats+for+two").await;
     assert!(
-        page.text().contains("by words and meaning"),
+        page.text().contains("by full text and meaning"),
         "{}",
         page.text()
     );
@@ -110,7 +110,7 @@ async fn an_installed_model_is_searched_by() {
     let told = text(&model(&data, &["status"]).await.stdout);
     assert!(told.contains("AGENTS") && told.contains("2, all"), "{told}");
     let ready = serving.api.get("/readyz").await.text();
-    assert!(ready.contains("searches go by"), "{ready}");
+    assert!(ready.contains("searches use"), "{ready}");
     let before: Vec<String> = both
         .agents
         .iter()
@@ -139,7 +139,11 @@ async fn an_installed_model_is_searched_by() {
         ("books+flights", false),
     ] {
         let page = serving.api.get(&format!("/?q={query}")).await.text();
-        assert_eq!(page.contains("by words alone"), says_so, "{query}: {page}");
+        assert_eq!(
+            page.contains("by full text only"),
+            says_so,
+            "{query}: {page}"
+        );
     }
     serving.stop().await;
 }
@@ -153,7 +157,7 @@ async fn a_model_installed_beside_a_server_is_searched_by() {
     let serving = setup.start().await;
     let _origin = bureau_and_wings(&serving.api).await;
     // The server knows that there is none.
-    serving.program.line("searches go by words").await;
+    serving.program.line("searches are full text only").await;
     let installed = model(&setup.data(), &["install", MODEL]).await;
     ended(&installed, 0, "");
     let told = text(&installed.stdout);

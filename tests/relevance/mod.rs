@@ -13,7 +13,7 @@ use a2a_registry_api::AgentList;
 use a2a_registry_embed::Embedder;
 use a2a_registry_search::asked_text;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::meaning::embedding::{Step, embedding_open, embedding_step};
+use a2a_registry_server::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
 use a2a_registry_server::search;
 use a2a_registry_server::search::indexing::index_next;
 use a2a_registry_server::search::query::SearchQuery;
@@ -127,7 +127,7 @@ pub async fn compare_by(
     while index_next(&stock.app).await.unwrap() {}
     if let Some(model) = model {
         let mut embedding = embedding_open(&stock.app, model).await.unwrap();
-        while embedding_step(&stock.app, &mut embedding).await.unwrap() != Step::Done {}
+        while embedding_step(&stock.app, &mut embedding).await.unwrap() != EmbeddingStep::Done {}
     }
     let fts5 = fts5::Table::of(&collection.cards).await;
     let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();

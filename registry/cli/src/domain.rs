@@ -295,7 +295,9 @@ async fn verify(
 ) -> Result<CommandOutcome, Failure> {
     let reply = client.verify(&name.domain).await?;
     let Verification { domain, checks } = &reply.value;
-    let proved = checks.iter().any(|check| check.outcome == ProofOutcome::Held);
+    let proved = checks
+        .iter()
+        .any(|check| check.outcome == ProofOutcome::Held);
     if console.json {
         console.raw_json(&reply.raw)?;
     } else {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use a2a_registry_embed::InstalledModel;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::offline;
-use a2a_registry_server::offline::{Embedded, EmbeddedModel};
+use a2a_registry_server::offline::{EmbeddedModel, EmbeddingProgress};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -169,17 +169,17 @@ async fn status(local: &LocalArgs, console: &Console) -> Result<CommandOutcome, 
 }
 
 /// What the database knows; nothing where there is none yet, or it does not answer.
-async fn known(config: &Config) -> Option<Embedded> {
+async fn known(config: &Config) -> Option<EmbeddingProgress> {
     offline::embedded(config).await.ok()
 }
 
-fn of<'a>(known: &'a Embedded, model: &InstalledModel) -> Option<&'a EmbeddedModel> {
+fn of<'a>(known: &'a EmbeddingProgress, model: &InstalledModel) -> Option<&'a EmbeddedModel> {
     let id = &model.about.as_ref()?.id;
     known.models.iter().find(|known| known.id == *id)
 }
 
 /// With how many of the agents it is done.
-fn progress(known: Option<&Embedded>, model: &InstalledModel) -> String {
+fn progress(known: Option<&EmbeddingProgress>, model: &InstalledModel) -> String {
     match known.and_then(|known| Some((known.agents, of(known, model)?))) {
         None => "not begun".to_owned(),
         Some((
@@ -194,7 +194,11 @@ fn progress(known: Option<&Embedded>, model: &InstalledModel) -> String {
     }
 }
 
-fn row(console: &Console, model: &InstalledModel, known: Option<&Embedded>) -> Vec<String> {
+fn row(
+    console: &Console,
+    model: &InstalledModel,
+    known: Option<&EmbeddingProgress>,
+) -> Vec<String> {
     let in_use = if model.current { "yes" } else { "" }.to_owned();
     let Some(about) = &model.about else {
         let folder = model.folder.display().to_string();

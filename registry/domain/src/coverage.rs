@@ -9,7 +9,7 @@ use super::text_enum::text_enum;
 
 text_enum! {
     /// Whose word stands behind what a source gives, the weakest first.
-    Standing {
+    CoverageLevel {
         /// Somebody else's: rules 4 and 5 do not apply, and it gets neither level nor name through the domain.
         Nomination = "nomination",
         /// Added by a curator, or by the account that an operator's vouch names: the rules apply, and that is all.
@@ -41,7 +41,7 @@ impl Coverage {
     }
 }
 
-impl Standing {
+impl CoverageLevel {
     /// Whether rules 4 and 5 may decide on it.
     pub const fn is_admitted(self) -> bool {
         !matches!(self, Self::Nomination)
@@ -114,14 +114,14 @@ pub const fn lies_with_the_domain(kind: SourceKind) -> bool {
 }
 
 /// What a domain's proof says of a source, or would say if it held.
-pub fn standing(domain: &DomainFacts, source: &SourceFacts<'_>) -> Standing {
+pub fn coverage_level(domain: &DomainFacts, source: &SourceFacts<'_>) -> CoverageLevel {
     if !domain.is(&source.origin) || !reaches(domain, source.answered_by) {
-        return Standing::Nomination;
+        return CoverageLevel::Nomination;
     }
     let registered = |wanted: &dyn Fn(&Registrant) -> bool| source.registrants.iter().any(wanted);
     let by_owner = |one: &Registrant| one.account.is_some() && one.account == domain.owner;
     if lies_with_the_domain(source.kind) || source.is_named || registered(&by_owner) {
-        return Standing::Covered;
+        return CoverageLevel::Covered;
     }
     let by_curator = |one: &Registrant| one.role.is_some_and(|role| role.may(Permission::Curate));
     let by_vouched = |one: &Registrant| {
@@ -129,9 +129,9 @@ pub fn standing(domain: &DomainFacts, source: &SourceFacts<'_>) -> Standing {
             .is_some_and(|account| domain.vouched.contains(&account))
     };
     if registered(&by_curator) || registered(&by_vouched) {
-        return Standing::Admitted;
+        return CoverageLevel::Admitted;
     }
-    Standing::Nomination
+    CoverageLevel::Nomination
 }
 
 /// Whether what that origin answers is the domain's own: it is the domain, a host that the same account has proved, or
@@ -208,29 +208,41 @@ mod tests {
         let anyone = (None, None);
         let stranger = by(STRANGER, Role::Publisher);
         for (kind, registrants, expected) in [
-            (WellKnown, vec![anyone], Standing::Covered),
-            (WellKnown, vec![], Standing::Covered),
-            (Url, vec![], Standing::Nomination),
-            (Url, vec![anyone], Standing::Nomination),
-            (Url, vec![stranger], Standing::Nomination),
-            (Url, vec![by(OWNER, Role::Publisher)], Standing::Covered),
+            (WellKnown, vec![anyone], CoverageLevel::Covered),
+            (WellKnown, vec![], CoverageLevel::Covered),
+            (Url, vec![], CoverageLevel::Nomination),
+            (Url, vec![anyone], CoverageLevel::Nomination),
+            (Url, vec![stranger], CoverageLevel::Nomination),
+            (
+                Url,
+                vec![by(OWNER, Role::Publisher)],
+                CoverageLevel::Covered,
+            ),
             (
                 Url,
                 vec![stranger, by(OWNER, Role::Publisher)],
-                Standing::Covered,
+                CoverageLevel::Covered,
             ),
             (
                 Url,
                 vec![stranger, by(STRANGER, Role::Curator)],
-                Standing::Admitted,
+                CoverageLevel::Admitted,
             ),
-            (Url, vec![by(STRANGER, Role::Admin)], Standing::Admitted),
-            (Url, vec![by(PARTNER, Role::Publisher)], Standing::Admitted),
-            (Entry, vec![], Standing::Nomination),
+            (
+                Url,
+                vec![by(STRANGER, Role::Admin)],
+                CoverageLevel::Admitted,
+            ),
+            (
+                Url,
+                vec![by(PARTNER, Role::Publisher)],
+                CoverageLevel::Admitted,
+            ),
+            (Entry, vec![], CoverageLevel::Nomination),
         ] {
             let facts = source(kind, &registrants);
             assert_eq!(
-                standing(&domain(), &facts),
+                coverage_level(&domain(), &facts),
                 expected,
                 "{kind} {registrants:?}"
             );
@@ -238,7 +250,11 @@ mod tests {
                 is_named: true,
                 ..facts.clone()
             };
-            assert_eq!(standing(&domain(), &named), Standing::Covered, "named");
+            assert_eq!(
+                coverage_level(&domain(), &named),
+                CoverageLevel::Covered,
+                "named"
+            );
             for elsewhere in [
                 "https://evil.example",
                 "http://a.example",
@@ -249,8 +265,8 @@ mod tests {
                     ..named.clone()
                 };
                 assert_eq!(
-                    standing(&domain(), &redirected),
-                    Standing::Nomination,
+                    coverage_level(&domain(), &redirected),
+                    CoverageLevel::Nomination,
                     "{elsewhere}"
                 );
                 let there = SourceFacts {
@@ -258,8 +274,8 @@ mod tests {
                     ..named.clone()
                 };
                 assert_eq!(
-                    standing(&domain(), &there),
-                    Standing::Nomination,
+                    coverage_level(&domain(), &there),
+                    CoverageLevel::Nomination,
                     "asked at {elsewhere}"
                 );
             }
@@ -274,9 +290,15 @@ mod tests {
             ..domain()
         };
         let anyone = source(SourceKind::Url, &[(None, None)]);
-        assert_eq!(standing(&unproved, &anyone), Standing::Nomination);
+        assert_eq!(
+            coverage_level(&unproved, &anyone),
+            CoverageLevel::Nomination
+        );
         let owner_to_be = source(SourceKind::Url, &[(Some(OWNER), Some(Role::Publisher))]);
-        assert_eq!(standing(&unproved, &owner_to_be), Standing::Nomination);
+        assert_eq!(
+            coverage_level(&unproved, &owner_to_be),
+            CoverageLevel::Nomination
+        );
     }
 
     #[test]

@@ -16,10 +16,10 @@ use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
-use crate::memory::database::{Disk, Heard};
+use crate::memory::database::{DatabaseContact, DiskState};
 use crate::memory::meanings::Meanings;
 use crate::memory::searches::SearchCache;
-use crate::memory::stream::Stream;
+use crate::memory::stream::VisitStream;
 use crate::network::Network;
 use crate::paging::Signer;
 
@@ -38,13 +38,13 @@ pub struct Context {
     pub(crate) searches: SearchCache,
     pub(crate) meanings: Meanings,
     pub(crate) signer: Signer,
-    pub(crate) heard: Heard,
+    pub(crate) heard: DatabaseContact,
     /// The last event that all in-memory caches have applied.
     pub(crate) noted: AtomicI64,
-    pub(crate) disk: Disk,
+    pub(crate) disk: DiskState,
     /// When the index was last checked for readability.
     pub(crate) index_asked: tokio::sync::Mutex<Option<Timestamp>>,
-    pub(crate) stream: Stream,
+    pub(crate) stream: VisitStream,
     pub(crate) wake: Wake,
     pub(crate) _data_dir: DataDir,
 }

@@ -38,18 +38,18 @@ struct OutcomeLabels {
     outcome: String,
 }
 
-/// Where one process stands; read when the metrics are asked for.
+/// The gauges of one process, read when metrics are requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ProcessGauges {
     /// The last event the index has applied.
     pub applied_seq: i64,
     /// How many events the index is behind.
     pub index_lag: i64,
-    /// Agents that anybody finds.
+    /// Public agents.
     pub agents: i64,
     /// Event streams that are open.
     pub streams: i64,
-    /// Whether the circuit breaker is open because many fetches are failing.
+    /// Whether the circuit breaker is open.
     pub crawl_braked: bool,
 }
 
@@ -255,16 +255,16 @@ impl Metrics {
         room
     }
 
-    /// Everything in the `OpenMetrics` text format, with the gauges set to `standing`.
+    /// Everything in the `OpenMetrics` text format, with the gauges set to `gauges`.
     ///
     /// # Errors
     /// Where the text cannot be written, which memory alone can cause.
-    pub fn text(&self, standing: Standing) -> Result<String, std::fmt::Error> {
-        self.applied_seq.set(standing.applied_seq);
-        self.index_lag.set(standing.index_lag);
-        self.agents.set(standing.agents);
-        self.streams.set(standing.streams);
-        self.crawl_braked.set(standing.crawl_braked.into());
+    pub fn text(&self, gauges: ProcessGauges) -> Result<String, std::fmt::Error> {
+        self.applied_seq.set(gauges.applied_seq);
+        self.index_lag.set(gauges.index_lag);
+        self.agents.set(gauges.agents);
+        self.streams.set(gauges.streams);
+        self.crawl_braked.set(gauges.crawl_braked.into());
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
@@ -300,14 +300,14 @@ mod tests {
         metrics.request("/v1/agents", "GET", 200, &watch);
         metrics.request("/v1/agents", "GET", 304, &watch);
         metrics.crawl_outcome("card");
-        let standing = Standing {
+        let gauges = ProcessGauges {
             applied_seq: 7,
             index_lag: 2,
             agents: 3,
             streams: 1,
             crawl_braked: true,
         };
-        let text = metrics.text(standing).unwrap();
+        let text = metrics.text(gauges).unwrap();
         for line in [
             "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"2xx\"} 1",
             "a2a_registry_http_request_duration_seconds_count{route=\"/v1/agents\",method=\"GET\"} 2",
@@ -330,7 +330,7 @@ mod tests {
         for number in 0..MAX_OUTCOMES + 10 {
             metrics.crawl_outcome(&format!("outcome-{number}"));
         }
-        let text = metrics.text(Standing::default()).unwrap();
+        let text = metrics.text(ProcessGauges::default()).unwrap();
         let series = text
             .lines()
             .filter(|line| line.contains("crawl_outcomes_total{"))

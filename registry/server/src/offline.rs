@@ -97,7 +97,7 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
 
 /// How far sentence encoders have come, by what the database knows.
 #[derive(Debug, Clone, Default)]
-pub struct Embedded {
+pub struct EmbeddingProgress {
     /// Agents that there are.
     pub agents: u64,
     /// The models that have begun.
@@ -122,7 +122,7 @@ pub struct EmbeddedModel {
 ///
 /// # Errors
 /// Where it does not answer, or there is none yet.
-pub async fn embedded(config: &Config) -> Result<Embedded, StartError> {
+pub async fn embedded(config: &Config) -> Result<EmbeddingProgress, StartError> {
     let failed = |error| failed(config, &error);
     let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
     let known = known_of_models(&store).await;
@@ -130,8 +130,8 @@ pub async fn embedded(config: &Config) -> Result<Embedded, StartError> {
     known.map_err(failed)
 }
 
-async fn known_of_models(store: &Store) -> Result<Embedded, StoreError> {
-    let mut known = Embedded {
+async fn known_of_models(store: &Store) -> Result<EmbeddingProgress, StoreError> {
+    let mut known = EmbeddingProgress {
         agents: agents::agents_count(store).await?,
         models: Vec::new(),
     };

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::application::{application, metrics_application};
 use crate::config::ServerConfig;
 use crate::context::Context;
-use crate::http::connection::{Connection, Patience};
+use crate::http::connection::{Connection, ConnectionTimeouts};
 use crate::http::connections::Connections;
 use crate::http::state::State;
 use crate::metrics::Metrics;
@@ -217,7 +217,7 @@ where
 #[derive(Debug, Clone)]
 struct Acceptance {
     connections: Arc<Connections>,
-    patience: Patience,
+    patience: ConnectionTimeouts,
     metrics: Arc<Metrics>,
     shutdown: CancellationToken,
 }
@@ -227,7 +227,7 @@ impl Acceptance {
         let limits = &context.config().limits;
         Self {
             connections: Arc::new(Connections::new(context.config())),
-            patience: Patience {
+            patience: ConnectionTimeouts {
                 idle: KEEP_ALIVE + HEAD_ARRIVAL,
                 answer: Duration::from_secs(limits.request_seconds),
                 write: Duration::from_secs(limits.write_seconds),

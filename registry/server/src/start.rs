@@ -19,11 +19,11 @@ use crate::data_dir::DataDir;
 use crate::error::StartError;
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
-use crate::memory::database::{Disk, Heard};
+use crate::memory::database::{DatabaseContact, DiskState};
 use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::searches::SearchCache;
-use crate::memory::stream::Stream;
+use crate::memory::stream::VisitStream;
 use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
@@ -121,11 +121,11 @@ impl Context {
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
-            heard: Heard::new(clock.monotonic()),
+            heard: DatabaseContact::new(clock.monotonic()),
             noted: AtomicI64::new(noted),
-            disk: Disk::default(),
+            disk: DiskState::default(),
             index_asked: tokio::sync::Mutex::default(),
-            stream: Stream::new(&config.crawler, clock.now(), outage),
+            stream: VisitStream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
             wake: Wake::default(),
             rules: rules_of(&config),

@@ -1,6 +1,6 @@
 //! Who has registered which source, which source gave which version, and names that were taken back.
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::source::SourceKind;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, OnConflict, Query, SimpleExpr};
@@ -250,7 +250,7 @@ impl Write {
     pub async fn version_stands(
         &self,
         version: Uuid,
-        standing: Standing,
+        standing: CoverageLevel,
     ) -> Result<(), StoreError> {
         version::Entity::update_many()
             .set(version::ActiveModel {

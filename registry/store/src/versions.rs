@@ -1,6 +1,6 @@
 //! Kept versions of cards, and the bytes they stand for.
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;
 use sea_orm::ActiveValue::Set;
@@ -60,7 +60,7 @@ pub struct VersionKey {
     /// When it was first seen.
     pub observed_at: i64,
     /// Whose word stands behind whoever gave it.
-    pub standing: Kept<Standing>,
+    pub standing: Kept<CoverageLevel>,
 }
 
 impl VersionKey {

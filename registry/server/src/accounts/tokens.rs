@@ -197,13 +197,13 @@ pub(crate) async fn bootstrap(
                 "A2A_REGISTRY_BOOTSTRAP_TOKEN must have at least {MIN_BOOTSTRAP} characters"
             )));
         }
-        replace(store, given, Standing::Goes, now, entropy)
+        replace(store, given, ExistingToken::Removed, now, entropy)
             .await
             .map_err(failed)?;
         return Ok(None);
     }
     let secret = new_secret(entropy);
-    let made = replace(store, &secret, Standing::Stays, now, entropy)
+    let made = replace(store, &secret, ExistingToken::Kept, now, entropy)
         .await
         .map_err(failed)?;
     Ok(made.then_some(secret))
@@ -216,28 +216,28 @@ pub(crate) async fn reset(
     entropy: &dyn Entropy,
 ) -> Result<String, StoreError> {
     let secret = new_secret(entropy);
-    replace(store, &secret, Standing::Goes, now, entropy).await?;
+    replace(store, &secret, ExistingToken::Removed, now, entropy).await?;
     Ok(secret)
 }
 
 /// What becomes of a bootstrap token that there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Stays,
-    Goes,
+enum ExistingToken {
+    Kept,
+    Removed,
 }
 
 /// Makes this the bootstrap token; says whether it is.
 async fn replace(
     store: &Store,
     secret: &str,
-    standing: Standing,
+    standing: ExistingToken,
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> Result<bool, StoreError> {
     let write = store.write().await?;
     write.accounts_lock().await?;
-    if standing == Standing::Stays && accounts::token_has_bootstrap(&write).await? {
+    if standing == ExistingToken::Kept && accounts::token_has_bootstrap(&write).await? {
         return Ok(false);
     }
     let admin = match accounts::account_by_name(&write, ADMIN).await? {

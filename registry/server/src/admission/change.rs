@@ -1,4 +1,4 @@
-//! What changed between two cards of an agent, and how much it matters.
+//! The difference between two cards of an agent, and the class of that change.
 
 use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified};
 use a2a_registry_domain::review::ChangeClass;
@@ -8,10 +8,10 @@ use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Handle, StoreError, versions};
 
 use crate::context::Context;
-use crate::signatures::{Judged, KeyBinding};
+use crate::signatures::{KeyBinding, StoredSignatures};
 
-/// How much a card has changed against another version of it. Bytes that are not among `fresh`, which the
-/// same write keeps, are read through `on`.
+/// The class of a card's change against another version of it. Bytes that are not in `fresh`, the ones that this write
+/// inserts, are read through `on`.
 pub(crate) async fn change_between(
     context: &Context,
     on: &impl Handle,
@@ -37,7 +37,7 @@ pub(crate) async fn change_between(
     })
 }
 
-/// What changed; `None` where this build does not read one of the two.
+/// The difference of two cards; `None` if this build cannot read one of them.
 pub(crate) fn difference(
     context: &Context,
     before: &[u8],
@@ -52,14 +52,13 @@ pub(crate) fn owner_extension(context: &Context) -> String {
     format!("{}/ext/owner/v1", context.config.public_url())
 }
 
-/// What the signatures of two versions are worth, each told by its kept state and the keys it verifies with. A card
-/// that is known by a key was vouched for, though that key has left its key set since: whoever takes it out gains
-/// nothing by that.
+/// The signature states of two versions, by the stored state and keys of each. A card signed by a pinned key counts as
+/// verified although that key has left its key set since: nobody gains by removing a key.
 pub(crate) fn states(
     agent: &agent::Model,
     binding: &KeyBinding,
-    before: Judged<'_>,
-    after: Judged<'_>,
+    before: StoredSignatures<'_>,
+    after: StoredSignatures<'_>,
 ) -> SignatureStates {
     let before = match binding.state(before) {
         domain::SignatureState::Unknown if !agent.pins.is_empty() => {
@@ -73,20 +72,20 @@ pub(crate) fn states(
     }
 }
 
-/// The class of a change of a card whose signatures were found to be in these states.
+/// The class of a card's change, given the states of both signatures.
 pub(crate) fn change_class(difference: Option<&CardDiff>, states: SignatureStates) -> ChangeClass {
     use SignatureState::{Untrusted, Valid};
     let verified = |state| matches!(state, Valid | Untrusted);
     match difference {
         Some(difference) => difference.class.into(),
-        // A card that this build reads no more cannot be compared: a person decides, and before anything of it
-        // is served where nobody vouches for it any more.
+        // A card that this build cannot read cannot be compared: a person decides, before anything of it is served if its
+        // signature does not verify any more.
         None if verified(states.before) && !verified(states.after) => ChangeClass::Critical,
         None => ChangeClass::High,
     }
 }
 
-/// The bytes with that digest: of those that are about to be kept, or of those that are.
+/// The bytes with that digest: among those about to be inserted, else from the database.
 pub(crate) async fn bytes_of(
     on: &impl Handle,
     digest: &str,

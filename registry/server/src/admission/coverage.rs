@@ -1,8 +1,10 @@
-//! What of some domains is their own: the facts that [`standing`] judges, as the database has them.
+//! Loads from the database the facts by which [`coverage_level`] decides whether a domain covers a source.
 
 use std::collections::{BTreeSet, HashMap};
 
-use a2a_registry_domain::coverage::{DomainFacts, Registrant, SourceFacts, Standing, standing};
+use a2a_registry_domain::coverage::{
+    CoverageLevel, DomainFacts, Registrant, SourceFacts, coverage_level,
+};
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{domain, proof, source, source_registrant, version_source};
@@ -12,15 +14,15 @@ use uuid::Uuid;
 
 use crate::error::AppError;
 
-/// Who stands behind the sources of some domains, and behind the versions of cards that they gave.
+/// The coverage of the sources of some domains, and of the card versions that they gave.
 #[derive(Debug, Default)]
-pub(crate) struct Standings {
+pub(crate) struct SourceCoverage {
     domains: HashMap<i64, DomainFacts>,
     registrants: HashMap<i64, Vec<source_registrant::Model>>,
 }
 
-impl Standings {
-    /// Loads what is known of these domains and their sources.
+impl SourceCoverage {
+    /// Loads the facts of these domains and their sources.
     pub(crate) async fn load<'a>(
         on: &impl Handle,
         rows: impl IntoIterator<Item = &'a domain::Model>,
@@ -48,32 +50,32 @@ impl Standings {
         Ok(standings)
     }
 
-    /// Who has registered a source, the first one first.
+    /// The registrants of a source, the first one first.
     pub(crate) fn registrants(&self, source: i64) -> &[source_registrant::Model] {
         self.registrants.get(&source).map_or(&[], Vec::as_slice)
     }
 
-    /// Whose word stands behind what a source gave last; `all` are the live sources of its domain at least.
+    /// The coverage of the last card of a source; `all` includes at least the live sources of its domain.
     pub(crate) fn of_source<'a>(
         &self,
         row: &source::Model,
         all: impl Iterator<Item = &'a source::Model> + Clone,
-    ) -> Standing {
+    ) -> CoverageLevel {
         let own = origin_of(&row.url);
         let answered_by = row.answered_by.clone().unwrap_or(own);
         self.of_answer(row, &answered_by, all)
     }
 
-    /// Whose word would stand behind a source that somebody registers now.
+    /// The coverage of a source that the caller registers now.
     pub(crate) fn of_new<'a>(
         &self,
         row: &source::Model,
         by: &source_registrant::Model,
         all: impl Iterator<Item = &'a source::Model> + Clone,
-    ) -> Standing {
+    ) -> CoverageLevel {
         let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
         else {
-            return Standing::Nomination;
+            return CoverageLevel::Nomination;
         };
         let origin = origin_of(&row.url);
         let facts = SourceFacts {
@@ -83,30 +85,30 @@ impl Standings {
             is_named: false,
             registrants: vec![registrant(by)],
         };
-        // Others who ask for the same URL stand behind it already.
+        // Other sources of the same URL may have a higher level already.
         let same = all
             .clone()
             .filter(|one| one.url == row.url && one.domain_id == row.domain_id);
         let others = same.map(|one| self.of_source(one, all.clone())).max();
-        standing(domain, &facts).max(others.unwrap_or(Standing::Nomination))
+        coverage_level(domain, &facts).max(others.unwrap_or(CoverageLevel::Nomination))
     }
 
-    /// Whose word stands behind what this origin answered for a source.
+    /// The coverage of a source's card that this origin gave.
     pub(crate) fn of_answer<'a>(
         &self,
         row: &source::Model,
         answered_by: &str,
         all: impl Iterator<Item = &'a source::Model> + Clone,
-    ) -> Standing {
-        // Nobody's word is known to stand behind a source of a kind that only a later build knows.
+    ) -> CoverageLevel {
+        // A source of a kind that only a later build knows is not covered.
         let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
         else {
-            return Standing::Nomination;
+            return CoverageLevel::Nomination;
         };
         if row.ended_at.is_some() {
-            return Standing::Nomination;
+            return CoverageLevel::Nomination;
         }
-        // Whoever asks for the same URL of the same domain stands for the same thing.
+        // The registrants of all sources of this URL count together.
         let asks_for_cards =
             |one: &source::Model| one.kind == SourceKind::Url || one.kind == SourceKind::Entry;
         let same = |one: &&source::Model| {
@@ -120,7 +122,7 @@ impl Standings {
             let catalog = all.clone().find(|other| Some(other.id) == one.catalog_id);
             one.unlisted_since.is_none()
                 && catalog.is_some_and(|catalog| {
-                    self.of_source(catalog, std::iter::empty()) == Standing::Covered
+                    self.of_source(catalog, std::iter::empty()) == CoverageLevel::Covered
                 })
         };
         let facts = SourceFacts {
@@ -133,30 +135,30 @@ impl Standings {
                 .map(registrant)
                 .collect(),
         };
-        standing(domain, &facts)
+        coverage_level(domain, &facts)
     }
 
-    /// Whose word stands behind a version: the strongest of those that gave it.
+    /// The coverage of a version: the highest of the sources that gave it.
     pub(crate) fn of_version<'a>(
         &self,
         gave: impl Iterator<Item = &'a version_source::Model>,
         all: impl Iterator<Item = &'a source::Model> + Clone,
-    ) -> Standing {
+    ) -> CoverageLevel {
         gave.filter_map(|gave| {
             let row = all.clone().find(|row| row.id == gave.source_id)?;
             Some(self.of_answer(row, &gave.answered_by, all.clone()))
         })
         .max()
-        .unwrap_or(Standing::Nomination)
+        .unwrap_or(CoverageLevel::Nomination)
     }
 }
 
-/// Scheme, host and port of a URL, the port where it is not the scheme's own.
+/// The origin of a URL: scheme, host, and the port if it is not the scheme's default.
 pub(crate) fn origin_of(url: &str) -> String {
     Url::parse(url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
 
-/// The account whose proof of a domain holds.
+/// The owner of a domain.
 fn owner_of(row: &domain::Model) -> Option<Uuid> {
     row.owner_id.filter(|_| row.state == DomainState::Verified)
 }

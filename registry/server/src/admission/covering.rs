@@ -1,11 +1,11 @@
-//! What follows for the agents of a domain when another word stands behind their cards: names, levels, slots and
-//! decisions (docs/ownership.md#coverage).
+//! Updates the agents of a domain when the coverage of their cards changes: names, trust levels, slots and decisions
+//! (docs/ownership.md#coverage).
 
 use std::collections::BTreeSet;
 
 use a2a_card::AgentCard;
 use a2a_registry_domain::admission::Rule;
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_store::entity::{agent, decision, domain, source, version_source};
@@ -13,8 +13,8 @@ use a2a_registry_store::{Write, agents, coverage, decisions, domains, versions};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::coverage::Standings;
-use crate::admission::decision::{ask_again, decide_waiting};
+use crate::admission::coverage::SourceCoverage;
+use crate::admission::decision::{decide_waiting, revoke_approval};
 use crate::admission::urn;
 use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
 use crate::commit::state::state_of;
@@ -22,17 +22,17 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::sources::slot_of;
 
-/// A domain with its sources and what they gave.
-pub(crate) struct Covering<'a> {
+/// A domain with its sources, the versions that they gave, and the coverage of both.
+pub(crate) struct DomainCoverage<'a> {
     row: &'a domain::Model,
-    standings: Standings,
+    standings: SourceCoverage,
     sources: Vec<source::Model>,
     gave: Vec<version_source::Model>,
     slots: BTreeSet<String>,
 }
 
-impl<'a> Covering<'a> {
-    /// As the database has it; the domain is locked by whoever calls.
+impl<'a> DomainCoverage<'a> {
+    /// Loads it; the caller has locked the domain.
     pub(crate) async fn load(write: &Write, row: &'a domain::Model) -> Result<Self, AppError> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
@@ -42,7 +42,7 @@ impl<'a> Covering<'a> {
             .flatten()
             .collect();
         Ok(Self {
-            standings: Standings::load(write, [row], &sources).await?,
+            standings: SourceCoverage::load(write, [row], &sources).await?,
             gave: coverage::version_sources_of(write, &shown).await?,
             slots: agents.into_iter().map(|agent| agent.slot).collect(),
             row,
@@ -50,13 +50,13 @@ impl<'a> Covering<'a> {
         })
     }
 
-    fn of_version(&self, version: Uuid) -> Standing {
+    fn of_version(&self, version: Uuid) -> CoverageLevel {
         let gave = self.gave.iter().filter(|one| one.version_id == version);
         self.standings.of_version(gave, self.sources.iter())
     }
 
-    /// Whether an agent's source is covered now, or was registered by an account that once held the domain's proof: what
-    /// such an agent was named stays its name.
+    /// Whether an agent's source is covered now, or was registered by a former owner of the domain: such an agent keeps its
+    /// URN.
     pub(crate) fn was_ever_covered(&self, agent: Uuid, once_owners: &[Uuid]) -> bool {
         let by_owner = |source: &source::Model| {
             let mut registrants = self.standings.registrants(source.id).iter();
@@ -64,16 +64,16 @@ impl<'a> Covering<'a> {
         };
         self.feeding(agent)
             .into_iter()
-            .any(|(source, standing)| standing == Standing::Covered || by_owner(source))
+            .any(|(source, standing)| standing == CoverageLevel::Covered || by_owner(source))
     }
 
-    /// Whether a source feeds an agent that has not ended.
+    /// Whether an agent has a source.
     pub(crate) fn is_fed(&self, agent: Uuid) -> bool {
         let mut sources = self.sources.iter();
         sources.any(|source| source.agent_id == Some(agent))
     }
 
-    /// The account that was the first to register a source of an agent.
+    /// The first account that registered a source of an agent.
     pub(crate) fn first_account(&self, agent: Uuid) -> Option<Uuid> {
         let feeding = self.feeding(agent);
         let mut all = feeding
@@ -82,8 +82,8 @@ impl<'a> Covering<'a> {
         all.find_map(|one| one.account_id)
     }
 
-    /// The sources that feed an agent, the oldest first, with whose word stands behind each.
-    fn feeding(&self, agent: Uuid) -> Vec<(&source::Model, Standing)> {
+    /// The sources of an agent with the coverage of each, the oldest first.
+    fn feeding(&self, agent: Uuid) -> Vec<(&source::Model, CoverageLevel)> {
         let fed = |row: &&source::Model| row.agent_id == Some(agent);
         let with_standing =
             |row: &'_ source::Model| self.standings.of_source(row, self.sources.iter());
@@ -95,14 +95,14 @@ impl<'a> Covering<'a> {
     }
 }
 
-/// Decides on the agents of a domain anew, whose coverage may be another one now.
+/// Updates all agents of a domain whose coverage may have changed.
 pub(crate) async fn follow_coverage(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
 ) -> Result<(), AppError> {
-    let mut covering = Covering::load(write, row).await?;
+    let mut covering = DomainCoverage::load(write, row).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
         cover_agent(context, write, ledger, &mut covering, &mut state).await?;
@@ -110,12 +110,12 @@ pub(crate) async fn follow_coverage(
     Ok(())
 }
 
-/// Lets one agent follow whose word stands behind its cards: who keeps the slot, its name, and what is decided.
+/// Updates one agent for the coverage of its cards: which sources keep the slot, its URN, and the decisions.
 pub(crate) async fn cover_agent(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
-    covering: &mut Covering<'_>,
+    covering: &mut DomainCoverage<'_>,
     state: &mut AgentState,
 ) -> Result<(), AppError> {
     part_sources(write, ledger, covering, state).await?;
@@ -126,16 +126,16 @@ pub(crate) async fn cover_agent(
     let shown: Vec<Uuid> = shown.into_iter().collect();
     let keys = versions::version_keys(write, &shown).await?;
     for key in &keys {
-        let (before, now) = (ledger.standing_of(key), covering.of_version(key.id));
+        let (before, now) = (ledger.coverage_of(key), covering.of_version(key.id));
         if before != now {
-            ledger.set_standing(key.id, now);
+            ledger.set_coverage(key.id, now);
             let data = json!({"digest": key.digest, "coverage": now.coverage()});
             ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
         }
     }
     let row = covering.row;
     let newest = state.agent.newest_version;
-    let newest = newest.map_or(Standing::Nomination, |id| covering.of_version(id));
+    let newest = newest.map_or(CoverageLevel::Nomination, |id| covering.of_version(id));
     if crate::visibility::is_proved(row)
         && state.agent.urn.is_none()
         && let Some(name) = name_of(write, &state.agent).await?
@@ -149,19 +149,19 @@ pub(crate) async fn cover_agent(
         urn::assign(write, ledger, state, row, identifiers, &name, newest).await?;
     }
     let approved = state.agent.approved_version;
-    let nominated = approved.is_some_and(|id| covering.of_version(id) == Standing::Nomination);
+    let nominated = approved.is_some_and(|id| covering.of_version(id) == CoverageLevel::Nomination);
     if nominated && !is_withheld(row) && by_a_rule_that_trusts(write, &state.agent).await? {
-        return ask_again(context, write, ledger, state, SYSTEM).await;
+        return revoke_approval(context, write, ledger, state, SYSTEM).await;
     }
     decide_waiting(context, write, ledger, state, SYSTEM).await
 }
 
-/// Where the sources of an agent do not stand alike, the strongest keep it, among equals the oldest; what others have
-/// nominated goes its own way.
+/// Separates the sources of an agent that differ in coverage: those with the highest level keep the agent, among equals
+/// the oldest; nominated ones become agents of their own.
 async fn part_sources(
     write: &Write,
     ledger: &mut Ledger<'_>,
-    covering: &mut Covering<'_>,
+    covering: &mut DomainCoverage<'_>,
     state: &mut AgentState,
 ) -> Result<(), AppError> {
     let id = state.agent.id;
@@ -202,9 +202,9 @@ async fn part_sources(
     Ok(())
 }
 
-/// Whether all agents of a domain are withheld for what the domain is. Nothing of them is decided then: what was approved
-/// is approved still once that ends, unless it has another owner by then. Nobody is shown an agent whose domain's state
-/// is not known, so nothing is decided of it either.
+/// Whether all agents of a domain are on hold for the domain's state. Nothing is decided on them meanwhile: approvals are
+/// valid again when the hold ends, unless the domain has a new owner by then. A state that only a later build knows counts
+/// as such a hold, because its agents are shown to nobody.
 fn is_withheld(row: &domain::Model) -> bool {
     match row.state.known() {
         Some(DomainState::Unverified | DomainState::Verified) => false,
@@ -212,15 +212,14 @@ fn is_withheld(row: &domain::Model) -> bool {
     }
 }
 
-/// Whether nothing but a rule that trusts the domain has brought an agent what it serves: such an approval ends with what
-/// it was given for.
+/// Whether the served version was approved only by a rule that trusts the domain: such an approval ends with that trust.
 async fn by_a_rule_that_trusts(write: &Write, agent: &agent::Model) -> Result<bool, AppError> {
     let made = decisions::decisions_on(write, &[agent.id]).await?;
     Ok(trusting_rule(&made, agent.approved_version))
 }
 
-/// Whether the approval of what is served rests on such a rule, by the decisions on the agent. A small change rests on
-/// the approval before it. An approval by a rule that only a later build knows is that build's to end.
+/// Whether the last decision that is not on a small change was by such a rule: a small change relies on the one before.
+/// An approval by a rule that only a later build knows is that build's to revoke.
 fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
     let rule = |made: &decision::Model| made.rule.known();
     let small =
@@ -231,7 +230,7 @@ fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
     root.is_some_and(|made| matches!(rule(made), Some(Rule::AllowDomains | Rule::VerifiedDomain)))
 }
 
-/// What the card calls the agent that is shown of it; `None` where it has none yet.
+/// The name of the agent by its shown card; `None` if it has no card yet.
 async fn name_of(write: &Write, agent: &agent::Model) -> Result<Option<String>, AppError> {
     let ids: Vec<Uuid> = agent.newest_version.into_iter().collect();
     let rows = versions::versions_by_ids(write, &ids).await?;

@@ -1,4 +1,4 @@
-//! Deciding on a version of a card: what the rules look at, and what follows from their ruling.
+//! The decision on a version of a card: the input of the rules, and the consequences of their ruling.
 
 use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
 use a2a_registry_domain::event::EventKind;
@@ -17,26 +17,26 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 
-/// A version that is to be decided on, and what is known of it.
-pub(crate) struct Case<'a> {
+/// A version to decide on, with everything that the rules use.
+pub(crate) struct DecisionInput<'a> {
     pub(crate) version: &'a VersionKey,
-    /// How much it changes what is served; `None` where nothing is.
+    /// The class of its change against the served version; `None` if none is served.
     pub(crate) change: Option<ChangeClass>,
-    /// Whether its card has an error.
+    /// Whether its card has a finding of severity error.
     pub(crate) has_error: bool,
     pub(crate) domain: Option<&'a domain::Model>,
-    /// What persons have decided on its agent, oldest first.
+    /// The decisions of persons on its agent, oldest first.
     pub(crate) decisions: &'a [decision::Model],
-    /// Whoever has approved it with the registration.
-    pub(crate) word: Option<Approver>,
-    /// The name of whoever has registered its agent.
+    /// The approver of the registration with `--approve`.
+    pub(crate) registration_approval: Option<Approver>,
+    /// The name of the account that has registered its agent.
     pub(crate) submitter: Option<String>,
     /// Whose act or fetch puts it before the rules.
     pub(crate) actor: &'a str,
 }
 
-impl Case<'_> {
-    /// The last decision of a person on exactly this content, since the domain is whose it is.
+impl DecisionInput<'_> {
+    /// The last decision of a person on exactly this content, in this generation of the domain.
     fn persons_decision(&self) -> Option<bool> {
         let since = self.domain.map_or(0, |row| row.generation_since);
         let key = self.version;
@@ -49,33 +49,33 @@ impl Case<'_> {
     }
 }
 
-/// Decides on a version by the rules: it is approved, rejected or put before the curators. Where the domain is denied
-/// nothing follows here: whoever calls knows whether the agent is on hold for that.
+/// Decides on a version by the rules: it is approved, rejected or put in review. Nothing happens for a denied domain: its
+/// agents are put on hold by the caller.
 pub(crate) fn decide_on(
     context: &Context,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-    case: Case<'_>,
+    case: DecisionInput<'_>,
 ) -> Ruling {
     let (key, change) = (case.version, case.change);
     let signature_invalid = key.signature.may_be(SignatureState::Invalid);
     let person = case.persons_decision();
-    // Whoever approved with the registration has not seen that the signature is broken.
-    let word = case.word.filter(|_| !signature_invalid);
+    // An approval with the registration was given before anybody knew that the signature is invalid.
+    let approval = case.registration_approval.filter(|_| !signature_invalid);
     let verified = |row: &domain::Model| row.state == DomainState::Verified;
     let facts = Facts {
         domain: &state.agent.domain,
         verified: case.domain.is_some_and(verified),
         change,
-        admitted: ledger.standing_of(key).is_admitted(),
+        admitted: ledger.coverage_of(key).is_admitted(),
         has_error: case.has_error,
         signature_invalid,
-        person: word.as_ref().map(|_| true).or(person),
+        person: approval.as_ref().map(|_| true).or(person),
     };
     let ruling = decide(&facts, &context.rules);
     match ruling {
         Ruling::Approved(Rule::Person) => {
-            let by = word.unwrap_or_else(|| Approver::policy(Rule::Person));
+            let by = approval.unwrap_or_else(|| Approver::policy(Rule::Person));
             ledger.approve(state, key, change, &by);
         }
         Ruling::Approved(rule) => ledger.approve(state, key, change, &Approver::policy(rule)),
@@ -87,7 +87,7 @@ pub(crate) fn decide_on(
     ruling
 }
 
-/// Puts an agent's newest version before the rules again, where nobody has decided on it.
+/// Applies the rules to an agent's newest version again, if it is not decided yet.
 pub(crate) async fn decide_waiting(
     context: &Context,
     write: &Write,
@@ -106,7 +106,7 @@ pub(crate) async fn decide_waiting(
     Ok(())
 }
 
-/// Puts an agent's newest version before the rules, as ingest does with one that has just come.
+/// Applies the rules to an agent's newest version, as ingest does to a new one.
 pub(crate) async fn decide_newest(
     context: &Context,
     write: &Write,
@@ -132,13 +132,13 @@ pub(crate) async fn decide_newest(
         }
         None => None,
     };
-    let case = Case {
+    let case = DecisionInput {
         version: key,
         change,
         has_error: row.is_some_and(|row| row.has_error),
         domain: domain.first(),
         decisions: &decisions::decisions_by_person(write, &[state.agent.id]).await?,
-        word: None,
+        registration_approval: None,
         submitter: submitter_name(write, state).await?,
         actor,
     };
@@ -146,15 +146,15 @@ pub(crate) async fn decide_newest(
     Ok(())
 }
 
-/// Takes an agent's approval back and asks for it again. Whoever decides next decides on what it says now.
-pub(crate) async fn ask_again(
+/// Revokes an agent's approval and applies the rules to its newest version.
+pub(crate) async fn revoke_approval(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     actor: &str,
 ) -> Result<(), AppError> {
-    // Nobody is shown an agent of which only a later build knows where it stands, and it stays for that build.
+    // An agent in a state that only a later build knows is shown to nobody, and left to that build.
     if state.agent.lifecycle.known().is_none() {
         return Ok(());
     }
@@ -170,7 +170,7 @@ pub(crate) async fn ask_again(
     decide_newest(context, write, ledger, state, actor).await
 }
 
-/// Who registered an agent.
+/// The name of the account that registered an agent.
 pub(crate) async fn submitter_name(
     write: &Write,
     state: &AgentState,

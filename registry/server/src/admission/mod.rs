@@ -1,4 +1,4 @@
-//! What is admitted: whose sources cover an agent, and what is decided on its card.
+//! Admission: which sources cover an agent, and the decision on its card.
 
 pub mod change;
 pub mod coverage;

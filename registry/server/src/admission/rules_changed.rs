@@ -1,4 +1,4 @@
-//! What follows when the operator's rules have changed between two starts.
+//! Applies the operator's rules at a start, if they have changed since the last one.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use a2a_registry_domain::review::ReviewState;
 use a2a_registry_store::{agents, decisions, reviews, settings};
 use uuid::Uuid;
 
-use crate::admission::decision::{ask_again, decide_waiting};
+use crate::admission::decision::{decide_waiting, revoke_approval};
 use crate::commit::ledger::{Ledger, POLICY};
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
@@ -17,29 +17,29 @@ use crate::error::AppError;
 
 /// The setting that holds the rules of the last start.
 const RULES: &str = "rules";
-/// Agents looked at in one transaction.
+/// Agents per transaction.
 const PAGE: u64 = 500;
 
-/// Holds every agent whose domain is on `deny_domains` now, releases those whose domain no longer
-/// is, and takes back what only `--approve-all` had approved where it is no longer given. What waits
-/// for a curator is put before the rules again where they are not those of the last start.
+/// Puts agents of domains on `deny_domains` on hold, and lifts that hold for domains that are no longer listed. Revokes
+/// approvals that only `--approve-all` gave if the option is not set any more. If the rules are not those of the last
+/// start, applies them again to every open review.
 pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
     apply_denials(context).await?;
     if !context.config.governance.approve_all {
-        take_back_approve_all(context).await?;
+        revoke_approve_all(context).await?;
     }
     let rules = context.rules.to_string();
     if settings::setting_get(&context.store, RULES).await?.as_ref() == Some(&rules) {
         return Ok(());
     }
     decide_open_reviews(context).await?;
-    // Written last: a start that breaks off before asks the rules once more.
+    // Written last: after an interrupted start the next one applies the rules again.
     let write = context.store.write().await?;
     write.setting_put(RULES, &rules).await?;
     Ok(write.commit().await?)
 }
 
-/// Puts every agent with an open review before the rules again.
+/// Applies the rules again to every agent with an open review.
 async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
     let open = Some(ReviewState::Open);
     let mut after = None;
@@ -51,8 +51,8 @@ async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
         after = Some(last.id);
         let write = context.store.write().await?;
         let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-        for question in &page {
-            let mut state = state_of(&write, question.agent_id).await?;
+        for review in &page {
+            let mut state = state_of(&write, review.agent_id).await?;
             decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
         }
         let touched = ledger.write(&write).await?;
@@ -105,7 +105,7 @@ async fn change_denials(context: &Context, ids: &[Uuid]) -> Result<(), AppError>
         } else {
             let reason = "the domain is no longer on deny_domains";
             ledger.lift(&mut state, Hold::Denied, POLICY, reason);
-            // What came while the domain was denied was never put to anybody.
+            // Versions that came while the domain was denied were never decided.
             decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
         }
     }
@@ -115,8 +115,8 @@ async fn change_denials(context: &Context, ids: &[Uuid]) -> Result<(), AppError>
     Ok(())
 }
 
-/// Every agent whose served version nothing but `--approve-all` has approved goes back to waiting.
-async fn take_back_approve_all(context: &Context) -> Result<(), AppError> {
+/// Revokes the approval of every agent whose served version only `--approve-all` has approved.
+async fn revoke_approve_all(context: &Context) -> Result<(), AppError> {
     let mut after = 0;
     loop {
         let rows =
@@ -127,12 +127,12 @@ async fn take_back_approve_all(context: &Context) -> Result<(), AppError> {
         after = last.id;
         let ids: BTreeSet<Uuid> = rows.iter().map(|row| row.agent_id).collect();
         for id in ids {
-            take_back(context, id).await?;
+            revoke_if_by_approve_all(context, id).await?;
         }
     }
 }
 
-async fn take_back(context: &Context, agent: Uuid) -> Result<(), AppError> {
+async fn revoke_if_by_approve_all(context: &Context, agent: Uuid) -> Result<(), AppError> {
     let write = context.store.write().await?;
     let mut state = state_of(&write, agent).await?;
     let Some(approved) = state.agent.approved_version else {
@@ -148,7 +148,7 @@ async fn take_back(context: &Context, agent: Uuid) -> Result<(), AppError> {
         return Ok(());
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    ask_again(context, &write, &mut ledger, &mut state, POLICY).await?;
+    revoke_approval(context, &write, &mut ledger, &mut state, POLICY).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);

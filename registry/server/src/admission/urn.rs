@@ -1,8 +1,8 @@
-//! Naming agents for good, once their domain is proved (docs/model.md#lasting-names).
+//! The URNs of agents, given for good once their domain is proved (docs/model.md#lasting-names).
 
 use std::collections::HashSet;
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::urn::{minted, published_by};
 use a2a_registry_store::entity::domain;
@@ -13,9 +13,9 @@ use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
 use crate::error::AppError;
 use crate::visibility::is_proved;
 
-/// Gives an agent its URN: the identifier under which its domain's own catalog names it, or else one made of
-/// its name. It keeps it for ever, and no other agent ever gets it. Nothing happens where it has one, where its domain is
-/// not proved, or where that proof does not cover the card. The domain's row is locked by whoever calls.
+/// Gives an agent its URN: its identifier in the domain's own catalog, else one made of its name. It keeps the URN for
+/// ever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the proof does
+/// not cover the card. The caller has locked the domain's row.
 pub(crate) async fn assign<'i>(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -23,9 +23,9 @@ pub(crate) async fn assign<'i>(
     row: &domain::Model,
     identifiers: impl Iterator<Item = &'i str>,
     name: &str,
-    standing: Standing,
+    standing: CoverageLevel,
 ) -> Result<(), AppError> {
-    if state.agent.urn.is_some() || !is_proved(row) || standing != Standing::Covered {
+    if state.agent.urn.is_some() || !is_proved(row) || standing != CoverageLevel::Covered {
         return Ok(());
     }
     let taken: HashSet<String> = agents::urns_of(write, &row.name)

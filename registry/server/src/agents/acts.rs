@@ -1,4 +1,4 @@
-//! What is done to agents: suspend and resume by curators, deprecate, taking that back and retire by their owners too.
+//! Acts on agents: suspend and resume by curators; deprecate, undeprecate and retire by owners too.
 
 use a2a_registry_api::{Act, Agent, Deprecate, Deprecation};
 use a2a_registry_domain::event::EventKind;
@@ -18,10 +18,10 @@ use crate::commit::state::{check_reason, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
-/// Withholds an agent until it is resumed.
+/// Suspends an agent until it is resumed.
 ///
 /// # Errors
-/// `Forbidden` for whoever does not curate, `NotFound`, `Conflict` for a retired agent.
+/// `Forbidden` for a caller who does not curate, `NotFound`, `Conflict` for a retired agent.
 pub async fn agent_suspend(
     context: &Context,
     caller: &Caller,
@@ -39,7 +39,8 @@ pub async fn agent_suspend(
 /// `key_changed`.
 ///
 /// # Errors
-/// As [`agent_suspend`]; `Conflict` where the hold does not stand or has another cause to end.
+/// `Forbidden` for a caller who does not curate; `NotFound`; `Conflict` for a retired agent, one that is not on this hold,
+/// and a hold that only its cause can end.
 pub async fn agent_resume(
     context: &Context,
     caller: &Caller,
@@ -62,13 +63,13 @@ pub async fn agent_resume(
         ) {
             return Err(AppError::new(
                 ErrorKind::Conflict,
-                format!("The hold {hold} ends with its own cause and cannot be lifted by hand."),
+                format!("The hold {hold} ends with its cause and cannot be lifted by a request."),
             ));
         }
         if !ledger.lift(state, hold, &account.name, &act.reason) {
             return Err(AppError::new(
                 ErrorKind::Conflict,
-                format!("The agent does not stand under the hold {hold}."),
+                format!("The agent is not on hold ({hold})."),
             ));
         }
         if let Some(newest) = newest {
@@ -80,11 +81,11 @@ pub async fn agent_resume(
     .await
 }
 
-/// Marks an approved agent as on its way out; it stays listed, with what is said of it.
+/// Deprecates an approved agent; it stays listed, with the reason, sunset and replacement.
 ///
 /// # Errors
-/// As [`agent_suspend`]; `Conflict` for an agent that is not approved; `Invalid` for a replacement that is no
-/// other agent the caller may see, or a moment that has passed.
+/// `Forbidden` for a caller who neither owns nor curates it; `NotFound`; `Conflict` for an agent that is not approved;
+/// `Invalid` for a replacement that is no other agent the caller may see, or a sunset that has passed.
 pub async fn agent_deprecate(
     context: &Context,
     caller: &Caller,
@@ -97,7 +98,7 @@ pub async fn agent_deprecate(
     };
     let now = context.now();
     if what.sunset.is_some_and(|sunset| sunset < now) {
-        return Err(AppError::invalid("/sunset", "this moment has passed"));
+        return Err(AppError::invalid("/sunset", "this time has passed"));
     }
     let deprecation = Deprecation {
         message: what.reason.clone(),
@@ -119,7 +120,7 @@ pub async fn agent_deprecate(
                 "sunset": deprecation.sunset,
             });
             let kept = serde_json::to_string(&deprecation).map_err(|error| {
-                AppError::internal(format!("a deprecation does not render: {error}"))
+                AppError::internal(format!("a deprecation cannot be written as JSON: {error}"))
             })?;
             state.agent.deprecation = Some(kept);
             ledger.touch(state);
@@ -135,10 +136,10 @@ pub async fn agent_deprecate(
     .await
 }
 
-/// Takes the deprecation of an agent back; it is approved as before.
+/// Ends the deprecation of an agent; it is approved as before.
 ///
 /// # Errors
-/// As [`agent_suspend`]; `Conflict` for an agent that is not deprecated.
+/// `Forbidden` for a caller who neither owns nor curates it; `NotFound`; `Conflict` for an agent that is not deprecated.
 pub async fn agent_undeprecate(
     context: &Context,
     caller: &Caller,
@@ -168,7 +169,7 @@ pub async fn agent_undeprecate(
     .await
 }
 
-/// The agent to move to from another one.
+/// The replacement of a deprecated agent.
 async fn replacement(
     context: &Context,
     caller: &Caller,
@@ -195,7 +196,7 @@ async fn replacement(
     Ok(row.id)
 }
 
-/// Ends an agent for good; its id is never used again.
+/// Retires an agent for good; its id is never used again.
 pub async fn agent_retire(
     context: &Context,
     caller: &Caller,
@@ -215,7 +216,7 @@ pub async fn agent_retire(
     .await
 }
 
-/// An act that curators do.
+/// Runs an act of curators.
 async fn curators_act(
     context: &Context,
     caller: &Caller,
@@ -228,7 +229,7 @@ async fn curators_act(
     change_agent(context, caller, account, id, &act.reason, change).await
 }
 
-/// An act that whoever has proved the agent's domain may do too.
+/// Runs an act of owners and curators.
 async fn owners_act(
     context: &Context,
     caller: &Caller,
@@ -266,7 +267,7 @@ async fn change_agent(
     agent_show(context, caller, &id.to_string()).await
 }
 
-/// Whether an agent stands where an act begins.
+/// Refuses an act on an agent in another lifecycle state than it needs.
 fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppError> {
     let now = state.agent.lifecycle()?;
     if now == wanted {
@@ -274,6 +275,6 @@ fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppEr
     }
     Err(AppError::new(
         ErrorKind::Conflict,
-        format!("Only what is {wanted} can be {done}; this agent is {now}."),
+        format!("Only an agent that is {wanted} can be {done}; this one is {now}."),
     ))
 }

@@ -12,15 +12,14 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
 use crate::error::AppError;
-use crate::memory::cards::{ServedCard, Serving};
+use crate::memory::cards::{ServedCard, ServedCardEntry};
 use crate::visibility::{Openness, is_listed, visible_to};
 
-/// The card of an agent: the approved bytes, or with `version` a kept version by its digest. The
-/// approved bytes come from memory while nothing about the agent has changed.
+/// The card of an agent: the approved bytes, or with `version` a stored version by its digest. The approved bytes are
+/// cached while the agent has not changed.
 ///
 /// # Errors
-/// `NotFound` where there is none, or none the caller may see; `Unavailable` once the database has
-/// been silent for too long.
+/// `NotFound` if there is none that the caller may see; `Unavailable` if the database has not responded for too long.
 pub async fn agent_card(
     context: &Context,
     caller: &Caller,
@@ -44,11 +43,12 @@ pub async fn agent_card(
     }
 }
 
-/// The card of an agent, as [`agent_card`] gives it, in the form of another protocol version. Not what
-/// its publisher wrote any more: never signed, and marked as converted.
+/// The card of an agent, as [`agent_card`] gives it, converted to another protocol version: never signed, and marked as
+/// converted.
 ///
 /// # Errors
-/// As [`agent_card`]; `NotFound` too where this build reads the bytes no more.
+/// `NotFound` if there is none that the caller may see, or this build cannot read its bytes; `Unavailable` if the database
+/// has not responded for too long.
 pub async fn agent_card_as(
     context: &Context,
     caller: &Caller,
@@ -69,7 +69,11 @@ pub async fn agent_card_as(
 }
 
 /// The card that an agent serves; `agent` is its id or URN as the request has it, for the error.
-async fn serving(context: &Context, id: Uuid, agent: &str) -> Result<Arc<Serving>, AppError> {
+async fn serving(
+    context: &Context,
+    id: Uuid,
+    agent: &str,
+) -> Result<Arc<ServedCardEntry>, AppError> {
     // The stamp is read before the database, so that a change in between is noticed later.
     let stamp = context.changes.stamp(id);
     if let Some(serving) = context.cards.serving.get(&id)
@@ -94,7 +98,7 @@ async fn serving(context: &Context, id: Uuid, agent: &str) -> Result<Arc<Serving
     let card = card_by_digest(context, &version.ok_or_else(missing)?.digest).await?;
     let openness = Openness::of(listed, !holds.is_empty());
     let visible_to = visible_to(&row, openness, &[]);
-    let serving = Arc::new(Serving {
+    let serving = Arc::new(ServedCardEntry {
         stamp,
         visible_to,
         card,

@@ -1,4 +1,4 @@
-//! Agents as the index keeps them and as callers see them: one way from the rows to both.
+//! The search documents and summaries of agents, both built from their rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -18,7 +18,7 @@ use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::context::Context;
 use crate::error::AppError;
 
-/// What every list shows of an agent.
+/// The summary of an agent, as lists show it.
 pub(crate) fn summary(context: &Context, record: &AgentRecord) -> Summary {
     let AgentRecord { agent, card, .. } = record;
     let links = links(context, agent.id);
@@ -78,10 +78,10 @@ fn links(context: &Context, id: Uuid) -> Links {
     }
 }
 
-/// The document the index keeps of an agent.
+/// The search document of an agent.
 ///
 /// # Errors
-/// Where the summary cannot be rendered, which no card can bring about.
+/// Where the summary cannot be written as JSON, which no card can cause.
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
     let summary = lasting_summary(context, record);
@@ -126,8 +126,8 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
     })
 }
 
-/// The summary of an agent without what no event follows: a look that changes nothing would only age in the index,
-/// differently in every process.
+/// The summary of an agent without values that change without an event, such as the last fetch: in the index they would be
+/// out of date, differently in every process.
 fn lasting_summary(context: &Context, record: &AgentRecord) -> Summary {
     let mut summary = summary(context, record);
     summary.liveness.last_seen = None;
@@ -136,8 +136,9 @@ fn lasting_summary(context: &Context, record: &AgentRecord) -> Summary {
 }
 
 fn rendered(summary: &Summary) -> Result<Vec<u8>, AppError> {
-    serde_json::to_vec(summary)
-        .map_err(|error| AppError::internal(format!("a summary does not render: {error}")))
+    serde_json::to_vec(summary).map_err(|error| {
+        AppError::internal(format!("a summary cannot be written as JSON: {error}"))
+    })
 }
 
 /// The name of a card's provider; empty where it has none.
@@ -147,7 +148,7 @@ fn organization(card: &AgentCard) -> String {
     organization.unwrap_or_default()
 }
 
-/// A skill as the index searches it.
+/// A skill as it is indexed.
 fn skill_text(skill: &Skill) -> SkillText {
     SkillText {
         id: skill.id.clone(),
@@ -167,7 +168,7 @@ fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// Where a card says that its agent can be reached, in the order to try.
+/// The interfaces of an agent's card, in the order to try them.
 pub(crate) fn interfaces(card: &AgentCard) -> Vec<Interface> {
     card.interfaces
         .iter()
@@ -190,7 +191,7 @@ fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
     serde_json::from_str(&agent.labels).unwrap_or_default()
 }
 
-/// Everything an agent can be looked up by.
+/// The keys of an agent for look-ups.
 fn lookups(record: &AgentRecord) -> Vec<String> {
     let mut keys = vec![
         format!("digest:{}", record.version.digest),
@@ -221,7 +222,7 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
     keys
 }
 
-/// The documents of these agents, and the agents that are no more. One that cannot be read is neither.
+/// The documents of these agents, and the ids of agents to remove. An agent that cannot be read is in neither list.
 pub(crate) async fn documents(
     context: &Context,
     ids: &[Uuid],
@@ -237,7 +238,7 @@ pub(crate) async fn documents(
     Ok((documents_of(context, living).await?, gone))
 }
 
-/// The documents of the next agents by id, and the id to go on after; `None` at the end.
+/// The documents of the next agents by id, and the id to continue after; `None` at the end.
 pub(crate) async fn documents_walk(
     context: &Context,
     after: Option<Uuid>,
@@ -263,5 +264,5 @@ pub(crate) async fn documents_of(
         .collect()
 }
 
-/// Agents read at a time while the index is built anew.
+/// Agents per read during a rebuild of the index.
 pub(crate) const WALK: u64 = 1000;

@@ -1,4 +1,4 @@
-//! Agents: what is shown of one, its cards and versions, and the acts on it.
+//! Agents: their views, cards and versions, and the acts on them.
 
 pub mod acts;
 pub mod card_routes;

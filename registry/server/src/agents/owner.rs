@@ -1,4 +1,4 @@
-//! What the owner of an agent may set, and who that is.
+//! Changes of an agent by its owner, and the check of who that is.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::refusal_by_dispute;
 use crate::ownership::is_disputed;
 
-/// Sets who may find an agent, which its owner may only narrow, and its labels, which curators set.
+/// Sets an agent's visibility, which its owner may only narrow, and its labels, which only curators set.
 ///
 /// # Errors
 /// `Forbidden`, `Conflict`, `Invalid`, `NotFound`.
@@ -41,7 +41,7 @@ pub async fn agent_patch(
             return Err(AppError::new(
                 ErrorKind::Forbidden,
                 format!(
-                    "An owner may only narrow who finds an agent; it is {now} now. Ask a curator."
+                    "An owner may only narrow an agent's visibility, which is {now}; ask a curator to widen it."
                 ),
             ));
         }

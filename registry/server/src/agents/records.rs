@@ -1,10 +1,10 @@
-//! What is loaded of agents to show them: their rows, read and judged as one record each.
+//! Loads agents to show them: all rows of an agent as one record.
 
 use std::collections::HashMap;
 
 use a2a_card::AgentCard;
 use a2a_registry_api::{Deprecation, Liveness, SignatureVerdict, Trust};
-use a2a_registry_domain::coverage::{Coverage, Standing};
+use a2a_registry_domain::coverage::{Coverage, CoverageLevel};
 use a2a_registry_domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
@@ -21,20 +21,20 @@ use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::visibility::{Openness, visible_to};
 
-/// What the rows of an agent say it is, all of it known.
+/// The states in an agent's rows, all of them known to this build.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct AgentStates {
     lifecycle: Lifecycle,
     pub(crate) visibility: Visibility,
     liveness: LivenessState,
-    /// What was decided on the version shown.
+    /// The decision on the version shown.
     pub(crate) state: VersionState,
-    /// Whose word stands behind that.
-    standing: Standing,
+    /// The coverage of the version shown.
+    standing: CoverageLevel,
     domain: DomainState,
 }
 
-impl Known {
+impl AgentStates {
     fn of(
         agent: &agent::Model,
         version: &version::Model,
@@ -51,16 +51,16 @@ impl Known {
     }
 }
 
-/// An agent with everything that is shown of it.
+/// An agent with all rows that its views need.
 #[derive(Debug, Clone)]
 pub(crate) struct AgentRecord {
     pub(crate) agent: agent::Model,
-    /// The version shown: the approved one, or the newest where none is.
+    /// The version shown: the approved one, or the newest if none is approved.
     pub(crate) version: version::Model,
     pub(crate) card: AgentCard,
-    pub(crate) known: Known,
-    /// Whether an account has proved the domain, and the keys that are enrolled for it; an admin's word is no
-    /// proof (docs/ownership.md#coverage).
+    pub(crate) known: AgentStates,
+    /// Whether an account has proved the domain, and the keys enrolled for it; an admin's vouch is no proof
+    /// (docs/ownership.md#coverage).
     binding: KeyBinding,
     pub(crate) holds: Vec<hold::Model>,
     pub(crate) sources: Vec<source::Model>,
@@ -86,26 +86,26 @@ impl AgentRecord {
         self.known.standing.coverage()
     }
 
-    /// Who may find it: whoever holds one of these labels.
+    /// The labels that may find it.
     pub(crate) fn visible_to(&self) -> Vec<String> {
         let openness = Openness::of(self.listed(), !self.holds.is_empty());
         visible_to(&self.agent, openness, &self.registrants)
     }
 
-    /// What was said of its way out, where it is on it. Whoever sees the agent under a hold sees this too.
+    /// Its deprecation. A caller who sees the agent on hold sees this too.
     pub(crate) fn deprecation(&self) -> Option<Deprecation> {
         let kept = self.agent.deprecation.as_deref();
         let kept = kept.filter(|_| self.known.lifecycle == Lifecycle::Deprecated);
         kept.and_then(|kept| serde_json::from_str(kept).ok())
     }
 
-    /// What the signatures of the version shown are worth, and why.
+    /// The signature state of the version shown, with the reason.
     pub(crate) fn signature_verdict(&self) -> SignatureVerdict {
         self.binding.verdict(Some(&self.version))
     }
 
-    /// The ladder. A signature is judged as of an unproved domain when its card comes in: its key lies on the
-    /// card's own site, so a proof of the domain binds it.
+    /// The trust level. The stored signature state is that of an unproved domain: a key on the card's own site is bound by
+    /// a proof of the domain, which is added here.
     pub(crate) fn trust(&self) -> Trust {
         let version = &self.version;
         let signature = self.binding.state(version.into());
@@ -133,7 +133,7 @@ impl AgentRecord {
             state: self.known.liveness.into(),
             reason: self.agent.liveness_reason.clone(),
             last_seen: self.agent.last_seen_at.map(Timestamp),
-            // Of what is shown: what waits for a decision is not everybody's to know.
+            // Of the version shown: a waiting version is not public.
             last_changed: Some(Timestamp(self.version.observed_at)),
             next_due: self
                 .sources
@@ -144,8 +144,8 @@ impl AgentRecord {
     }
 }
 
-/// The records of these agents, in no order; those that never had a card are left out, and so are those whose card
-/// this build cannot read, or of which it does not know how they stand.
+/// The records of these agents, in no order, without agents that never had a card, and those whose card or state this build
+/// cannot read.
 pub(crate) async fn records(
     on: &impl Handle,
     rows: Vec<agent::Model>,
@@ -157,7 +157,7 @@ pub(crate) async fn records(
         .collect())
 }
 
-/// The rows that make records of some agents' own rows.
+/// The rows that belong to some agents.
 struct RowsBesideAgents {
     /// The versions shown.
     versions: HashMap<Uuid, version::Model>,
@@ -202,10 +202,10 @@ impl RowsBesideAgents {
         })
     }
 
-    /// The record of an agent; `None` where it is left out, which is logged where it should not be.
+    /// The record of an agent; `None` if it is left out, which is logged unless it never had a card.
     fn take_record(&mut self, agent: agent::Model) -> Option<AgentRecord> {
         let version = shown_version(&agent).and_then(|id| self.versions.remove(&id))?;
-        // A newer build may have written it. It costs nobody but its own agent.
+        // A newer build may have written it: only this agent is left out.
         let card = serde_json::from_str(&version.model)
             .inspect_err(|error| {
                 let (agent, version) = (agent.id, version.id);
@@ -214,7 +214,7 @@ impl RowsBesideAgents {
             .ok()?;
         let state = self.states.get(&agent.domain_id)?;
         // As it is with the card.
-        let known = Known::of(&agent, &version, state)
+        let known = AgentStates::of(&agent, &version, state)
             .inspect_err(|error| tracing::error!(agent = %agent.id, %error, "an agent is left out"))
             .ok()?;
         let sources = self.sources.remove(&agent.id).unwrap_or_default();
@@ -244,14 +244,14 @@ impl RowsBesideAgents {
     }
 }
 
-/// The sources of these domains that have brought an agent, by the agent.
+/// The sources of these domains that have an agent, by agent.
 async fn sources_by_agent(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<HashMap<Uuid, Vec<source::Model>>, StoreError> {
     let mut sources: HashMap<Uuid, Vec<source::Model>> = HashMap::new();
     for row in domains::sources_of(on, domains).await? {
-        // What only a later build can ask counts for nothing here.
+        // A source of a kind that only a later build knows does not count.
         if let Some(agent) = row.agent_id.filter(|_| row.kind.known().is_some()) {
             sources.entry(agent).or_default().push(row);
         }
@@ -278,7 +278,7 @@ async fn registrants_by_source(
     Ok(registrants)
 }
 
-/// The version that is shown of an agent: the approved one, or the newest where none is.
+/// The version shown of an agent: the approved one, or the newest if none is approved.
 pub(crate) fn shown_version(agent: &agent::Model) -> Option<Uuid> {
     agent.approved_version.or(agent.newest_version)
 }

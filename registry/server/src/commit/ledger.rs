@@ -10,7 +10,7 @@ use crate::commit::pins;
 pub use crate::commit::touched::Touched;
 use crate::error::AppError;
 use a2a_registry_domain::admission::Rule;
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::{Entropy, new_id};
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
@@ -91,7 +91,7 @@ pub struct Ledger<'a> {
     pub(crate) judged: Vec<version::Model>,
     /// The sources of stored and of new versions.
     pub(crate) gave: Vec<version_source::Model>,
-    standings: BTreeMap<Uuid, Standing>,
+    standings: BTreeMap<Uuid, CoverageLevel>,
     states: Vec<(Uuid, VersionState)>,
     decisions: Vec<decision::Model>,
     reviews: BTreeMap<Uuid, review::Model>,
@@ -372,15 +372,20 @@ impl<'a> Ledger<'a> {
         self.put_agent(&state.agent);
     }
 
-    /// Notes whose word stands behind a version from now on.
-    pub fn set_standing(&mut self, version: Uuid, standing: Standing) {
+    /// Sets the coverage of a version.
+    pub fn set_coverage(&mut self, version: Uuid, standing: CoverageLevel) {
         self.standings.insert(version, standing);
     }
 
-    /// Whose word stands behind a version, as of this act.
-    pub fn standing_of(&self, version: &VersionKey) -> Standing {
-        // A word that only a later build knows is none that the rules may go by.
-        let kept = || version.standing.known().unwrap_or(Standing::Nomination);
+    /// The coverage of a version, as of this act.
+    pub fn coverage_of(&self, version: &VersionKey) -> CoverageLevel {
+        // A level that only a later build knows is none that the rules may rely on.
+        let kept = || {
+            version
+                .standing
+                .known()
+                .unwrap_or(CoverageLevel::Nomination)
+        };
         self.standings
             .get(&version.id)
             .copied()

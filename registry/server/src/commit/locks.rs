@@ -1,4 +1,4 @@
-//! Domains held while they are changed, with those that follow them.
+//! Locks of domains while they are changed, together with their followers.
 
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, coverage, domains};
@@ -6,8 +6,8 @@ use a2a_registry_store::{Write, coverage, domains};
 use crate::context::Context;
 use crate::error::AppError;
 
-/// A domain as it stands now, held until the write ends: before its agents, in the order in which
-/// ingest takes them, so that no card comes in half-way and nobody waits in a circle.
+/// Locks a domain until the write ends, and reads it. Domains are locked before their agents, in the order of ingest: so
+/// no card is ingested half-way, and there is no deadlock.
 pub(crate) async fn domain_locked(
     write: &Write,
     seen: &domain::Model,
@@ -18,9 +18,9 @@ pub(crate) async fn domain_locked(
         .ok_or_else(|| AppError::no_domain(&seen.name))
 }
 
-/// A write that holds a domain as [`domain_locked`] does, with the other domains of which a redirect to this one
-/// has brought something: what that stands for follows from whose this one is. All are taken in one order and before
-/// anything is appended, so that nobody waits in a circle.
+/// Begins a write that locks a domain and its followers: domains with a source that a redirect to this one has answered,
+/// whose coverage depends on the owner of this one. All are locked in one order and before any event is appended, which
+/// rules out a deadlock.
 pub(crate) async fn write_with_followers(
     context: &Context,
     seen: &domain::Model,
@@ -33,8 +33,8 @@ pub(crate) async fn write_with_followers(
         let mut followers = coverage::domains_locked(&write, &ids).await?;
         let place = followers.iter().position(|row| row.id == seen.id);
         let place = place.ok_or_else(|| AppError::no_domain(&seen.name))?;
-        // Ingest holds a domain while it takes in what a redirect to it has brought, so that none comes from here on.
-        // One that came while this waited would now be taken out of turn.
+        // Ingest locks the domain that a redirect leads to, so no follower is added from here on.
+        // One that was added while this waited would now be locked out of order.
         let now = coverage::domains_answered_by(&write, &origin).await?;
         if now.iter().all(|id| ids.contains(id)) {
             let row = followers.remove(place);

@@ -1,7 +1,7 @@
-//! The keys that an agent's card is known to be signed with: pinned on first use, and another one is never
-//! passed over in silence (docs/ownership.md#keys).
+//! Pinned keys: the keys that sign an agent's card are pinned on first use, and a card signed only by others puts the agent
+//! on hold (docs/ownership.md#keys).
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_store::entity::agent;
@@ -11,14 +11,14 @@ use serde_json::json;
 use crate::commit::ledger::{AgentState, CRAWLER, Ledger, SYSTEM};
 use crate::error::AppError;
 
-/// Keys that one agent's card is known by at once.
+/// The most pinned keys of one agent.
 const MAX_PINS: usize = 16;
 
-/// Looks at the keys a card verifies with; says whether the card was known by others. The first keys are pinned,
-/// and so are those that come together with a known one, which vouches for them.
-pub(crate) fn look(agent: &mut agent::Model, thumbprints: &str) -> bool {
+/// Checks the keys that a card verifies with against the pinned ones; returns whether none of them is pinned. The first
+/// keys are pinned, and so are keys that sign together with a pinned one, which vouches for them.
+pub(crate) fn check_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
     if thumbprints.is_empty() {
-        // A signature that went missing is a change of its own class; keys that are away say nothing.
+        // A missing signature is a change of its own class; keys that could not be fetched decide nothing.
         return false;
     }
     let mut pins: Vec<&str> = agent.pins.split_whitespace().collect();
@@ -38,8 +38,8 @@ pub(crate) fn look(agent: &mut agent::Model, thumbprints: &str) -> bool {
     false
 }
 
-/// A card came signed by keys that it was not known by: it is withheld until somebody accepts them, or the
-/// domain's record proves once more, from now on, that the domain is its owner's.
+/// Puts an agent on hold because its card is signed by keys that are not pinned, until a curator accepts them or a later
+/// check finds the domain's record again.
 pub(crate) async fn key_changed(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -52,13 +52,13 @@ pub(crate) async fn key_changed(
         state,
         Hold::KeyChanged,
         CRAWLER,
-        "the card is signed by a key that it was not known by",
+        "the card is signed by a key that is not pinned for this agent",
     );
     let now = ledger.now().0;
     Ok(write.domain_check_soon(state.agent.domain_id, now).await?)
 }
 
-/// Accepts the keys that an agent's newest card is signed with, and lifts the hold they caused.
+/// Pins the keys that sign an agent's newest card, and lifts the hold that they caused.
 pub(crate) async fn accept_keys(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -71,8 +71,8 @@ pub(crate) async fn accept_keys(
     let Some(newest) = versions::version_keys(write, &newest).await?.pop() else {
         return Ok(());
     };
-    // The record speaks for what it covers.
-    if ledger.standing_of(&newest) != Standing::Covered {
+    // The record vouches only for cards that it covers.
+    if ledger.coverage_of(&newest) != CoverageLevel::Covered {
         return Ok(());
     }
     accept(&mut state.agent, &newest.thumbprints);
@@ -83,7 +83,7 @@ pub(crate) async fn accept_keys(
     Ok(())
 }
 
-/// Lets an agent's card be known by these keys from now on.
+/// Pins these keys for an agent.
 pub(crate) fn accept(agent: &mut agent::Model, thumbprints: &str) {
     if !thumbprints.is_empty() {
         thumbprints.clone_into(&mut agent.pins);

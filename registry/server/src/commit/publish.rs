@@ -1,4 +1,4 @@
-//! Ends and beginnings of a write: what this process forgets and shows once it is kept.
+//! Publishes a committed write: invalidates caches, wakes followers, and waits for the index.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::commit::ledger::Touched;
 use crate::context::Context;
 
-/// Makes everybody in this process forget what a write has made wrong, and wakes the followers.
+/// Invalidates the caches that a write has made stale, and wakes the followers.
 pub(crate) fn after_write(context: &Context, touched: &Touched) {
     touched.log();
     context.changes.note(&touched.agents);
@@ -16,14 +16,14 @@ pub(crate) fn after_write(context: &Context, touched: &Touched) {
     }
 }
 
-/// The same after what somebody has done and waits for. Where an agent is listed afterwards that ends once the
-/// index of this process has it, so that whoever searches next finds it as it is now.
+/// The same after a caller's act. If an agent is listed afterwards this waits until the index has it, so that the caller's
+/// next search finds it.
 pub(crate) async fn after_act(context: &Context, touched: &Touched) {
     after_write(context, touched);
     searchable(context, &[touched]).await;
 }
 
-/// Ends once the index of this process has every agent that was listed after one of these writes.
+/// Waits until the index of this process has every agent that one of these writes has listed.
 pub(crate) async fn searchable(context: &Context, written: &[&Touched]) {
     let lists = |touched: &&&Touched| touched.changed.iter().any(|agent| agent.listed);
     let listing = written.iter().filter(lists);
@@ -32,8 +32,8 @@ pub(crate) async fn searchable(context: &Context, written: &[&Touched]) {
     }
 }
 
-/// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: what was done is
-/// done, whether or not search shows it yet. Nothing is waited for where this process follows no events.
+/// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: the act is committed
+/// whether or not a search shows it. Returns at once if this process does not follow the events.
 pub(crate) async fn index_reaches(context: &Context, seq: i64) {
     let mut applied = context.wake.applied.subscribe();
     let reached = || context.index.applied_seq() >= seq;
@@ -44,12 +44,12 @@ pub(crate) async fn index_reaches(context: &Context, seq: i64) {
     if tokio::time::timeout(APPLIED_WITHIN, wait).await.is_err() {
         tracing::warn!(
             seq,
-            "the search index is behind; what was done is answered before a search shows it"
+            "the search index is behind; the response is sent before searches show this change"
         );
     }
 }
 
-/// How long an act waits for the index to have it.
+/// The longest wait of an act for the index.
 pub(crate) const APPLIED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Changes whenever this process has appended or seen an event.

@@ -1,4 +1,4 @@
-//! An agent as it is read before an act.
+//! Reads an agent before an act changes it, and checks the act's reason.
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::admission::Rule;
@@ -9,7 +9,7 @@ use crate::caller::Account;
 use crate::commit::ledger::{AgentState, Approver};
 use crate::error::AppError;
 
-/// An agent with what stands around it, inside a write.
+/// Reads an agent with its holds and open review, inside a write.
 pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, AppError> {
     let row = agents::agents_by_ids(write, &[agent])
         .await?
@@ -19,13 +19,13 @@ pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, A
     let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
     Ok(AgentState {
         agent: row,
-        // Those that this build sets and lifts. Who may see the agent goes by all of them, as they are in the rows.
+        // Only the holds that this build knows. Visibility uses all of them, from the rows.
         holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
         open_review,
     })
 }
 
-/// A reason is what makes a decision understandable later: it must say something, and not too much.
+/// Refuses an empty reason, and one that is too long.
 pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
     let length = reason.trim().chars().count();
     if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {
@@ -33,11 +33,11 @@ pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
     }
     Err(AppError::invalid(
         "/reason",
-        format!("a reason of 1 to {MAX_REASON} characters is needed, without U+0000"),
+        format!("A reason has 1 to {MAX_REASON} characters, without U+0000."),
     ))
 }
 
-/// A person's decision, and whether that person had submitted the agent.
+/// The approver of a person's decision, marked as self-approved if that person submitted the agent.
 pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Approver {
     Approver {
         actor: account.name.clone(),

@@ -1,4 +1,4 @@
-//! What a write touched, as caches, the search index and the log are told of it.
+//! The agents and acts that a write touched, for caches, search index and log.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use crate::commit::ledger::{CRAWLER, POLICY, SYSTEM};
 use crate::error::AppError;
 use crate::visibility::{Openness, is_listed, visible_to};
 
-/// What a written ledger touched.
+/// The agents and acts that a written ledger touched.
 #[derive(Debug, Clone, Default)]
 pub struct Touched {
-    /// Agents whose kept answers are no longer to be believed.
+    /// Agents whose cached responses are stale.
     pub agents: Vec<Uuid>,
-    /// The same, with who may see them since.
+    /// The same agents, with the labels that may see them now.
     pub changed: Vec<ChangedAgent>,
     /// The highest event appended.
     pub seq: Option<i64>,
-    /// What was done and decided, for the log.
-    acts: Vec<Act>,
+    /// The acts and decisions, for the log.
+    acts: Vec<LoggedAct>,
 }
 
-/// Something that somebody did or decided.
+/// An act or decision, as it is logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Act {
+struct LoggedAct {
     kind: EventKind,
     subject: String,
     actor: String,
 }
 
-impl Act {
+impl LoggedAct {
     fn of(event: &NewEvent) -> Option<Self> {
-        // What an agent is shown with changes by itself too; by somebody's hand it is an act.
+        // An agent is also updated without an act; an update by an account is one.
         let by_hand = event.kind == EventKind::AgentUpdated
             && ![POLICY, CRAWLER, SYSTEM].contains(&event.actor.as_str());
         (event.kind.is_act() || by_hand).then(|| Self {
@@ -49,14 +49,14 @@ impl Act {
 }
 
 impl Touched {
-    /// Appends these events, and notes what they touch: the agents, as the write leaves them.
+    /// Appends these events, and reads the agents that they touch as the write leaves them.
     pub(crate) async fn by(
         write: &Write,
         agents: Vec<Uuid>,
         events: Vec<NewEvent>,
     ) -> Result<Self, AppError> {
         let changed = changed_agents(write, &agents).await?;
-        let acts = events.iter().filter_map(Act::of).collect();
+        let acts = events.iter().filter_map(LoggedAct::of).collect();
         let seq = write.events_append(events).await?;
         Ok(Self {
             agents,
@@ -66,9 +66,9 @@ impl Touched {
         })
     }
 
-    /// Logs one line for each act, once it is kept. Which request it came with, the span says.
+    /// Logs one line for each act, after the commit. The span names the request.
     pub(crate) fn log(&self) {
-        for Act {
+        for LoggedAct {
             kind,
             subject,
             actor,
@@ -79,7 +79,7 @@ impl Touched {
     }
 }
 
-/// Who may see these agents, as the rows are; inside a write, as it leaves them.
+/// The labels that may see these agents, by their rows; inside a write, as the write leaves them.
 pub(crate) async fn changed_agents(
     on: &impl Handle,
     ids: &[Uuid],
@@ -102,7 +102,7 @@ pub(crate) async fn changed_agents(
         let listed = is_listed(row, held(&row.id));
         ChangedAgent {
             id: row.id,
-            // Further registrants of an unlisted agent wait for the index: never more is shown than may be.
+            // Other registrants of an unlisted agent see it only once the index has it: never too early.
             visible_to: visible_to(row, Openness::of(listed, !held(&row.id).is_empty()), &[]),
             listed,
         }

@@ -1,4 +1,4 @@
-//! What is derived from a card's bytes and kept beside them, and deriving it again after an upgrade.
+//! The model and findings derived from a card's bytes, and deriving them again after an upgrade.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,36 +22,36 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::{KeptKeySet, Signatures};
 
-/// How many versions are derived again in one transaction.
+/// Versions derived again per transaction.
 const PAGE: u64 = 200;
 
-/// What is kept of a reading.
+/// The stored results of parsing a card.
 #[derive(Debug)]
-pub(crate) struct Derived {
+pub(crate) struct DerivedCard {
     /// JSON of the model.
     pub(crate) model: String,
     /// JSON of the findings.
     pub(crate) findings: String,
     /// Whether one of them is an error.
     pub(crate) has_error: bool,
-    /// The number this was made with.
+    /// The derivation number that made this.
     pub(crate) derivation: i32,
 }
 
-/// The derivation that this build makes, as the database keeps it.
+/// The derivation number of this build, as the database stores it.
 pub(crate) fn current() -> i32 {
     i32::try_from(DERIVATION).unwrap_or(i32::MAX)
 }
 
-/// What stands around a card, as far as the linter looks at it.
+/// The surroundings of a card that the linter uses: its site and previous version.
 #[derive(Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct CardSurroundings {
     site: Option<Url>,
     previous: Option<Parsed>,
 }
 
-impl Surroundings {
-    /// Those of a card of that domain, and the bytes that the agent had before.
+impl CardSurroundings {
+    /// The surroundings of a card of that domain, given the agent's previous bytes.
     pub(crate) fn of(domain: &str, previous: Option<&[u8]>) -> Self {
         Self {
             site: Url::parse(&format!("https://{domain}/")).ok(),
@@ -59,7 +59,7 @@ impl Surroundings {
         }
     }
 
-    /// Those of a version that is kept.
+    /// The surroundings of a stored version.
     pub(crate) async fn of_version(
         on: &impl Handle,
         row: &version::Model,
@@ -83,18 +83,18 @@ impl Surroundings {
     }
 }
 
-/// Writes a reading down.
+/// Serialises the results of parsing.
 pub(crate) fn derive(
     parsed: &Parsed,
     bytes: &[u8],
     signatures: &Signatures,
-    around: &Surroundings,
-) -> Derived {
+    around: &CardSurroundings,
+) -> DerivedCard {
     let mut findings = all_findings_in(parsed, bytes, around.context());
     findings.extend(signatures.findings(bytes));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
-    Derived {
+    DerivedCard {
         model: text(serde_json::to_string(&parsed.card)),
         findings: text(serde_json::to_string(&findings)),
         has_error: findings
@@ -104,17 +104,20 @@ pub(crate) fn derive(
     }
 }
 
-/// The keys that the versions of one agent are judged with.
+/// The keys that verify the versions of one agent.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Keys {
-    /// Those that were found with its newest version.
+struct VerificationKeys {
+    /// The key sets fetched with its newest version.
     newest: Vec<KeptKeySet>,
-    /// Those that are enrolled for its domain.
+    /// The keys enrolled for its domain.
     enrolled: Vec<enrolled_key::Model>,
 }
 
 /// The keys of the versions of these agents.
-async fn keys_of(on: &impl Handle, rows: &[agent::Model]) -> Result<HashMap<Uuid, Keys>, AppError> {
+async fn keys_of(
+    on: &impl Handle,
+    rows: &[agent::Model],
+) -> Result<HashMap<Uuid, VerificationKeys>, AppError> {
     let newest: Vec<Uuid> = rows.iter().filter_map(|row| row.newest_version).collect();
     let newest: HashMap<Uuid, String> = versions::key_sets_of(on, &newest)
         .await?
@@ -127,7 +130,7 @@ async fn keys_of(on: &impl Handle, rows: &[agent::Model]) -> Result<HashMap<Uuid
     let of = |row: &agent::Model| {
         let newest = row.newest_version.and_then(|id| newest.get(&id));
         let own = enrolled.iter().filter(|key| key.domain_id == row.domain_id);
-        let keys = Keys {
+        let keys = VerificationKeys {
             newest: newest.map_or_else(Vec::new, |sets| KeptKeySet::read_all(sets)),
             enrolled: own.cloned().collect(),
         };
@@ -136,12 +139,12 @@ async fn keys_of(on: &impl Handle, rows: &[agent::Model]) -> Result<HashMap<Uuid
     Ok(rows.iter().map(of).collect())
 }
 
-/// Derives a page of versions again that an older build has derived, or for which other keys are known by now;
-/// answers how many it was. Bytes and decisions made stay; where something came out differently an event tells of
-/// the agent, and what waits for a decision is put before the rules again.
+/// Derives again one page of versions that an older build has derived, or whose keys have changed since; returns how many
+/// there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules are applied
+/// again to waiting versions.
 ///
 /// # Errors
-/// Where the database fails; the page is tried again then.
+/// Where the database fails; the next call derives the same page.
 pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
     let old = versions::versions_derived_before(&context.store, current(), PAGE).await?;
     if old.is_empty() {
@@ -159,8 +162,8 @@ pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
     let now = keys_of(&write, &rows).await?;
     let ids: Vec<Uuid> = pairs.iter().map(|pair| pair.before.id).collect();
     let kept = versions::key_sets_of(&write, &ids).await?;
-    // What has changed meanwhile is derived with the next page.
-    pairs.retain(|Rederived { before, .. }| {
+    // Versions that have changed meanwhile are derived with the next page.
+    pairs.retain(|RederivedVersion { before, .. }| {
         keys.get(&before.agent_id) == now.get(&before.agent_id)
             && kept.contains(&(before.id, before.key_sets.clone()))
     });
@@ -175,15 +178,15 @@ pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
     Ok(count)
 }
 
-/// A version as it was and as it is.
-struct Rederived {
+/// A version before and after it was derived again.
+struct RederivedVersion {
     before: version::Model,
     after: version::Model,
 }
 
-impl Rederived {
-    /// Whether it is read as something else, or signed by something else, and not only because other keys are known.
-    /// Keys that are known only today are no other reading: nobody has decided on what they say.
+impl RederivedVersion {
+    /// Whether content or signature is read differently, apart from keys that are only known now: nobody has decided on
+    /// those yet.
     fn reads_differently(&self) -> bool {
         let by_keys = self.before.derivation == versions::UNDERIVED;
         let (before, after) = (&self.before, &self.after);
@@ -192,7 +195,7 @@ impl Rederived {
         !by_keys && !is_read_alike
     }
 
-    /// Whether anything of it came out differently.
+    /// Whether any result differs.
     fn differs(&self) -> bool {
         let same = version::Model {
             derivation: self.after.derivation,
@@ -202,37 +205,36 @@ impl Rederived {
     }
 }
 
-/// Derives versions again before anything is locked: verifying is the work of it, and nobody waits for it who wants to
-/// write.
+/// Derives versions again before anything is locked: verification takes the time, and no writer waits for it.
 async fn rederive_all(
     context: &Context,
     old: Vec<version::Model>,
-    keys: &HashMap<Uuid, Keys>,
-) -> Result<Vec<Rederived>, AppError> {
-    let none = Keys::default();
+    keys: &HashMap<Uuid, VerificationKeys>,
+) -> Result<Vec<RederivedVersion>, AppError> {
+    let none = VerificationKeys::default();
     let mut pairs = Vec::with_capacity(old.len());
     for before in old {
         let bytes = versions::body_by_digest(&context.store, &before.digest).await?;
-        let around = Surroundings::of_version(&context.store, &before).await?;
+        let around = CardSurroundings::of_version(&context.store, &before).await?;
         let keys = keys.get(&before.agent_id).unwrap_or(&none);
         let after = rederive(&before, bytes.as_deref(), &around, keys);
-        pairs.push(Rederived { before, after });
+        pairs.push(RederivedVersion { before, after });
         tokio::task::yield_now().await;
     }
     Ok(pairs)
 }
 
-/// Keeps what was derived again, and answers what of it came out differently, by the agent.
+/// Stores the new results, and returns the versions whose results differ, by agent.
 async fn keep(
     write: &Write,
     ledger: &mut Ledger<'_>,
-    pairs: Vec<Rederived>,
-) -> Result<BTreeMap<Uuid, Vec<Rederived>>, AppError> {
-    let mut changed: BTreeMap<Uuid, Vec<Rederived>> = BTreeMap::new();
+    pairs: Vec<RederivedVersion>,
+) -> Result<BTreeMap<Uuid, Vec<RederivedVersion>>, AppError> {
+    let mut changed: BTreeMap<Uuid, Vec<RederivedVersion>> = BTreeMap::new();
     for pair in pairs {
         let (before, after) = (&pair.before, &pair.after);
         if pair.reads_differently() {
-            // What was decided was decided on these bytes, however they are read today.
+            // Decisions were made on these bytes, however this build reads them.
             write
                 .decisions_rekey(before.id, &after.content_digest, &after.signing)
                 .await?;
@@ -247,15 +249,14 @@ async fn keep(
     Ok(changed)
 }
 
-/// Lets an agent follow what came out differently for versions of its card, each as it was and as it is: a served
-/// card whose signature is found invalid is withheld until a person has looked, one that was rejected for a
-/// signature that verifies now is decided on anew, and so is what waits.
+/// Updates an agent for versions whose results differ: a served card whose signature is found invalid is put on hold until
+/// a person decides; a version that was rejected for a signature that verifies now is decided again, and so is a waiting one.
 async fn follow_verdicts(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-    judged: &[Rederived],
+    judged: &[RederivedVersion],
 ) -> Result<(), AppError> {
     if state.agent.retired_at.is_some() {
         return Ok(());
@@ -265,9 +266,9 @@ async fn follow_verdicts(
     let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
     let broken = of(approved).filter(|pair| invalid(&pair.after));
     let unseen = match broken {
-        // What a person approved knowing that its signature is invalid stays; what a rule of an older build
+        // A version that a person approved with an invalid signature stays; one that a rule of an older build
         // admitted does not.
-        Some(Rederived { before, after }) => {
+        Some(RederivedVersion { before, after }) => {
             !invalid(before) || !approved_by_person(write, after).await?
         }
         None => false,
@@ -286,7 +287,7 @@ async fn follow_verdicts(
             }
         }
     }
-    let mended = |Rederived { before, after }: &Rederived| {
+    let mended = |RederivedVersion { before, after }: &RederivedVersion| {
         let rejected = before.state == VersionState::Rejected;
         let is_broken = after.signature.may_be(SignatureState::Invalid);
         rejected && before.signing != after.signing && !is_broken
@@ -306,12 +307,12 @@ async fn approved_by_person(write: &Write, row: &version::Model) -> Result<bool,
     Ok(last.is_some_and(|made| made.rule == Rule::Person))
 }
 
-/// The row as this build derives it; a row whose bytes are gone or no longer read keeps what it has.
+/// The row as this build derives it; a row whose bytes are missing or unreadable stays as it is.
 fn rederive(
     row: &version::Model,
     bytes: Option<&[u8]>,
-    around: &Surroundings,
-    keys: &Keys,
+    around: &CardSurroundings,
+    keys: &VerificationKeys,
 ) -> version::Model {
     let read = bytes.and_then(|bytes| Some((a2a_card::parse(bytes).ok()?, bytes)));
     let Some((parsed, bytes)) = read else {

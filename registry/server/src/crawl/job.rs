@@ -1,4 +1,4 @@
-//! The crawler's two ends: visits come from the database, outcomes go into it.
+//! The crawler job: leases visits from the database, and ingests their outcomes into it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,10 @@ use crate::ownership::first_check::visits_permitted;
 use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
 use crate::visits::networks;
 
-/// How long to wait before looking for due visits again where nothing has called: other processes may
-/// have registered something.
+/// How often to poll for due visits without a wake-up: other processes may have registered something.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How much longer than the longest visit a lease lasts: outcomes wait for their group and its transaction.
+/// How much longer than the longest visit a lease lasts: outcomes wait for their group's transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
 /// Starts the crawler.
@@ -47,27 +46,24 @@ pub(crate) fn start(
     tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
 }
 
-/// The visits that the database says are due, each leased for so long.
+/// The [`Frontier`] that leases due visits from the database for `lease`.
 pub fn frontier(context: &Arc<Context>, lease: Duration) -> Arc<dyn Frontier> {
-    Arc::new(Visits {
+    Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
     })
 }
 
-/// The database as the place where outcomes go.
+/// The [`Sink`] that ingests outcomes into the database.
 pub fn sink(context: &Arc<Context>, on_outcome: OnOutcome) -> Arc<dyn Sink> {
-    Arc::new(Outcomes {
+    Arc::new(DatabaseSink {
         context: Arc::clone(context),
         on_outcome,
     })
 }
 
-/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
-/// left to ask is visited no more; one that was never visited is only where it has not opted out.
-///
-/// # Errors
-/// [`StoreError`] where the visits cannot be read or leased.
+/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain without sources is visited no
+/// more; one that was never visited is visited only if it has not opted out.
 pub async fn visits_lease(
     context: &Context,
     limit: usize,
@@ -77,14 +73,14 @@ pub async fn visits_lease(
     visits_permitted(context, leased).await
 }
 
-/// The visits that the database says are due.
-struct Visits {
+/// Leases the visits that are due in the database.
+struct DatabaseFrontier {
     context: Arc<Context>,
     lease_us: i64,
 }
 
 #[async_trait]
-impl Frontier for Visits {
+impl Frontier for DatabaseFrontier {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
         let failed = |error: StoreError| OwnerError(error.to_string());
         let mut leased = visits_lease(&self.context, limit, self.lease_us)
@@ -144,7 +140,7 @@ fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) ->
 
 fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
     let url = Url::parse(&row.url).ok()?;
-    // Nobody knows what to ask a source of a kind that only a later build knows.
+    // This build cannot fetch a source of a kind that only a later build knows.
     let slot = match row.kind.known()? {
         SourceKind::WellKnown => Slot::WellKnown { origin: url },
         SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url },
@@ -166,14 +162,14 @@ fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
     })
 }
 
-/// The database as the place where outcomes go.
-struct Outcomes {
+/// The [`Sink`] that ingests outcomes into the database.
+struct DatabaseSink {
     context: Arc<Context>,
     on_outcome: OnOutcome,
 }
 
 #[async_trait]
-impl Sink for Outcomes {
+impl Sink for DatabaseSink {
     async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered> {
         match ingest(&self.context, &group).await {
             Ok(()) => {
@@ -197,5 +193,5 @@ impl Sink for Outcomes {
     }
 }
 
-/// What is told of every request the crawler makes.
+/// A callback that gets the outcome of every request of the crawler.
 pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

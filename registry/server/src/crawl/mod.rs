@@ -1,4 +1,4 @@
-//! Crawling: which visits are due, what becomes of what they bring, and deriving again what is kept.
+//! Crawling: leases of visits, ingest of their outcomes, and derivation of stored cards.
 
 pub mod derivation;
 pub mod ingest;

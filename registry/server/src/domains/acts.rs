@@ -1,4 +1,4 @@
-//! Domains: what is registered, how it fares, and what may be asked of it.
+//! Acts on domains: list, show, vouch and recrawl.
 
 use a2a_registry_api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Vouch};
 use a2a_registry_domain::event::EventKind;
@@ -24,7 +24,7 @@ use crate::ownership::dispute::is_caller_party;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::visibility::{Openness, is_listed, visible_to};
 
-/// Live domains by name: all for whoever sees everything, otherwise the caller's own.
+/// Lists live domains by name: all for a caller with [`Permission::SeeAll`], else the caller's own.
 ///
 /// # Errors
 /// `Unauthenticated` for anyone; `Invalid` for a foreign page token.
@@ -58,7 +58,7 @@ pub async fn domain_list(
 /// One domain.
 ///
 /// # Errors
-/// `NotFound` where there is none, or none the caller may see.
+/// `NotFound` if it does not exist or the caller may not see it.
 pub async fn domain_show(
     context: &Context,
     caller: &Caller,
@@ -68,7 +68,7 @@ pub async fn domain_show(
     domain_view(context, caller, row.id).await
 }
 
-/// An admin's word for a domain: it counts as verified from now on.
+/// Records an admin's vouch for a domain, which makes it verified.
 ///
 /// # Errors
 /// `Forbidden` for anyone but an admin; `NotFound`.
@@ -84,7 +84,7 @@ pub async fn domain_vouch(
     let now = context.now();
     let (write, mut row, followers) = write_with_followers(context, &row).await?;
     let named = account_named(&write, vouch).await?;
-    if keep_word(&write, row.id, admin, vouch, named, now).await? {
+    if store_vouch(&write, row.id, admin, vouch, named, now).await? {
         let mut ledger = Ledger::new(now, context.entropy.as_ref());
         let data = json!({"reason": vouch.reason, "account": vouch.account});
         ledger.event(EventKind::DomainVouched, &row.name, &admin.name, data);
@@ -107,20 +107,20 @@ pub async fn domain_vouch(
     domain_view(context, caller, row.id).await
 }
 
-/// The account that an admin vouches for, where one is named.
+/// The account named in a vouch.
 async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, AppError> {
     let Some(name) = &vouch.account else {
         return Ok(None);
     };
     let account = accounts::account_by_name(write, name).await?;
     let account =
-        account.ok_or_else(|| AppError::invalid("/account", "This account does not exist."))?;
+        account.ok_or_else(|| AppError::invalid("/account", "No account has this name."))?;
     Ok(Some(account.id))
 }
 
-/// Keeps an admin's word for a domain as the one proof of its kind, and says whether it is news: the same for the same
-/// account is not written again.
-async fn keep_word(
+/// Stores an admin's vouch as the one proof of its method; returns whether it is new. The same vouch for the same account
+/// is not written again.
+async fn store_vouch(
     write: &Write,
     domain: i64,
     admin: &Account,
@@ -144,18 +144,18 @@ async fn keep_word(
                 .await?;
         }
         None => {
-            let word = operators_word(domain, admin, vouch, named, now);
+            let word = vouch_row(domain, admin, vouch, named, now);
             write.proof_insert(word).await?;
         }
     }
     Ok(true)
 }
 
-/// Makes the next visit due at the earliest moment that politeness allows. While one waits, the
-/// answer is the same.
+/// Makes the next visit due at the earliest time that the spacing allows. A second request before that visit gets the
+/// same response.
 ///
 /// # Errors
-/// `NotFound` where the caller may not ask for it.
+/// `NotFound` if the caller may not see the domain.
 pub async fn domain_recrawl(
     context: &Context,
     caller: &Caller,
@@ -184,12 +184,12 @@ pub async fn domain_recrawl(
         domain: row.name.clone(),
         next_due: Timestamp(due),
     };
-    // Whoever asks again and again writes nothing: one event a visit is the most that wishes come to.
+    // Repeated requests write nothing: there is at most one event per visit.
     if waits && !more {
         write.commit().await?;
         return Ok(accepted);
     }
-    // A visit whose lease has run out may still end, as long as nobody else has made it.
+    // A visit with an expired lease may still end, if no other worker has made it.
     if row.lease.is_some() {
         write.domain_want(id, now).await?;
     }
@@ -214,7 +214,7 @@ pub async fn domain_recrawl(
     Ok(accepted)
 }
 
-/// The row of a domain that the caller may see.
+/// The row of a domain, if the caller may see it.
 pub(crate) async fn domain_visible(
     context: &Context,
     caller: &Caller,
@@ -225,7 +225,7 @@ pub(crate) async fn domain_visible(
     let row = domains::domain_by_name(&context.store, &name)
         .await?
         .ok_or_else(missing)?;
-    // While it has no owner, it is there for whoever registered it.
+    // While it has no owner, the account that registered it manages it.
     let keeper = row.owner_id.or(row.account_id);
     if caller.may(Permission::SeeAll)
         || caller.is(keeper)
@@ -253,7 +253,7 @@ pub(crate) async fn domain_visible(
     }
 }
 
-/// Those of some agents that are listed and visible to a caller with these labels.
+/// The agents among these that are listed and visible to a caller with these labels.
 pub(crate) async fn listed_of(
     context: &Context,
     rows: Vec<agent::Model>,
@@ -276,8 +276,8 @@ pub(crate) async fn listed_of(
         .collect())
 }
 
-/// An admin's word for a domain, and for the sources of the account that it names.
-fn operators_word(
+/// The proof row of an admin's vouch for a domain, and for the sources of the account that it names.
+fn vouch_row(
     domain: i64,
     admin: &Account,
     vouch: &Vouch,
@@ -303,7 +303,7 @@ fn operators_word(
     }
 }
 
-/// A domain that wants not to be listed is not visited either.
+/// Refuses a domain that has opted out: it is not visited either.
 pub(crate) fn refuse_opted_out(row: &domain::Model) -> Result<(), AppError> {
     if row.opted_out_by.is_none() {
         return Ok(());

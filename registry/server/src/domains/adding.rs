@@ -1,8 +1,8 @@
-//! Adding sources to a domain, and further callers to those who have registered them, within the limits.
+//! Adds sources to a domain, and the caller to the registrants of existing ones, within the limits.
 
 use std::collections::BTreeMap;
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -10,32 +10,32 @@ use a2a_registry_store::entity::{domain, source, source_registrant};
 use a2a_registry_store::{Write, coverage, domains};
 use uuid::Uuid;
 
-use crate::admission::coverage::Standings;
+use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::target::Target;
 use crate::error::{AppError, ErrorKind};
-use crate::sources::places::{Places, cards_asked_for, places};
+use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
 use crate::sources::{asked_for, new_source};
 
-/// What a registration has added.
+/// The sources that a registration has added.
 #[derive(Debug, Default)]
-pub(crate) struct Added {
+pub(crate) struct AddedSources {
     /// The first source that the caller had not registered before.
     pub(crate) first: Option<(SourceKind, String)>,
     /// Whether any source is new.
     pub(crate) sources: bool,
-    /// The sources that others have registered before.
+    /// The sources of other registrants that the caller has registered too.
     pub(crate) registrants_of: Vec<source::Model>,
 }
 
-impl Added {
+impl AddedSources {
     fn note(&mut self, kind: SourceKind, url: &str) {
         self.first.get_or_insert_with(|| (kind, url.to_owned()));
     }
 }
 
-/// Adds the sources that are missing, and the caller to those who have registered what is there.
+/// Adds the missing sources, and the caller to the registrants of the existing ones.
 ///
 /// # Errors
 /// `LimitReached`.
@@ -47,10 +47,10 @@ pub(crate) async fn add_sources(
     new: &Target,
     approve: bool,
     now: Timestamp,
-) -> Result<Added, AppError> {
-    let adding = Adding::load(context, write, caller, row, approve, now).await?;
-    let mut places = places(&context.config.limits, adding.asked.values().copied());
-    let mut added = Added::default();
+) -> Result<AddedSources, AppError> {
+    let adding = SourceAdder::load(context, write, caller, row, approve, now).await?;
+    let mut quota = quota(&context.config.limits, adding.asked.values().copied());
+    let mut added = AddedSources::default();
     for (kind, url) in &new.sources {
         let same = |one: &&source::Model| one.kind == *kind && one.url == *url;
         if let Some(known) = adding.all.iter().find(same) {
@@ -62,30 +62,30 @@ pub(crate) async fn add_sources(
             ..new_source(row.id, *kind, url.clone(), now)
         };
         if !kind.is_catalog() && !adding.asked.contains_key(&asked_for(*kind, url)) {
-            adding.take_place(&mut places, &source, new)?;
+            adding.take_place(&mut quota, &source, new)?;
         }
         adding.begin(*kind, source, &mut added).await?;
     }
     Ok(added)
 }
 
-/// What somebody adds to, as it is before.
-struct Adding<'a> {
+/// The state of a domain before sources are added to it.
+struct SourceAdder<'a> {
     context: &'a Context,
     write: &'a Write,
     caller: &'a Caller,
     row: &'a domain::Model,
-    /// The account that approves with the registration.
+    /// The account that approves the first cards with its registration.
     approve_as: Option<Uuid>,
     now: Timestamp,
-    /// The sources of the domain, and who stands behind them.
+    /// The sources of the domain, with their coverage.
     all: Vec<source::Model>,
-    standings: Standings,
-    /// The cards that they ask for.
-    asked: BTreeMap<(bool, String), Standing>,
+    standings: SourceCoverage,
+    /// The card URLs that they fetch, with the coverage of each.
+    asked: BTreeMap<(bool, String), CoverageLevel>,
 }
 
-impl<'a> Adding<'a> {
+impl<'a> SourceAdder<'a> {
     async fn load(
         context: &'a Context,
         write: &'a Write,
@@ -95,7 +95,7 @@ impl<'a> Adding<'a> {
         now: Timestamp,
     ) -> Result<Self, AppError> {
         let all = domains::sources_of(write, &[row.id]).await?;
-        let standings = Standings::load(write, [row], &all).await?;
+        let standings = SourceCoverage::load(write, [row], &all).await?;
         let asked = cards_asked_for(all.iter(), |one| standings.of_source(one, all.iter()));
         let account = caller.account.as_ref().filter(|_| approve);
         Ok(Self {
@@ -111,12 +111,12 @@ impl<'a> Adding<'a> {
         })
     }
 
-    /// Adds the caller to those who have registered a source that is there.
+    /// Adds the caller to the registrants of an existing source.
     async fn join(
         &self,
         kind: SourceKind,
         known: &source::Model,
-        added: &mut Added,
+        added: &mut AddedSources,
     ) -> Result<(), AppError> {
         if let (Some(account), None) = (self.approve_as, known.agent_id) {
             self.write.source_approve_as(known.id, account).await?;
@@ -126,7 +126,7 @@ impl<'a> Adding<'a> {
         if others.iter().any(|one| is_same(one, &own)) {
             return Ok(());
         }
-        // Networks are noted to be counted, and no more of them than that takes; an account is never kept out.
+        // Networks are stored to be counted, and no more of them than the limit; an account is always stored.
         let limit = self.context.config.limits.networks_per_source;
         if self.caller.account.is_none() && others.len() >= limit {
             return Ok(());
@@ -139,29 +139,29 @@ impl<'a> Adding<'a> {
         Ok(())
     }
 
-    /// Takes one of the places for agents that the domain has left.
+    /// Takes one place of the domain's quota of agents.
     fn take_place(
         &self,
-        places: &mut Places,
+        quota: &mut AgentQuota,
         source: &source::Model,
         new: &Target,
     ) -> Result<(), AppError> {
         let by = registrant(self.caller, 0, self.now);
         let standing = self.standings.of_new(source, &by, self.all.iter());
-        let refusal = places.refusal(&self.row.name, standing);
+        let refusal = quota.refusal(&self.row.name, standing);
         if let Some(refusal) = refusal.filter(|_| !self.caller.may(Permission::Administer)) {
             return Err(limit_reached(new, format!("{refusal}.")));
         }
-        places.take(standing);
+        quota.take(standing);
         Ok(())
     }
 
-    /// Begins a source, with the caller as the first who has registered it.
+    /// Adds a source, with the caller as its first registrant.
     async fn begin(
         &self,
         kind: SourceKind,
         source: source::Model,
-        added: &mut Added,
+        added: &mut AddedSources,
     ) -> Result<(), AppError> {
         may_add(self.context, self.write, self.caller, kind).await?;
         let source = self.write.source_insert(source).await?;
@@ -173,7 +173,7 @@ impl<'a> Adding<'a> {
     }
 }
 
-/// Whether the caller may register one card source more, on whatever domain.
+/// Refuses one more card source if the caller has reached its limit over all domains.
 async fn may_add(
     context: &Context,
     write: &Write,
@@ -208,7 +208,7 @@ async fn may_add(
     Ok(())
 }
 
-/// Whether two registrations are the same caller's.
+/// Whether two registrations are by the same caller.
 fn is_same(one: &source_registrant::Model, other: &source_registrant::Model) -> bool {
     (one.account_id, &one.network) == (other.account_id, &other.network)
 }
@@ -220,7 +220,7 @@ fn limit_reached(new: &Target, told: String) -> AppError {
     }
 }
 
-/// That the caller has registered a source.
+/// The row of the caller's registration of a source.
 fn registrant(caller: &Caller, source: i64, now: Timestamp) -> source_registrant::Model {
     let account = caller.account.as_ref();
     source_registrant::Model {

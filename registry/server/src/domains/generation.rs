@@ -1,4 +1,4 @@
-//! Beginning anew with a domain that has changed hands, by an admin.
+//! A new generation of a domain, begun by an admin after a change of owner.
 
 use a2a_registry_api::{DomainView, NewGeneration};
 use a2a_registry_domain::role::Permission;
@@ -13,8 +13,8 @@ use crate::domains::view::domain_view;
 use crate::error::AppError;
 use crate::ownership::generation::begin_generation;
 
-/// Says that a domain has another owner now: its proofs, challenges, keys and pins end, and every approval is
-/// asked for again.
+/// Begins a new generation of a domain: its proofs, challenges, keys and pins end, and every approval has to be given
+/// again.
 ///
 /// # Errors
 /// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.

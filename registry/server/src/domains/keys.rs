@@ -1,4 +1,4 @@
-//! The keys that a domain's owner names for its cards.
+//! Enrolled keys: signing keys that a domain's owner names for its cards.
 
 use a2a_registry_api::DomainView;
 use a2a_registry_api::limits::MAX_KID;
@@ -18,14 +18,15 @@ use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::authorization::require_owner_or_curator;
 
-/// Keys named for one domain.
+/// The most enrolled keys of one domain.
 const MAX_ENROLLED: usize = 20;
 
-/// Names a key that signs the cards of a domain. Cards signed by it verify whether or not they say where
-/// their keys lie, and stand one step higher (docs/model.md#trust).
+/// Enrols a key that signs the cards of a domain. Cards signed by it verify with or without the URL of a key set, and
+/// reach one trust level more (docs/model.md#trust).
 ///
 /// # Errors
-/// As [`domain_patch`](crate::domains::owner::domain_patch); `Invalid` for what is no public key; `LimitReached`.
+/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid` for a JWK that is
+/// no public key; `LimitReached` for more than [`MAX_ENROLLED`] keys; `NotFound`.
 pub async fn key_enrol(
     context: &Context,
     caller: &Caller,
@@ -65,10 +66,10 @@ pub async fn key_enrol(
     domain_view(context, caller, row.id).await
 }
 
-/// Withdraws an enrolled key.
+/// Removes an enrolled key.
 ///
 /// # Errors
-/// As [`key_enrol`]; `NotFound` where there is no such key.
+/// `Forbidden` for a caller who neither owns nor curates the domain; `Conflict` while it is disputed; `NotFound`.
 pub async fn key_withdraw(
     context: &Context,
     caller: &Caller,
@@ -89,8 +90,8 @@ pub async fn key_withdraw(
     keys_have_changed(context, write, &row, account, data).await
 }
 
-/// Tells of it, shows every agent of the domain anew, judges the kept versions of their cards anew, and has the
-/// cards fetched whole.
+/// Appends the events, updates every agent of the domain, verifies the signatures of stored versions again, and has the
+/// cards fetched in full.
 async fn keys_have_changed(
     context: &Context,
     write: Write,
@@ -118,16 +119,16 @@ async fn keys_have_changed(
     after_act(context, &touched).await;
     context.wake.visits.notify_one();
     if marked > 0 {
-        // Most domains have few versions: their verdicts are those of the new keys once this answers.
+        // Most domains have few versions, whose signatures are verified with the new keys before this returns.
         if let Err(error) = derive_again(context).await {
-            tracing::warn!(%error, "versions are judged anew later");
+            tracing::warn!(%error, "the signatures of stored versions are verified again later");
         }
         context.wake.derive.notify_one();
     }
     Ok(())
 }
 
-/// A public key as it is kept, under that name, and its thumbprint.
+/// A public key as it is stored, with its thumbprint.
 fn public_key(kid: &str, jwk: &Value) -> Result<(String, String), AppError> {
     let wrong = |detail: &str| AppError::invalid("", detail);
     if kid.is_empty() || kid.len() > MAX_KID || kid.chars().any(char::is_control) {

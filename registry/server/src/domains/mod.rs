@@ -1,4 +1,4 @@
-//! Domains: registering, what is shown of one, the acts on it, and taking back.
+//! Domains: registration, views, changes by owners and admins, and withdrawal.
 
 pub mod acts;
 pub mod adding;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use a2a_registry_domain::admission::{Facts, Obstacle, explain};
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_domain::ownership::{DomainState, OptOut};
 use a2a_registry_domain::signature::SignatureState;
@@ -17,10 +17,10 @@ use crate::error::AppError;
 use crate::ownership::is_provable;
 use crate::sources::is_catalog;
 
-/// Sentences of one domain.
+/// The most sentences for one domain.
 const MOST: usize = 60;
 
-/// Everything that keeps a domain and these of its sources and agents from being found.
+/// The reasons why a domain and these of its sources and agents are not listed.
 pub(crate) async fn not_listed<'a>(
     context: &Context,
     row: &domain::Model,
@@ -42,7 +42,7 @@ pub(crate) async fn not_listed<'a>(
             domain: &row.name,
             verified: state == DomainState::Verified,
             change: None,
-            admitted: standing.is_some_and(Standing::is_admitted),
+            admitted: standing.is_some_and(CoverageLevel::is_admitted),
             has_error: version.has_error,
             signature_invalid: version.signature.may_be(SignatureState::Invalid),
             person: None,
@@ -68,7 +68,7 @@ fn sentences<'a>(
                     .into()
             }
             Some(OptOut::Owner) => {
-                "Its owner opted out; `domain set --opt-out false` takes that back.".to_owned()
+                "Its owner opted out; `domain set --opt-out false` lists it again.".to_owned()
             }
             None => format!(
                 "It has opted out in a way that only a later version of this registry knows ({}).",
@@ -78,7 +78,7 @@ fn sentences<'a>(
     }
     for source in sources.filter(|source| source.domain_id == row.id) {
         if is_catalog(source) {
-            // One that is not there is no fault; one that cannot be read hides the cards that it names.
+            // A catalog that does not exist is no fault; one that cannot be read hides the cards that it names.
             if let Some(reason) = &source.liveness_reason {
                 reasons.push(format!(
                     "The catalog at {} cannot be read: {reason}.",
@@ -88,7 +88,7 @@ fn sentences<'a>(
         } else if source.agent_id.is_none() {
             reasons.push(match source.last_success_at {
                 _ if source.liveness == SourceState::New => {
-                    format!("{} was not asked yet.", source.url)
+                    format!("{} was not fetched yet.", source.url)
                 }
                 None => format!(
                     "No card was found at {}: {}.",
@@ -100,7 +100,7 @@ fn sentences<'a>(
                 ),
                 Some(_) => match &source.limit_met {
                     Some(limit) => format!("No agent was created from {}: {limit}.", source.url),
-                    None => format!("{} is asked again before its card is shown.", source.url),
+                    None => format!("{} is fetched again before its card is shown.", source.url),
                 },
             });
         }
@@ -113,12 +113,12 @@ fn sentences<'a>(
     reasons
 }
 
-/// Why no proof of a domain holds, and what would let the rules decide. Before anybody is its owner, every account that has
-/// registered a nominated URL may become it.
+/// Why a domain has no proof, and what would let the rules decide. Before a domain has an owner, every account that has
+/// registered a nominated URL may become the owner.
 const fn unproved(state: DomainState, is_provable: bool, nominated: bool) -> &'static str {
     match (state, nominated) {
         (DomainState::OptedOut, _) => {
-            "the domain wants not to be listed, and nothing is decided until that ends"
+            "the domain has opted out of being listed, and nothing is decided until that ends"
         }
         (_, false) if !is_provable => {
             "this domain cannot be proved (only a host name on port 443 over https can), and an admin's word (`domain vouch`) lets \
@@ -147,13 +147,13 @@ const fn unproved(state: DomainState, is_provable: bool, nominated: bool) -> &'s
     }
 }
 
-/// What keeps the rules from approving the first card of an agent of a domain in that state, and what would change that.
+/// Why the rules do not approve the first card of an agent, and what would change that.
 fn waits_for(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> String {
     let is_unproved = obstacles.contains(&Obstacle::Unproved);
     let nominated = obstacles.contains(&Obstacle::Nomination);
     let told = |obstacle: &Obstacle| match obstacle {
         Obstacle::Unproved => unproved(state, is_provable, nominated),
-        // Whoever an admin vouches for is no owner.
+        // An account that an admin vouches for is no owner.
         Obstacle::Nomination if !is_provable => {
             "nobody has named its URL for whom an admin has vouched; an admin's word (`domain vouch --account`) for an account \
              that registered it lets the rules decide, or it can be named in the domain's catalog"
@@ -192,12 +192,12 @@ fn of_agent(
         .filter(|hold| hold.agent_id == id)
         .map(|hold| {
             let kind = hold.hold.as_str();
-            format!("Agent {id} is withheld ({kind}): {}.", hold.reason)
+            format!("Agent {id} is on hold ({kind}): {}.", hold.reason)
         })
         .collect();
     match agent.lifecycle.known() {
         None => reasons.push(format!(
-            "Agent {id} is shown to nobody: only a later version of this registry knows where it stands ({}).",
+            "Agent {id} is shown to nobody: only a later version of this registry knows its state ({}).",
             agent.lifecycle.as_str()
         )),
         Some(Lifecycle::Pending) => reasons.push(format!(
@@ -205,11 +205,11 @@ fn of_agent(
             waits_for(obstacles, state, is_provable(row))
         )),
         Some(Lifecycle::Rejected) => reasons.push(format!(
-            "Agent {id} was rejected; a changed card is looked at anew."
+            "Agent {id} was rejected; a changed card is decided again."
         )),
-        Some(Lifecycle::Retired) => reasons.push(format!("Agent {id} has ended for good.")),
+        Some(Lifecycle::Retired) => reasons.push(format!("Agent {id} is retired for good.")),
         _ if agent.liveness == LivenessState::Gone => reasons.push(format!(
-            "Agent {id} is found only where gone agents are asked for: {}.",
+            "Agent {id} is found only by searches that include gone agents: {}.",
             agent
                 .liveness_reason
                 .as_deref()
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_let_the_rules_decide_is_said_as_it_is() {
+    fn the_obstacle_to_a_rule_decision_is_named() {
         use DomainState::{Disputed, Lapsed, OptedOut, Unverified, Verified};
         use Obstacle::{ErrorFinding, Nomination, Unproved};
         let own = [Unproved].as_slice();
@@ -239,7 +239,7 @@ mod tests {
                 "nobody has proved the domain yet, and a proof lets",
                 "URL",
             ),
-            // Nobody is the owner yet, so nobody is somebody else.
+            // The domain has no owner yet, so no registrant is another than the owner.
             (
                 nominated,
                 Unverified,
@@ -272,7 +272,7 @@ mod tests {
                 "that registered this URL",
                 "nobody",
             ),
-            (own, OptedOut, true, "not to be listed", "proof"),
+            (own, OptedOut, true, "opted out of being listed", "proof"),
             (beside, Verified, true, "the owner can", "nobody"),
             (beside, Verified, false, "`domain vouch --account`", "owner"),
             (beside, Verified, true, ", and because its card", "proved"),

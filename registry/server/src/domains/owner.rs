@@ -1,4 +1,4 @@
-//! What the owner of a domain may do with it and its agents (docs/ownership.md#what-an-owner-may-do).
+//! Changes of a domain by its owner (docs/ownership.md#what-an-owner-may-do).
 
 use std::collections::BTreeSet;
 
@@ -23,11 +23,10 @@ use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::challenges::new_challenge;
 
-/// Changes how a domain is looked after: its contact, and whether it is listed at all.
+/// Changes a domain's contact, and whether it is listed at all.
 ///
 /// # Errors
-/// `Forbidden` for whoever neither owns nor curates it; `Conflict` while it is disputed; `Invalid`;
-/// `NotFound`.
+/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid`; `NotFound`.
 pub async fn domain_patch(
     context: &Context,
     caller: &Caller,
@@ -71,13 +70,12 @@ pub async fn domain_patch(
     domain_view(context, caller, row.id).await
 }
 
-/// Gives a domain to another account. What has proved it goes on counting as the account's that proved it,
-/// so the new one has to place a record of its own. While several accounts have proved the domain equally well, this
-/// decides their dispute: the proofs of all but the named account end.
+/// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so the
+/// new owner has to place its own. In a dispute this decides: the proofs of all accounts but the named one end.
 ///
 /// # Errors
-/// `NotFound`; `Forbidden` for anyone but owner and curators; `Conflict` for a party of a dispute; `Invalid` for an
-/// account that does not exist.
+/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` for a party of its dispute; `Invalid` for an
+/// account that does not exist; `NotFound`.
 pub async fn domain_transfer(
     context: &Context,
     caller: &Caller,
@@ -91,27 +89,27 @@ pub async fn domain_transfer(
     let account = require_owner_or_curator(&write, caller, &row).await?;
     let to = accounts::account_by_name(&write, &transfer.account)
         .await?
-        .ok_or_else(|| AppError::invalid("/account", "This account does not exist."))?;
+        .ok_or_else(|| AppError::invalid("/account", "No account has this name."))?;
     let from = row.owner_id.or(row.account_id);
     row.account_id = Some(to.id);
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": to.name});
     ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
-    // An account's proof that makes it no owner is a party's of a dispute, also while the domain has opted out.
+    // Without an owner every account with a proof is a party of a dispute, also while the domain has opted out.
     let is_disputed = row.owner_id.is_none();
-    let mut claims_no_more: BTreeSet<Uuid> = from.into_iter().collect();
-    // Who gives it away, or loses the dispute, claims it no more; a record left in place is no claim.
+    let mut without_claim: BTreeSet<Uuid> = from.into_iter().collect();
+    // The proofs of the former owner, or of who lost the dispute, end here: a record left in place is no claim.
     for mut proof in domains::proofs_of(&write, &[row.id]).await? {
         let loses = |one: &Uuid| *one != to.id && (is_disputed || Some(*one) == from);
         if let Some(loser) = proof.account_id.filter(loses) {
-            claims_no_more.insert(loser);
+            without_claim.insert(loser);
             proof.ended_at = Some(ledger.now().0);
             write.proof_update(&proof).await?;
             let data = json!({"method": proof.method, "account": proof.account_id, "reason": "transferred"});
             ledger.event(EventKind::DomainProofEnded, &row.name, &account.name, data);
         }
     }
-    for former in claims_no_more {
+    for former in without_claim {
         write.challenge_end(row.id, former).await?;
     }
     if crate::ownership::is_provable(&row) {
@@ -132,7 +130,7 @@ pub async fn domain_transfer(
     domain_view(context, caller, row.id).await
 }
 
-/// A contact as it is kept; nothing for an empty one.
+/// A contact as it is stored; `None` for an empty one.
 fn contact(text: &str) -> Result<Option<String>, AppError> {
     let text = text.trim();
     if text.is_empty() {

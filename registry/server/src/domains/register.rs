@@ -1,4 +1,4 @@
-//! Registering a domain, or a further source of one.
+//! Registration of a domain, or of another source of one.
 
 use a2a_crawler::guard::Domain;
 use a2a_registry_api::{DomainView, Registration, SourceView};
@@ -21,20 +21,19 @@ use crate::context::Context;
 use crate::domains::acts::refuse_opted_out;
 use crate::domains::adding::add_sources;
 use crate::domains::target::{Target, target};
-use crate::domains::view::{Sight, domain_view};
-use crate::domains::visible_part::unasked;
+use crate::domains::view::{DetailLevel, domain_view};
+use crate::domains::visible_part::unfetched;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::{disputed, is_disputed, is_provable};
 use crate::sources::{new_domain, source_name};
 
-/// Registers a domain's well-known paths and catalogs, or one card URL. Its first visit is due at once. What is
-/// registered already gets the missing sources, and the same answer.
+/// Registers a domain's well-known paths and catalogs, or one card URL. Its first visit is due at once. A repeated
+/// registration adds missing sources, and gets the same response.
 ///
 /// # Errors
-/// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard; `DomainDenied`
-/// by `deny_domains`; `Conflict` while it is disputed; `LimitReached`; `Unauthenticated` and `Forbidden` by who
-/// asks.
+/// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard; `DomainDenied` by `deny_domains`;
+/// `Conflict` while it is disputed; `LimitReached`; `Unauthenticated` or `Forbidden` if the caller may not register.
 pub async fn register(
     context: &Context,
     caller: &Caller,
@@ -59,8 +58,8 @@ pub async fn register(
             .domain_make_visit_due(row.id, now.0.max(row.not_before))
             .await?;
     }
-    // Written before what follows, which finds the agents as they are then.
-    let regarded = regard(context, &write, &row, &added.registrants_of, now).await?;
+    // Written before the agents are updated, which reads them from the database.
+    let updated = update_agents(context, &write, &row, &added.registrants_of, now).await?;
     if what.approve {
         approve_pending(&write, &mut ledger, caller, &row, &new).await?;
     }
@@ -71,15 +70,15 @@ pub async fn register(
     }
     let touched = ledger.write(&write).await?;
     write.commit().await?;
-    after_write(context, &regarded);
+    after_write(context, &updated);
     after_write(context, &touched);
     context.wake.visits.notify_one();
     context.wake.checks.notify_one();
-    searchable(context, &[&regarded, &touched]).await;
+    searchable(context, &[&updated, &touched]).await;
     registered_view(context, caller, row.id, &new).await
 }
 
-/// What the caller is shown of a domain after registering: of its sources only those that are the caller's own.
+/// The domain as the response to a registration shows it: of its sources only the caller's own.
 async fn registered_view(
     context: &Context,
     caller: &Caller,
@@ -91,29 +90,33 @@ async fn registered_view(
     view.sources.retain(|source| source.own);
     view.complete &= view.sources.len() == all;
     if caller.account.is_none() {
-        view.sources = named(context, domain, new).await?;
+        view.sources = anonymous_view(context, domain, new).await?;
     }
     Ok(view)
 }
 
-/// What somebody without an account has named, and nothing of what became of it.
-async fn named(context: &Context, domain: i64, new: &Target) -> Result<Vec<SourceView>, AppError> {
+/// The sources of an anonymous registration, without the results of their fetches.
+async fn anonymous_view(
+    context: &Context,
+    domain: i64,
+    new: &Target,
+) -> Result<Vec<SourceView>, AppError> {
     let sources = domains::sources_of(&context.store, &[domain]).await?;
-    let named = |row: &&source::Model| {
+    let anonymous_view = |row: &&source::Model| {
         let mut all = new.sources.iter();
         all.any(|(kind, url)| row.kind == *kind && row.url == *url)
     };
     let view = |source: &source::Model| SourceView {
         id: source_name(context, source),
         next_due: None,
-        ..unasked(source, context.now(), Sight::Outside)
+        ..unfetched(source, context.now(), DetailLevel::Outside)
     };
-    Ok(sources.iter().filter(named).map(view).collect())
+    Ok(sources.iter().filter(anonymous_view).map(view).collect())
 }
 
-/// Lets the agents of a domain follow that somebody else has registered some of its sources too: coverage, and who
+/// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and who
 /// may see them.
-async fn regard(
+async fn update_agents(
     context: &Context,
     write: &Write,
     row: &domain::Model,
@@ -152,13 +155,13 @@ fn refuse_denied(context: &Context, name: &str) -> Result<(), AppError> {
     if context.rules.denies(name) {
         return Err(AppError::new(
             ErrorKind::DomainDenied,
-            format!("The operator of this registry does not admit {name}."),
+            format!("{name} is on this registry's list of denied domains (`deny_domains`)."),
         ));
     }
     Ok(())
 }
 
-/// The domain as it is registered, unless it takes no further registration; a new one where there is none.
+/// The registered domain, or a new one. Refuses a domain that accepts no registration.
 async fn domain_of(
     context: &Context,
     write: &Write,
@@ -194,7 +197,7 @@ async fn begin_domain(
             ));
         }
     }
-    // Deleted and named again, a host rests as it would have.
+    // A deleted domain that is registered again keeps the spacing of its last visit.
     let rested = domains::rest_of_deleted(write, &domain.name).await?;
     let rests_until = rested.map_or(now.0, |rest| rest.max(now.0));
     let row = domain::Model {
@@ -207,8 +210,7 @@ async fn begin_domain(
     Ok(write.domain_insert(row).await?)
 }
 
-/// `--approve` for a source whose agent is known already: its newest card, where it waits, is
-/// approved on the caller's word.
+/// Approves the waiting newest card of a known agent, for a registration with `--approve`.
 async fn approve_pending(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -218,11 +220,11 @@ async fn approve_pending(
 ) -> Result<(), AppError> {
     let account = caller.demand(Permission::Curate)?;
     let sources = domains::sources_of(write, &[row.id]).await?;
-    let named = |one: &source::Model| {
+    let anonymous_view = |one: &source::Model| {
         let same = |(kind, url): &(SourceKind, String)| one.kind == *kind && one.url == *url;
         new.sources.iter().any(same)
     };
-    let known = sources.iter().filter(|one| named(one));
+    let known = sources.iter().filter(|one| anonymous_view(one));
     let Some(agent) = known.filter_map(|source| source.agent_id).next() else {
         return Ok(());
     };
@@ -235,7 +237,7 @@ async fn approve_pending(
         .open_review
         .as_ref()
         .map(|question| question.version_id);
-    // A first card that was rejected has no open question any more, but can be thought over.
+    // A rejected first card has no open review, but can be approved now.
     let Some(version) = asked.or(state.agent.newest_version.filter(|_| rejected)) else {
         return Ok(());
     };

@@ -1,6 +1,6 @@
-//! Registering by a form.
+//! The registration form of the web pages.
 //!
-//! The form carries its token itself and nothing here is kept in a cookie, so no other site can act with
+//! The form itself carries the token and no cookie is set, so no other site can act with
 //! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
 //! so a form that another site sends is refused there as well.
 
@@ -32,19 +32,19 @@ use crate::http::problem_kinds::ProblemKind;
 use crate::pages::frame::Frame;
 use crate::pages::text;
 
-/// How long the answer waits for what the first visit finds.
+/// How long the response waits for the result of the first visit.
 const FIRST_VISIT: Duration = Duration::from_secs(3);
-/// How often it is looked for meanwhile: not every visit leaves an event.
-const LOOK: Duration = Duration::from_millis(250);
-/// Bytes of a form.
+/// How often the result is polled meanwhile: not every visit appends an event.
+const POLL: Duration = Duration::from_millis(250);
+/// The most bytes of a form.
 const FORM: usize = 8 * 1024;
-/// Characters of a target that is shown again.
+/// Characters of a target that the page repeats.
 const TARGET: usize = 2_000;
 
-/// What the form sends. It is never logged: there is a token in it.
+/// The fields of the form. They are never logged: they include a token.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Form {
+struct RegisterForm {
     target: String,
     token: String,
     approve: Option<String>,
@@ -68,17 +68,17 @@ pub(crate) async fn blank(context: web::Data<Context>) -> HttpResponse {
     crate::pages::page(StatusCode::OK, &page)
 }
 
-/// Registers what the form names, and answers with the domain: what proves it and what the first visit found.
+/// Registers the target of the form, and responds with the domain's page: its challenges and the result of the first visit.
 ///
-/// The answer is the page itself and no address to go to: the domain may be nobody else's to see yet, and what
-/// shows it to the sender is in the form alone. Sending the form again registers nothing twice.
+/// The response is the page itself and no redirect: the domain may be hidden from everybody else yet, and only the form
+/// holds the token that shows it. Sending the form again registers nothing twice.
 #[post("/register")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
     request: HttpRequest,
     body: UnreadBody,
 ) -> HttpResponse {
-    let mut form = Form::default();
+    let mut form = RegisterForm::default();
     let outcome = match read(&request, body, &context.config().public_url()).await {
         Ok(sent) => {
             form = sent;
@@ -102,7 +102,11 @@ pub(crate) async fn submit(
     }
 }
 
-async fn read(request: &HttpRequest, body: UnreadBody, ours: &str) -> Result<Form, Problem> {
+async fn read(
+    request: &HttpRequest,
+    body: UnreadBody,
+    ours: &str,
+) -> Result<RegisterForm, Problem> {
     let refused = |kind: &'static ProblemKind, text: &str| Err(Problem::new(kind, text));
     let authority = request
         .uri()
@@ -125,8 +129,8 @@ async fn read(request: &HttpRequest, body: UnreadBody, ours: &str) -> Result<For
         .or_else(|_| refused(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
 }
 
-/// The domain once one of its new sources was asked, or after [`FIRST_VISIT`] and with the word that none was; as
-/// it was registered where the caller may not see it yet.
+/// The domain once one of its new sources was fetched, or after [`FIRST_VISIT`] without a fetch; as it was registered if
+/// the caller may not see it yet.
 async fn first_result(
     context: &Context,
     caller: &Caller,
@@ -147,7 +151,7 @@ async fn first_result(
     let mut view = registered;
     let found = async {
         while waits(&view) {
-            if let Ok(Err(_)) = timeout(LOOK, signal.changed()).await {
+            if let Ok(Err(_)) = timeout(POLL, signal.changed()).await {
                 break;
             }
             if let Ok(newer) = domain_show(context, caller, &view.domain).await {
@@ -155,7 +159,7 @@ async fn first_result(
             }
         }
     };
-    // Whether it was found in time, the domain says itself.
+    // Whether there was a result in time shows in the domain itself.
     let _ = timeout(FIRST_VISIT, found).await;
     let under_way = waits(&view);
     (view, under_way)
@@ -164,7 +168,7 @@ async fn first_result(
 async fn register(
     context: &Context,
     request: &HttpRequest,
-    form: &Form,
+    form: &RegisterForm,
 ) -> Result<(Caller, DomainView), Problem> {
     let target = form.target.trim();
     if target.is_empty() {
@@ -177,10 +181,10 @@ async fn register(
         authenticate(context, token).await?
     };
     if token.is_empty() && context.config().governance.registration == Admission::Token {
-        // The API's words are about a header, which a form does not have.
+        // The API's sentence names a header, which a form does not have.
         return Err(Problem::new(
             &problem_kinds::UNAUTHENTICATED,
-            "Registering needs a token here: put it into the form.",
+            "This registry requires a token to register: fill in the field \"Token\".",
         ));
     }
     let caller = admit_registration(request, caller)?;
@@ -189,7 +193,7 @@ async fn register(
     Ok((caller, view))
 }
 
-/// What names a scheme is the URL of a card; anything else is a domain.
+/// The registration of a target: a card URL if it has a scheme, else a domain.
 fn registration(target: &str, approve: bool) -> Registration {
     if target.contains("://") {
         Registration {
@@ -206,11 +210,11 @@ fn registration(target: &str, approve: bool) -> Registration {
     }
 }
 
-/// Whether a page of ours sent this, as far as the browser tells. A client that tells nothing is no
-/// browser, and acts for nobody but itself.
+/// Whether a page of this registry sent the request, by the browser's headers. A client without these headers is no
+/// browser, and acts only for itself.
 ///
-/// Ours is what the request itself was sent to (`authority` with HTTP/2, `Host` before), and what the
-/// registry is called where a proxy stands before it.
+/// This registry is the host that the request was sent to (`authority` with HTTP/2, else `Host`), and the host of
+/// `public_url`, for a registry behind a proxy.
 fn same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> bool {
     let read = |name: &str| {
         headers
@@ -237,7 +241,7 @@ fn same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> 
 }
 
 impl RegisterPage {
-    /// The form, with what was wrong with it and what was put in, the token excepted.
+    /// The form, with its error and the values entered, without the token.
     pub(crate) fn new(config: &Config, target: &str, approve: bool, problem: Option<&str>) -> Self {
         Self {
             frame: Frame::new(config, "register"),
@@ -249,7 +253,7 @@ impl RegisterPage {
     }
 }
 
-/// What the guard and others say in passing, as a sentence of its own.
+/// A phrase as a sentence: with a capital and a full stop.
 fn sentence(words: &str) -> String {
     let words = text::line(words, 1_000);
     let mut characters = words.chars();

@@ -1,32 +1,32 @@
-//! What is registered of a domain, by whom, and what would end with a registration.
+//! The registered sources of a domain, and the ones that would end with a registration.
 
-use a2a_registry_domain::coverage::{Standing, lies_with_the_domain};
+use a2a_registry_domain::coverage::{CoverageLevel, lies_with_the_domain};
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{agent, domain, source};
 use a2a_registry_store::{Write, agents, domains};
 use uuid::Uuid;
 
-use crate::admission::coverage::Standings;
+use crate::admission::coverage::SourceCoverage;
 use crate::error::AppError;
 
-/// A domain's sources, who stands behind them, and the agents they feed.
-pub(crate) struct Registered {
+/// A domain's sources, their coverage, and their agents.
+pub(crate) struct DomainSources {
     pub(crate) sources: Vec<source::Model>,
-    standings: Standings,
+    standings: SourceCoverage,
     pub(crate) agents: Vec<agent::Model>,
-    /// Whether the domain has been proved, and by whom that holds.
+    /// Whether the domain was ever proved; `owner` is the present one.
     pub(crate) is_proved: bool,
     pub(crate) owner: Option<Uuid>,
 }
 
-impl Registered {
-    /// As the database has it; the domain is locked by whoever calls.
+impl DomainSources {
+    /// Loads them; the caller has locked the domain.
     pub(crate) async fn load(write: &Write, row: &domain::Model) -> Result<Self, AppError> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
         Ok(Self {
-            standings: Standings::load(write, [row], &sources).await?,
+            standings: SourceCoverage::load(write, [row], &sources).await?,
             sources,
             agents,
             is_proved: row.state != DomainState::Unverified,
@@ -40,23 +40,23 @@ impl Registered {
         all.any(|one| one.account_id == Some(account))
     }
 
-    /// Whether anybody else has.
+    /// Whether another caller has registered it.
     pub(crate) fn is_others(&self, account: Uuid, source: i64) -> bool {
         let mut all = self.standings.registrants(source).iter();
         all.any(|one| one.account_id != Some(account))
     }
 
-    /// Whether a source is another's, who has proved the domain: what lies where only the domain puts it, and what its
-    /// proof covers. Whoever else has registered that has only named it, and does not end it; nor while the proof lapses.
+    /// Whether a source is of another account that has proved the domain: it is at a place that only the domain controls,
+    /// or the proof covers it. Other registrants of such a source cannot end it, not even while the proof has lapsed.
     fn is_owners(&self, account: Uuid, source: &source::Model) -> bool {
         let standing = || self.standings.of_source(source, self.sources.iter());
         self.is_proved
             && self.owner != Some(account)
-            && (lies_there(source) || standing() == Standing::Covered)
+            && (lies_there(source) || standing() == CoverageLevel::Covered)
     }
 
-    /// The sources that end when an account takes back what it has registered: those that nobody else has, and with a
-    /// catalog its entries, which are whose the catalog is.
+    /// The sources that end when an account withdraws its registrations: those without another registrant, and with a
+    /// catalog its entries, which are of the catalog's owner.
     pub(crate) fn ending(&self, account: Uuid, withdrawn: &[i64]) -> Vec<i64> {
         let mut ending: Vec<i64> = self
             .sources
@@ -77,8 +77,8 @@ impl Registered {
         ending
     }
 
-    /// The agents that no source feeds once these have ended.
-    pub(crate) fn unfed(&self, ending: &[i64]) -> Vec<&agent::Model> {
+    /// The agents without a source once these have ended.
+    pub(crate) fn without_source(&self, ending: &[i64]) -> Vec<&agent::Model> {
         let fed = |agent: Uuid, stays: bool| {
             self.sources
                 .iter()
@@ -97,8 +97,8 @@ pub(crate) fn is_approved(agent: &agent::Model) -> bool {
     agent.approved_version.is_some()
 }
 
-/// Whether a source lies where only its domain puts it. Of one of a kind that only a later build knows nobody can say that
-/// it does not, so that it ends for nobody else.
+/// Whether a source is at a place that only its domain controls. A kind that only a later build knows counts as such, so
+/// that no other registrant ends it.
 pub(crate) fn lies_there(source: &source::Model) -> bool {
     source.kind.known().is_none_or(lies_with_the_domain)
 }

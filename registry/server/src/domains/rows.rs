@@ -1,4 +1,4 @@
-//! What is loaded of some domains to show them to a caller.
+//! Loads the rows that are needed to show domains to a caller.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use a2a_registry_store::entity::{
 use a2a_registry_store::{accounts, agents, domains, ownership};
 use uuid::Uuid;
 
-use crate::admission::coverage::Standings;
+use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::listed_of;
-use crate::domains::visible_part::Agents;
+use crate::domains::visible_part::DomainAgents;
 use crate::error::AppError;
 
-/// The rows beside those of some domains themselves, all domains' in one list.
+/// The rows that belong to some domains, of all domains in one list each.
 pub(crate) struct DomainRows {
     pub(crate) sources: Vec<source::Model>,
-    pub(crate) standings: Standings,
+    pub(crate) standings: SourceCoverage,
     /// By the source, the newest first.
     pub(crate) attempts: HashMap<i64, Vec<attempt::Model>>,
     pub(crate) proofs: Vec<proof::Model>,
@@ -27,11 +27,11 @@ pub(crate) struct DomainRows {
     pub(crate) keys: Vec<enrolled_key::Model>,
     pub(crate) marks: Vec<owner_marks::Model>,
     pub(crate) owners: Vec<account::Model>,
-    pub(crate) agents: Agents,
+    pub(crate) agents: DomainAgents,
 }
 
 impl DomainRows {
-    /// Loads what belongs to these domains.
+    /// Loads the rows of these domains.
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,
@@ -42,7 +42,7 @@ impl DomainRows {
         let sources = domains::sources_of(store, &ids).await?;
         let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
         Ok(Self {
-            standings: Standings::load(store, rows, &sources).await?,
+            standings: SourceCoverage::load(store, rows, &sources).await?,
             attempts: attempts_by_source(context, &sources).await?,
             sources,
             proofs: domains::proofs_of(store, &ids).await?,
@@ -69,11 +69,15 @@ async fn attempts_by_source(
 }
 
 /// The agents of these domains, and which of them are listed for the caller.
-async fn agents_for(context: &Context, caller: &Caller, ids: &[i64]) -> Result<Agents, AppError> {
+async fn agents_for(
+    context: &Context,
+    caller: &Caller,
+    ids: &[i64],
+) -> Result<DomainAgents, AppError> {
     let all = agents::agents_of(&context.store, ids).await?;
     let listed = listed_of(context, all.clone(), &caller.labels()).await?;
     let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
-    Ok(Agents {
+    Ok(DomainAgents {
         holds: agents::holds_of(&context.store, &agent_ids).await?,
         listed,
         all,

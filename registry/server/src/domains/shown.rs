@@ -15,27 +15,27 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::not_listed::not_listed;
 use crate::domains::rows::DomainRows;
-use crate::domains::view::{Sight, proof_view, sight};
-use crate::domains::visible_part::{Part, Told};
+use crate::domains::view::{DetailLevel, detail_level, proof_view};
+use crate::domains::visible_part::{Disclosure, VisiblePart};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
 use crate::ownership::{owner_marks, was_never_owned, why_no_challenge};
 use crate::sources::source_name;
 use crate::visibility::looks_after;
 
-/// A domain, with how much of it and of its sources and agents the caller sees.
+/// A domain, with the part of its fields, sources and agents that the caller sees.
 pub(crate) struct ShownDomain<'a> {
     context: &'a Context,
     caller: &'a Caller,
     row: &'a domain::Model,
     known: &'a DomainRows,
-    sight: Sight,
-    part: Part,
-    told: Told,
+    detail_level: DetailLevel,
+    part: VisiblePart,
+    disclosure: Disclosure,
 }
 
 impl<'a> ShownDomain<'a> {
-    /// What of a domain a caller sees, where this is known of it and maybe of others.
+    /// The part of a domain that a caller sees; `known` may include rows of other domains.
     pub(crate) fn of(
         context: &'a Context,
         caller: &'a Caller,
@@ -49,7 +49,7 @@ impl<'a> ShownDomain<'a> {
             agents,
             ..
         } = known;
-        let mut part = Part::of(caller, row, proofs, sources, standings, agents);
+        let mut part = VisiblePart::of(caller, row, proofs, sources, standings, agents);
         if part.sees_all {
             let own = agents.all.iter();
             let own = own.filter(|agent| agent.domain_id == row.id);
@@ -60,19 +60,19 @@ impl<'a> ShownDomain<'a> {
             caller,
             row,
             known,
-            sight: sight(caller, row, proofs, &known.marks),
-            told: part.told(caller, row, proofs),
+            detail_level: detail_level(caller, row, proofs, &known.marks),
+            disclosure: part.disclosure(caller, row, proofs),
             part,
         }
     }
 
-    /// The view of the domain. The attempts of its sources are taken from among these.
+    /// The view of the domain. The attempts of its sources are taken out of this map.
     pub(crate) async fn view(
         &self,
         attempts: &mut HashMap<i64, Vec<attempt::Model>>,
     ) -> Result<DomainView, AppError> {
         let row = self.row;
-        let is_told = self.told == Told::Everything;
+        let is_told = self.disclosure == Disclosure::Everything;
         Ok(DomainView {
             domain: row.name.clone(),
             state: self.state(),
@@ -94,30 +94,32 @@ impl<'a> ShownDomain<'a> {
         })
     }
 
-    /// Whether the caller sees more of the domain itself than everybody.
+    /// Whether the caller sees more of the domain itself than an anonymous one.
     fn is_inside(&self) -> bool {
-        self.sight != Sight::Outside
+        self.detail_level != DetailLevel::Outside
     }
 
     fn state(&self) -> OpenEnum<DomainState> {
-        match self.told {
-            Told::Everything => self.row.state.0.clone(),
-            Told::Nothing { .. } => DomainState::Unverified.into(),
+        match self.disclosure {
+            Disclosure::Everything => self.row.state.0.clone(),
+            Disclosure::Nothing { .. } => DomainState::Unverified.into(),
         }
     }
 
     fn created_at(&self) -> Timestamp {
-        Timestamp(match self.told {
-            Told::Everything => self.row.created_at,
-            Told::Nothing { since } => since.unwrap_or(self.context.now().0),
+        Timestamp(match self.disclosure {
+            Disclosure::Everything => self.row.created_at,
+            Disclosure::Nothing { since } => since.unwrap_or(self.context.now().0),
         })
     }
 
     fn proofs(&self) -> Vec<Proof> {
         let proofs = self.known.proofs.iter();
         proofs
-            .filter(|proof| proof.domain_id == self.row.id && self.told == Told::Everything)
-            .map(|proof| proof_view(proof, self.sight))
+            .filter(|proof| {
+                proof.domain_id == self.row.id && self.disclosure == Disclosure::Everything
+            })
+            .map(|proof| proof_view(proof, self.detail_level))
             .collect()
     }
 
@@ -161,13 +163,13 @@ impl<'a> ShownDomain<'a> {
         let checks = self.known.checks.iter();
         checks
             .filter(|check| check.domain_id == self.row.id)
-            // Whoever registered a domain first has no part in what others try.
+            // The account that registered a domain does not see the checks of other accounts.
             .filter(|check| self.part.sees_all || self.caller.is(check.account_id))
             .map(check_view)
             .collect()
     }
 
-    /// Why the domain cannot be proved, where that is so, for whoever is signed in.
+    /// Why the domain cannot be proved, for a signed-in caller; `None` if it can.
     fn no_challenge(&self) -> Option<String> {
         let account = self.caller.account.as_ref();
         account.and_then(|_| why_no_challenge(self.row))
@@ -183,7 +185,7 @@ impl<'a> ShownDomain<'a> {
                 let coverage = standing.coverage();
                 let view = self
                     .part
-                    .source_view(source, attempts, self.sight, coverage)?;
+                    .source_view(source, attempts, self.detail_level, coverage)?;
                 let id = source_name(self.context, source);
                 Some(SourceView { id, ..view })
             })
@@ -204,13 +206,17 @@ impl<'a> ShownDomain<'a> {
         let (known, part) = (self.known, &self.part);
         let sources = known.sources.iter().filter(|source| part.sees(source));
         let waiting: Vec<agent::Model> = self.agents().cloned().collect();
-        // Why one is withheld is for its owner and the curators.
-        let nobodys = was_never_owned(self.row, &known.marks);
-        let told =
-            |agent: &&agent::Model| part.sees_all || looks_after(self.caller, agent, nobodys);
-        let told: Vec<Uuid> = waiting.iter().filter(told).map(|one| one.id).collect();
+        // The reason of a hold is shown to the owner and curators only.
+        let unowned = was_never_owned(self.row, &known.marks);
+        let disclosure =
+            |agent: &&agent::Model| part.sees_all || looks_after(self.caller, agent, unowned);
+        let disclosure: Vec<Uuid> = waiting
+            .iter()
+            .filter(disclosure)
+            .map(|one| one.id)
+            .collect();
         let mut holds = known.agents.holds.clone();
-        holds.retain(|hold| told.contains(&hold.agent_id));
+        holds.retain(|hold| disclosure.contains(&hold.agent_id));
         not_listed(self.context, self.row, sources, &waiting, &holds).await
     }
 }

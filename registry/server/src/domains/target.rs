@@ -1,4 +1,4 @@
-//! What a registration names: the domain, and the places that are to be asked.
+//! The target of a registration: a domain, and the URLs to fetch.
 
 use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use a2a_registry_api::Registration;
@@ -8,8 +8,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::sources::{catalogs_of, is_well_known};
 
-/// What is to be asked of a domain: kinds, and what the database keeps as their URLs. The first one is what was
-/// named.
+/// The sources to add to a domain: kinds, and their URLs as the database stores them. The first one is the named one.
 pub(crate) struct Target {
     pub(crate) domain: Domain,
     pub(crate) sources: Vec<(SourceKind, String)>,
@@ -17,7 +16,7 @@ pub(crate) struct Target {
     pub(crate) pointer: &'static str,
 }
 
-/// What is to be asked, judged by the guard before anything is stored.
+/// The target of a registration, checked by the guard before anything is stored.
 ///
 /// # Errors
 /// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard.

@@ -1,4 +1,4 @@
-//! How a domain is shown, to whom (docs/model.md#visibility).
+//! The views of a domain for different callers (docs/model.md#visibility).
 
 use std::collections::HashMap;
 
@@ -20,9 +20,9 @@ use crate::error::AppError;
 use crate::ownership::{is_party, was_never_owned};
 use crate::sources::source_name;
 
-/// What a caller may see of a domain (docs/model.md#visibility).
+/// The level of detail that a caller sees of a domain (docs/model.md#visibility).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum DetailLevel {
     /// State, proofs' method and time, liveness.
     Outside,
     /// Attempts too, without addresses.
@@ -31,7 +31,7 @@ pub(crate) enum Sight {
     Curator,
 }
 
-/// How a caller sees a domain.
+/// The view of a domain for a caller.
 pub(crate) async fn domain_view(
     context: &Context,
     caller: &Caller,
@@ -63,7 +63,7 @@ pub(crate) async fn domain_view(
     Ok(view)
 }
 
-/// How a caller sees these domains; one whose state is not known is left out, which is logged.
+/// The views of these domains for a caller; one in a state that only a later build knows is left out and logged.
 pub(crate) async fn domain_views(
     context: &Context,
     caller: &Caller,
@@ -72,7 +72,7 @@ pub(crate) async fn domain_views(
     rows.retain(|row| {
         let state = row.state();
         state
-            .inspect_err(|error| tracing::error!(%error, "a domain is left out"))
+            .inspect_err(|error| tracing::error!(%error, "a domain cannot be read and is left out"))
             .is_ok()
     });
     let mut known = DomainRows::load(context, caller, &rows).await?;
@@ -85,38 +85,41 @@ pub(crate) async fn domain_views(
     Ok(views)
 }
 
-/// How much of a domain itself a caller sees, with these proofs and an owner's marks standing: in a dispute each party as
-/// much as the other, and who registered it as long as it is nobody's.
-pub(crate) fn sight(
+/// The level of detail for a caller, by the domain's proofs and owner marks: each party to a dispute sees as much as the
+/// other, and the account that registered a domain as much as an owner until it has one.
+pub(crate) fn detail_level(
     caller: &Caller,
     row: &domain::Model,
     proofs: &[proof::Model],
     marks: &[entity::owner_marks::Model],
-) -> Sight {
+) -> DetailLevel {
     let registered = was_never_owned(row, marks) && caller.is(row.account_id);
     if caller.may(Permission::SeeAll) {
-        Sight::Curator
-    } else if registered || keeps(caller, row, proofs) {
-        Sight::Owner
+        DetailLevel::Curator
+    } else if registered || has_proved(caller, row, proofs) {
+        DetailLevel::Owner
     } else {
-        Sight::Outside
+        DetailLevel::Outside
     }
 }
 
 /// Whether the caller has proved a domain, alone or in dispute.
-pub(crate) fn keeps(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
+pub(crate) fn has_proved(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
     let party = caller.account.as_ref();
     let party = party.is_some_and(|account| is_party(row, proofs, account.id));
     party || caller.is(row.owner_id)
 }
 
-pub(crate) fn proof_view(row: &proof::Model, sight: Sight) -> Proof {
+pub(crate) fn proof_view(row: &proof::Model, detail_level: DetailLevel) -> Proof {
     Proof {
         method: row.method.0.clone(),
         at: Timestamp(row.proved_at),
         seen: Timestamp(row.held_at),
         missing_since: row.absent_since.map(Timestamp),
-        reason: row.reason.clone().filter(|_| sight != Sight::Outside),
+        reason: row
+            .reason
+            .clone()
+            .filter(|_| detail_level != DetailLevel::Outside),
     }
 }
 
@@ -129,11 +132,11 @@ fn day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
-/// A source as it is shown, to be named by [`source_name`].
+/// The view of a source, whose `id` is its [`source_name`].
 pub(crate) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
-    sight: Sight,
+    detail_level: DetailLevel,
 ) -> SourceView {
     let mut attempts: Vec<AttemptView> = attempts
         .unwrap_or_default()
@@ -144,12 +147,12 @@ pub(crate) fn source_view(
             elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
             outcome: row.outcome,
             status: row.status.and_then(|status| u16::try_from(status).ok()),
-            address: row.address.filter(|_| sight == Sight::Curator),
+            address: row.address.filter(|_| detail_level == DetailLevel::Curator),
             detail: row.detail,
             url: row.url,
         })
         .collect();
-    if sight == Sight::Outside {
+    if detail_level == DetailLevel::Outside {
         attempts.clear();
     }
     let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
@@ -165,17 +168,20 @@ pub(crate) fn source_view(
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),
-        validators: (sight != Sight::Outside).then(|| known_validators(row)),
+        validators: (detail_level != DetailLevel::Outside).then(|| known_validators(row)),
         max_age: row
             .max_age
-            .filter(|_| sight != Sight::Outside)
+            .filter(|_| detail_level != DetailLevel::Outside)
             .and_then(|seconds| u32::try_from(seconds).ok()),
-        vary: row.vary.clone().filter(|_| sight != Sight::Outside),
+        vary: row
+            .vary
+            .clone()
+            .filter(|_| detail_level != DetailLevel::Outside),
         days: Vec::new(),
     }
 }
 
-/// What kept content had to do with an attempt.
+/// How the cached copy was used in an attempt.
 fn cache_state(row: &attempt::Model) -> Option<&'static str> {
     match AttemptOutcome::from_name(&row.outcome)? {
         AttemptOutcome::NotModified => Some("revalidated"),
@@ -185,7 +191,7 @@ fn cache_state(row: &attempt::Model) -> Option<&'static str> {
     }
 }
 
-/// Validators count only together with the URL that gave them.
+/// The validators for the next conditional request, which is only sent to the URL that gave them.
 fn known_validators(row: &source::Model) -> KnownValidators {
     let usable = row.validator_url.is_some();
     KnownValidators {
@@ -242,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_says_how_long_it_took_and_what_kept_content_had_to_do_with_it() {
+    fn an_attempt_shows_its_duration_and_the_use_of_the_cached_copy() {
         for (outcome, conditional, cache) in [
             ("not_modified", true, Some("revalidated")),
             ("card", true, Some("replaced")),
@@ -255,14 +261,14 @@ mod tests {
                 conditional,
                 ..attempt(outcome)
             };
-            let view = source_view(&source(), Some(vec![attempt]), Sight::Owner);
+            let view = source_view(&source(), Some(vec![attempt]), DetailLevel::Owner);
             let last = view.last_attempt.map(|last| (last.cache, last.elapsed_ms));
             assert_eq!(last, Some((cache.map(str::to_owned), 42)), "{outcome}");
         }
     }
 
     #[tokio::test]
-    async fn a_domain_whose_state_is_not_known_costs_itself_only() {
+    async fn a_domain_in_an_unknown_state_is_left_out_alone() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
@@ -295,8 +301,9 @@ mod tests {
     }
 
     #[test]
-    fn the_known_validators_are_told_to_those_who_see_attempts() {
-        let seen = |row: &source::Model, sight| source_view(row, None, sight).validators;
+    fn validators_are_shown_to_callers_who_see_attempts() {
+        let seen =
+            |row: &source::Model, detail_level| source_view(row, None, detail_level).validators;
         let known = |etag, last_modified| {
             Some(KnownValidators {
                 etag,
@@ -304,13 +311,13 @@ mod tests {
             })
         };
         let mut row = source();
-        assert_eq!(seen(&row, Sight::Outside), None);
-        assert_eq!(seen(&row, Sight::Owner), known(true, false));
+        assert_eq!(seen(&row, DetailLevel::Outside), None);
+        assert_eq!(seen(&row, DetailLevel::Owner), known(true, false));
         row.last_modified = Some("Sun, 06 Nov 1994 08:49:37 GMT".into());
-        assert_eq!(seen(&row, Sight::Curator), known(true, true));
+        assert_eq!(seen(&row, DetailLevel::Curator), known(true, true));
         row.validator_url = None;
         assert_eq!(
-            seen(&row, Sight::Owner),
+            seen(&row, DetailLevel::Owner),
             known(false, false),
             "they are not sent without the URL they came from"
         );

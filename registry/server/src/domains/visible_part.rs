@@ -1,4 +1,4 @@
-//! Which part of a domain's sources and agents a caller sees (docs/model.md#visibility).
+//! The part of a domain's sources and agents that a caller sees (docs/model.md#visibility).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,57 +10,57 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, attempt, domain, hold, proof, source};
 use uuid::Uuid;
 
-use crate::admission::coverage::Standings;
+use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
-use crate::domains::view::{Sight, keeps, source_view};
+use crate::domains::view::{DetailLevel, has_proved, source_view};
 use crate::sources::new_source;
 use crate::visibility::visible_to_registrant;
 
-/// What a caller sees of a domain's sources and agents: all of them where it is its own, otherwise what it has registered
-/// and what is listed.
-pub(crate) struct Part {
+/// The sources and agents of a domain that a caller sees: all of its own domain, else those that it has registered and
+/// those that are listed.
+pub(crate) struct VisiblePart {
     pub(crate) sees_all: bool,
-    /// The sources that the caller has registered, with when.
+    /// The sources that the caller has registered, with the time of each registration.
     pub(crate) own: BTreeMap<i64, i64>,
-    /// The agents that are listed for the caller, or fed by a source of its own and not hidden from it.
+    /// The agents that are listed for the caller, or have a source of the caller and are not hidden from it.
     pub(crate) agents: BTreeSet<Uuid>,
     /// Whether an agent of the domain is listed for the caller.
     is_listed: bool,
 }
 
 /// The agents of some domains.
-pub(crate) struct Agents {
+pub(crate) struct DomainAgents {
     pub(crate) all: Vec<agent::Model>,
-    /// Those of them that are listed for the caller.
+    /// The agents that are listed for the caller.
     pub(crate) listed: Vec<agent::Model>,
     pub(crate) holds: Vec<hold::Model>,
 }
 
-impl Agents {
-    /// Whether anything holds an agent back.
+impl DomainAgents {
+    /// Whether an agent is on hold.
     fn holds(&self, agent: Uuid) -> bool {
         self.holds.iter().any(|hold| hold.agent_id == agent)
     }
 }
 
-/// What a caller is told of a domain itself.
+/// How much a caller sees of a domain itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Disclosure {
     Everything,
-    /// No more than of one that nobody knew before the caller has registered it.
+    /// As much as of a domain that nobody had registered before the caller.
     Nothing {
         since: Option<i64>,
     },
 }
 
-impl Part {
+impl VisiblePart {
     pub(crate) fn of(
         caller: &Caller,
         row: &domain::Model,
         proofs: &[proof::Model],
         sources: &[source::Model],
-        standings: &Standings,
-        known: &Agents,
+        standings: &SourceCoverage,
+        known: &DomainAgents,
     ) -> Self {
         let of_domain = sources.iter().filter(|source| source.domain_id == row.id);
         let mut own = BTreeMap::new();
@@ -85,65 +85,65 @@ impl Part {
             );
         }
         Self {
-            sees_all: caller.may(Permission::SeeAll) || keeps(caller, row, proofs),
+            sees_all: caller.may(Permission::SeeAll) || has_proved(caller, row, proofs),
             own,
             agents,
             is_listed,
         }
     }
 
-    pub(crate) fn told(
+    pub(crate) fn disclosure(
         &self,
         caller: &Caller,
         row: &domain::Model,
         proofs: &[proof::Model],
-    ) -> Told {
+    ) -> Disclosure {
         let trusted = proofs
             .iter()
             .filter(|proof| proof.domain_id == row.id)
             .any(|proof| caller.is(proof.vouched_account));
         if self.sees_all || self.is_listed || trusted || caller.is(row.account_id) {
-            Told::Everything
+            Disclosure::Everything
         } else {
-            Told::Nothing {
+            Disclosure::Nothing {
                 since: self.own.values().min().copied(),
             }
         }
     }
 
-    /// Whether the caller sees what became of a source.
+    /// Whether the caller sees the results of a source.
     pub(crate) fn sees(&self, source: &source::Model) -> bool {
         let hidden = source.agent_id.is_some_and(|id| !self.agents.contains(&id));
         self.sees_all || (self.own.contains_key(&source.id) && !hidden)
     }
 
-    /// A source as the caller sees it, with whether a proof covers it; `None` where it does not. What feeds a hidden agent
-    /// looks like one that was never asked.
+    /// The view of a source with its coverage; `None` if the caller does not see it. The source of a hidden agent looks
+    /// like one that was never fetched.
     pub(crate) fn source_view(
         &self,
         source: &source::Model,
         attempts: Option<Vec<attempt::Model>>,
-        sight: Sight,
+        detail_level: DetailLevel,
         coverage: Coverage,
     ) -> Option<SourceView> {
         let own = self.own.contains_key(&source.id);
         let agent = source.agent_id.filter(|id| self.agents.contains(id));
         let view = if self.sees_all {
-            source_view(source, attempts, sight)
+            source_view(source, attempts, detail_level)
         } else if self.sees(source) {
-            source_view(source, attempts, Sight::Owner)
+            source_view(source, attempts, DetailLevel::Owner)
         } else if agent.is_some() {
-            source_view(source, None, Sight::Outside)
+            source_view(source, None, DetailLevel::Outside)
         } else {
             let since = Timestamp(*self.own.get(&source.id)?);
-            return Some(unasked(source, since, Sight::Owner));
+            return Some(unfetched(source, since, DetailLevel::Owner));
         };
-        // Before a URL has brought an agent that the caller sees, who else has named it is nobody's to know.
+        // Until the URL has given an agent that the caller sees, its other registrants stay hidden.
         let is_known = self.sees_all || agent.is_some() || source.kind != SourceKind::Url;
         let coverage = if is_known {
             coverage
         } else {
-            unasked_coverage(source)
+            unfetched_coverage(source)
         };
         Some(SourceView {
             agent,
@@ -154,8 +154,12 @@ impl Part {
     }
 }
 
-/// A source as one that the caller was the first to register, at that moment, and that was never asked.
-pub(crate) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) -> SourceView {
+/// The view of a source as if the caller had been the first to register it, and it was never fetched.
+pub(crate) fn unfetched(
+    source: &source::Model,
+    since: Timestamp,
+    detail_level: DetailLevel,
+) -> SourceView {
     let new = source::Model {
         id: source.id,
         kind: source.kind.clone(),
@@ -163,13 +167,13 @@ pub(crate) fn unasked(source: &source::Model, since: Timestamp, sight: Sight) ->
     };
     SourceView {
         own: true,
-        coverage: unasked_coverage(source).into(),
-        ..source_view(&new, None, sight)
+        coverage: unfetched_coverage(source).into(),
+        ..source_view(&new, None, detail_level)
     }
 }
 
-/// Whether a proof would cover a source, as far as its kind alone says.
-fn unasked_coverage(source: &source::Model) -> Coverage {
+/// Whether a proof would cover a source, by its kind alone.
+fn unfetched_coverage(source: &source::Model) -> Coverage {
     match source.kind.known() {
         Some(SourceKind::Url | SourceKind::Entry) | None => Coverage::Nomination,
         Some(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => Coverage::Covered,

@@ -1,5 +1,5 @@
-//! Taking back what was registered: a source, or a whole domain. Each caller takes back its own, and nothing that others
-//! rely on.
+//! Withdrawal of registrations, of a source or a whole domain. A caller withdraws its own registrations, and nothing that
+//! others rely on.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use a2a_registry_store::{Write, accounts, agents};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::covering::{Covering, follow_coverage};
+use crate::admission::covering::{DomainCoverage, follow_coverage};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
@@ -18,18 +18,18 @@ use crate::commit::publish::{after_write, searchable};
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
-use crate::domains::registered::{Registered, is_approved, lies_there};
+use crate::domains::registered::{DomainSources, is_approved, lies_there};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::{disputed, is_disputed};
 use crate::sources::source_name;
 
-/// Takes back the caller's registration of a source. The source ends with its last registration, and with it what it
-/// alone has fed, unless that was approved. What is the proved owner's stays.
+/// Withdraws the caller's registration of a source. The source ends with its last registration, and with it the agents
+/// that have no other source, unless they were approved. Sources of the proved owner stay.
 ///
 /// # Errors
-/// `NotFound` where there is no such source, or none that the caller has registered; `Conflict` where it is the last
+/// `NotFound` if the source does not exist or the caller has not registered it; `Conflict` if this is the last
 /// registration of a source of an approved agent, and while the domain is disputed.
 pub async fn source_withdraw(
     context: &Context,
@@ -47,7 +47,7 @@ pub async fn source_withdraw(
     };
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
-    let registered = Registered::load(&write, &row).await?;
+    let registered = DomainSources::load(&write, &row).await?;
     let mut sources = registered.sources.iter();
     let id = sources
         .find(|known| source_name(context, known) == source)
@@ -70,25 +70,25 @@ pub async fn source_withdraw(
         return Err(AppError::new(
             ErrorKind::Conflict,
             format!(
-                "This is the source of the approved agent {}; retire the agent, or let another account register the source first.",
+                "This is the only source of the approved agent {}; retire the agent first, or have another account register the source.",
                 agent.id
             ),
         ));
     }
-    let taken = Taken {
+    let withdrawal = Withdrawal {
         by: account,
         withdrawn: vec![id],
         ending,
     };
-    take_registrations_back(context, write, &row, &registered, taken).await
+    withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
 
-/// Ends a domain: its agents are retired, its name is free again. Whoever has only registered it takes back its own
-/// sources, and the domain ends where nothing of others is left.
+/// Deletes a domain: its agents are retired, and its name can be registered again. A caller who has only registered it
+/// withdraws its own sources, and the domain ends if no source of others is left.
 ///
 /// # Errors
-/// `Forbidden` for whoever neither registered, owns nor curates it; `Conflict` while it is disputed, and for whoever has
-/// only registered it where it has approved agents of others; `NotFound`.
+/// `Forbidden` for a caller who neither registered, owns nor curates it; `Conflict` while it is disputed, and for a caller
+/// who has only registered it if it has approved agents of others; `NotFound`.
 pub async fn domain_delete(
     context: &Context,
     caller: &Caller,
@@ -97,15 +97,15 @@ pub async fn domain_delete(
     let account = caller.demand(Permission::Register)?;
     let seen = domain_visible(context, caller, domain).await?;
     let (write, row, followers) = write_with_followers(context, &seen).await?;
-    let registered = Registered::load(&write, &row).await?;
+    let registered = DomainSources::load(&write, &row).await?;
     let own: Vec<i64> = registered
         .sources
         .iter()
         .map(|source| source.id)
         .filter(|id| registered.is_own(account.id, *id))
         .collect();
-    let keeps = caller.may(Permission::Curate) || caller.is(row.owner_id);
-    if keeps || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
+    let may_delete = caller.may(Permission::Curate) || caller.is(row.owner_id);
+    if may_delete || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
         require_owner_or_curator(&write, caller, &row).await?;
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
@@ -121,7 +121,7 @@ pub async fn domain_delete(
         return Err(AppError::new(
             ErrorKind::Conflict,
             format!(
-                "{} has approved agents that others have registered, such as {}; take back your own sources one by one.",
+                "{} has approved agents that others have registered, such as {}; withdraw your own sources one by one.",
                 row.name, agent.id
             ),
         ));
@@ -129,41 +129,41 @@ pub async fn domain_delete(
     if rest.is_empty() {
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
-    let taken = Taken {
+    let withdrawal = Withdrawal {
         by: account,
         withdrawn: own,
         ending,
     };
-    take_registrations_back(context, write, &row, &registered, taken).await
+    withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
 
-/// Takes back registrations and ends sources; what they alone have fed is retired, and what they stood for is decided
-/// anew.
-async fn take_registrations_back(
+/// Withdraws registrations and ends sources; agents without another source are retired, and those whose coverage changes
+/// are decided again.
+async fn withdraw_registrations(
     context: &Context,
     write: Write,
     row: &domain::Model,
-    registered: &Registered,
-    taken: Taken<'_>,
+    registered: &DomainSources,
+    withdrawal: Withdrawal<'_>,
 ) -> Result<(), AppError> {
     let now = context.now();
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
-    end_registrations(&write, &mut ledger, row, registered, &taken).await?;
-    leave_to_owner(context, &write, registered, &taken).await?;
-    for agent in registered.unfed(&taken.ending) {
+    end_registrations(&write, &mut ledger, row, registered, &withdrawal).await?;
+    assign_to_owner(context, &write, registered, &withdrawal).await?;
+    for agent in registered.without_source(&withdrawal.ending) {
         let mut state = state_of(&write, agent.id).await?;
-        let reason = "its registration was taken back";
-        ledger.retire(&mut state, &taken.by.name, reason);
+        let reason = "its registration was withdrawn";
+        ledger.retire(&mut state, &withdrawal.by.name, reason);
     }
-    pass_submitter_on(&write, &mut ledger, row, registered, &taken).await?;
-    if !taken.leaves_own(registered) {
-        write.challenge_end(row.id, taken.by.id).await?;
+    update_submitter(&write, &mut ledger, row, registered, &withdrawal).await?;
+    if !withdrawal.leaves_own(registered) {
+        write.challenge_end(row.id, withdrawal.by.id).await?;
     }
-    // Written before what follows, which finds the agents as they are then.
+    // Written before the agents are updated, which reads them from the database.
     let touched = ledger.write(&write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     follow_coverage(context, &write, &mut ledger, row).await?;
-    tell_agents(&mut ledger, registered, &taken);
+    update_agents(&mut ledger, registered, &withdrawal);
     let regarded = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);
@@ -172,66 +172,71 @@ async fn take_registrations_back(
     Ok(())
 }
 
-/// Ends the registrations that are taken back, and the sources that end with them.
+/// Ends the withdrawn registrations, and the sources that end with them.
 async fn end_registrations(
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
-    registered: &Registered,
-    taken: &Taken<'_>,
+    registered: &DomainSources,
+    withdrawal: &Withdrawal<'_>,
 ) -> Result<(), AppError> {
     write
-        .registrations_end(&taken.withdrawn, taken.by.id)
+        .registrations_end(&withdrawal.withdrawn, withdrawal.by.id)
         .await?;
     for source in &registered.sources {
-        if taken.withdrawn.contains(&source.id) {
-            let ends = taken.ending.contains(&source.id);
+        if withdrawal.withdrawn.contains(&source.id) {
+            let ends = withdrawal.ending.contains(&source.id);
             let data = json!({"kind": source.kind, "url": source.url, "ended": ends});
-            ledger.event(EventKind::DomainWithdrawn, &row.name, &taken.by.name, data);
+            ledger.event(
+                EventKind::DomainWithdrawn,
+                &row.name,
+                &withdrawal.by.name,
+                data,
+            );
         }
     }
-    for id in &taken.ending {
+    for id in &withdrawal.ending {
         write.source_end(*id, ledger.now().0).await?;
     }
-    // What ended with its registration is nobody's decision on the agent: a catalog may name it again.
-    write.sources_detach(&taken.ending).await?;
-    if !taken.ending.is_empty() {
-        // A catalog that stays would not say by itself that it names that still.
+    // A source that ends with its registration is no decision on its agent: a catalog may name it again.
+    write.sources_detach(&withdrawal.ending).await?;
+    if !withdrawal.ending.is_empty() {
+        // A catalog that stays is fetched in full: unchanged, it would not list its entries again.
         write.sources_want_full(row.id).await?;
     }
     Ok(())
 }
 
-/// Tells of the agents whose sources are registered by one less, or have ended.
-fn tell_agents(ledger: &mut Ledger<'_>, registered: &Registered, taken: &Taken<'_>) {
+/// Appends events for the agents whose sources lost a registration or ended.
+fn update_agents(ledger: &mut Ledger<'_>, registered: &DomainSources, withdrawal: &Withdrawal<'_>) {
     for source in &registered.sources {
         let Some(agent) = source.agent_id else {
             continue;
         };
-        let data = if taken.withdrawn.contains(&source.id) {
-            // Who may see it has changed.
+        let data = if withdrawal.withdrawn.contains(&source.id) {
+            // This changes who may see it.
             json!({"source": source.url, "registered": false})
-        } else if taken.ending.contains(&source.id) {
+        } else if withdrawal.ending.contains(&source.id) {
             json!({"source": source.url, "fed": false})
         } else {
             continue;
         };
-        ledger.agent_event(EventKind::AgentUpdated, agent, &taken.by.name, data);
+        ledger.agent_event(EventKind::AgentUpdated, agent, &withdrawal.by.name, data);
     }
 }
 
-/// Says whose that is which stays and nobody has registered any more: what lies where only the domain puts it is its
-/// owner's from now on, and what its catalog names is nobody's, so that it is covered as long as it is named.
-async fn leave_to_owner(
+/// Assigns the sources that stay without a registrant: those at a place that only the domain controls go to its owner;
+/// catalog entries stay without one, so that they are covered as long as the catalog names them.
+async fn assign_to_owner(
     context: &Context,
     write: &Write,
-    registered: &Registered,
-    taken: &Taken<'_>,
+    registered: &DomainSources,
+    withdrawal: &Withdrawal<'_>,
 ) -> Result<(), AppError> {
     let owner: Vec<Uuid> = registered.owner.into_iter().collect();
     let owner = accounts::accounts_by_ids(write, &owner).await?.pop();
-    for id in &taken.withdrawn {
-        if taken.ending.contains(id) || registered.is_others(taken.by.id, *id) {
+    for id in &withdrawal.withdrawn {
+        if withdrawal.ending.contains(id) || registered.is_others(withdrawal.by.id, *id) {
             continue;
         }
         let mut sources = registered.sources.iter();
@@ -250,25 +255,25 @@ async fn leave_to_owner(
     Ok(())
 }
 
-/// Whoever has registered an agent's sources no more is not its submitter: the first one is who still has, if anybody.
-async fn pass_submitter_on(
+/// Sets an agent's submitter to the first account that still has registered one of its sources.
+async fn update_submitter(
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
-    registered: &Registered,
-    taken: &Taken<'_>,
+    registered: &DomainSources,
+    withdrawal: &Withdrawal<'_>,
 ) -> Result<(), AppError> {
-    let by = Some(taken.by.id);
+    let by = Some(withdrawal.by.id);
     let left: BTreeSet<Uuid> = registered
         .sources
         .iter()
-        .filter(|source| taken.withdrawn.contains(&source.id))
+        .filter(|source| withdrawal.withdrawn.contains(&source.id))
         .filter_map(|source| source.agent_id)
         .collect();
-    let unfed = registered.unfed(&taken.ending);
-    let covering = Covering::load(write, row).await?;
+    let without_source = registered.without_source(&withdrawal.ending);
+    let covering = DomainCoverage::load(write, row).await?;
     for agent in &registered.agents {
-        let ends = unfed.iter().any(|one| one.id == agent.id);
+        let ends = without_source.iter().any(|one| one.id == agent.id);
         if ends || agent.submitter != by || !left.contains(&agent.id) {
             continue;
         }
@@ -281,7 +286,7 @@ async fn pass_submitter_on(
     Ok(())
 }
 
-/// Ends a domain in the write that has decided on it, so that nothing comes in between.
+/// Ends a domain in the write that has checked it, so that no other write comes in between.
 async fn end_domain(
     context: &Context,
     write: Write,
@@ -304,18 +309,18 @@ async fn end_domain(
     Ok(())
 }
 
-/// What an account takes back.
-struct Taken<'a> {
+/// The registrations that an account withdraws.
+struct Withdrawal<'a> {
     by: &'a Account,
-    /// The sources whose registration it takes back.
+    /// The sources whose registration it withdraws.
     withdrawn: Vec<i64>,
-    /// The sources that end with it: those of them that nobody else has, and the entries of such catalogs.
+    /// The sources that end with it: those without another registrant, and the entries of such catalogs.
     ending: Vec<i64>,
 }
 
-impl Taken<'_> {
+impl Withdrawal<'_> {
     /// Whether the account keeps another registration of a source of the domain.
-    fn leaves_own(&self, registered: &Registered) -> bool {
+    fn leaves_own(&self, registered: &DomainSources) -> bool {
         registered.sources.iter().any(|source| {
             registered.is_own(self.by.id, source.id) && !self.withdrawn.contains(&source.id)
         })

@@ -1,4 +1,4 @@
-//! The log of everything that happened, for those who may read it.
+//! Lists events, for callers who may read them.
 
 use a2a_registry_api::{Event, EventList};
 use a2a_registry_domain::role::Permission;
@@ -11,11 +11,11 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::paging::{PageRequest, cut, page_size};
 
-/// Events after `after` (from the beginning, where absent), oldest first. The list has no end:
-/// `next_page_token` is null where nothing more has happened yet.
+/// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are no more
+/// events yet.
 ///
 /// # Errors
-/// `Forbidden` for whoever does not see everything.
+/// `Forbidden` without [`Permission::SeeAll`].
 pub async fn event_list(
     context: &Context,
     caller: &Caller,
@@ -46,7 +46,7 @@ pub async fn event_list(
 /// At most `limit` events after `seq`, oldest first, for a stream.
 ///
 /// # Errors
-/// `Forbidden` for whoever does not see everything.
+/// `Forbidden` without [`Permission::SeeAll`].
 pub async fn events_after(
     context: &Context,
     caller: &Caller,
@@ -62,14 +62,14 @@ pub async fn events_after(
         };
         after = last.seq;
         let shown: Vec<Event> = rows.into_iter().filter_map(view).collect();
-        // None of these can be shown, and what comes after them is not to wait for that.
+        // This build can show none of these, so it continues with the events after them.
         if !shown.is_empty() {
             return Ok(shown);
         }
     }
 }
 
-/// Asks for the index to be built anew, in the background, while the old one serves.
+/// Requests a rebuild of the index, in the background, while the old one serves.
 ///
 /// # Errors
 /// `Forbidden` for anyone but an admin.
@@ -80,11 +80,11 @@ pub async fn reindex(context: &Context, caller: &Caller) -> Result<(), AppError>
     Ok(())
 }
 
-/// An event as it is shown; `None`, which is logged, for one of a kind that only a later build knows.
+/// The view of an event; `None` for a kind that only a later build knows, which is logged.
 fn view(row: event::Model) -> Option<Event> {
     let kind = row
         .kind()
-        .inspect_err(|error| tracing::error!(%error, "an event is left out"))
+        .inspect_err(|error| tracing::error!(%error, "an event cannot be shown and is left out"))
         .ok()?;
     Some(Event {
         seq: row.seq,

@@ -1,4 +1,4 @@
-//! Hears of other processes' events, so that the index need not wait for its next look.
+//! Listens for other processes' events, so that the index need not wait for its next poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 
-/// How long to wait before listening again after the connection was lost.
+/// The pause before listening again after the connection was lost.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Listens until cancelled; ends at once where there is nothing to listen for.
+/// Listens until cancelled; returns at once on SQLite, which has nothing to listen for.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
@@ -31,20 +31,22 @@ async fn listen(context: &Context) {
                 if !std::mem::replace(&mut compared, true) {
                     warn_without_public_url(context).await;
                 }
-                // What happened while nobody listened.
+                // Events that were appended before this listened.
                 context.wake.foreign.notify_one();
                 while listener.heard().await.is_ok() {
                     context.wake.foreign.notify_one();
                     context.wake.visits.notify_one();
                 }
             }
-            Err(error) => tracing::warn!(%error, "the database cannot be listened to"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot listen for events of the database; it is tried again")
+            }
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// Several processes on one database name themselves in links, each another, unless they are told a common address.
+/// Warns if several processes share a database without a common `public_url`: each would put its own address in links.
 async fn warn_without_public_url(context: &Context) {
     if !context.config().server.public_url.is_empty() {
         return;
@@ -55,6 +57,8 @@ async fn warn_without_public_url(context: &Context) {
              process that gave them; set the same public_url for all"
         ),
         Ok(_) => {}
-        Err(error) => tracing::debug!(%error, "who else serves this database is not known"),
+        Err(error) => {
+            tracing::debug!(%error, "the other processes of this database cannot be counted")
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Events: reading and following what has happened.
+//! Events: the list and the stream.
 
 pub mod list;
 pub mod listen;

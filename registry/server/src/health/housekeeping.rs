@@ -1,4 +1,4 @@
-//! What time alone takes away: the bytes of agents that ended long ago, and totals nobody asks for.
+//! Housekeeping: deletes the bytes of agents retired long ago, and old totals.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::crawl::DAYS_PER_SOURCE;
@@ -7,21 +7,20 @@ use a2a_registry_store::versions::BODIES_AT_ONCE;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// How long the bytes of a retired agent's cards are kept; ids, digests, decisions and events stay.
+/// How long the bytes of a retired agent's cards are stored; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
 
-/// Gives back the memory of what is kept ready no longer. Caches let go of what has ended only while they are
-/// used.
+/// Frees expired cache entries, which caches themselves do only while they are used.
 pub fn forget_ended(context: &Context) {
     context.searches.forget_ended();
     context.cards.forget_ended();
     context.meanings.forget_ended();
 }
 
-/// Drops what is to be kept no longer, a bounded part of it; says whether there may be more.
+/// Deletes a bounded number of expired rows; returns whether there may be more.
 ///
 /// # Errors
-/// Where the database fails; nothing is dropped then.
+/// Where the database fails; nothing is deleted then.
 pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
     let now = context.now();
     let write = context.store.write().await?;
@@ -32,7 +31,10 @@ pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
         .await?;
     write.commit().await?;
     if dropped > 0 {
-        tracing::info!(dropped, "bytes of agents that ended long ago were dropped");
+        tracing::info!(
+            dropped,
+            "the card bytes of agents retired long ago were deleted"
+        );
     }
     Ok(dropped == BODIES_AT_ONCE)
 }

@@ -1,4 +1,4 @@
-//! Whether the registry is well, and what keeps it so.
+//! Health: readiness, metrics, housekeeping and upkeep.
 
 pub mod housekeeping;
 pub mod readiness;

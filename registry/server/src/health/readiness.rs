@@ -1,4 +1,4 @@
-//! Whether this process can do its work.
+//! Readiness: checks of database, index, disk and crawler.
 
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
@@ -19,15 +19,15 @@ use crate::visits::outage::breaker_open_since;
 /// How old the oldest event that the index has not applied may be.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
 
-/// How long a check may take: whoever asks for readiness wants to hear within two seconds.
+/// Timeout of a check: probes expect a response within two seconds.
 const CHECK_LIMIT: Duration = Duration::from_millis(1500);
 
-/// The file that tells whether the data folder takes writes, and how many bytes of it: more than a file system keeps
-/// beside a file's name, so that each look needs space that is free.
+/// The file of the disk check, and its size: more than a file system stores in a directory entry, so that each check needs
+/// free space.
 const PROBE: &str = "ready";
 const PROBE_BYTES: usize = 16 * 1024;
 
-/// For this long the outcome of a look is told again: anybody may ask, and a look waits for the disk.
+/// For this long the result of a disk check is reused: anybody may request it, and it waits for the disk.
 const PROBED_FOR: i64 = SECOND;
 
 /// Readiness of a process.
@@ -52,7 +52,7 @@ pub struct Check {
     pub detail: String,
 }
 
-/// Checks database, index, disk and crawler, and tells of models where there are any.
+/// Checks database, index, disk and crawler, and reports models if there are any.
 pub async fn readiness(context: &Context) -> Readiness {
     let mut checks = Vec::new();
     let mut check = |name: &str, outcome: Result<String, String>| {
@@ -66,7 +66,7 @@ pub async fn readiness(context: &Context) -> Readiness {
             detail,
         });
     };
-    // At the same time, so that all together take no longer than one of them may.
+    // Concurrently, so that all together take no longer than one timeout.
     let (database, index, disk) = tokio::join!(
         in_time(database(context)),
         in_time(index_standing(context)),
@@ -87,25 +87,25 @@ pub async fn readiness(context: &Context) -> Readiness {
     }
 }
 
-/// Whether the database answers a question of the kind that callers ask.
+/// Whether the database answers a query like those of callers.
 async fn database(context: &Context) -> Result<String, String> {
     let Err(error) = agents::agents_walk(&context.store, None, 1).await else {
         return Ok("answers".into());
     };
     tracing::warn!(%error, "the database does not answer");
     Err(match error.kind() {
-        StoreErrorKind::Away => "does not answer".into(),
-        _ => "answers, but agents cannot be read from it".into(),
+        StoreErrorKind::Away => "does not respond".into(),
+        _ => "responds, but agents cannot be read".into(),
     })
 }
 
-/// Whether the index can be read, and how far it is behind.
+/// Whether the index can be read, and how far it lags.
 async fn index_standing(context: &Context) -> Result<String, String> {
     index_readable(context).await?;
     index_lag(context).await
 }
 
-/// How far the index is behind: seconds, as a sentence.
+/// The lag of the index as a sentence; an error if it is too long.
 async fn index_lag(context: &Context) -> Result<String, String> {
     let applied = context.index.applied_seq();
     let next = events::events_after(&context.store, applied, 1).await;
@@ -126,7 +126,7 @@ async fn index_lag(context: &Context) -> Result<String, String> {
     }
 }
 
-/// State of the circuit breaker. Requests are served while it is open, so it never makes the process unready.
+/// Whether the circuit breaker is open. Requests are served all the same, so it never makes a process unready.
 fn crawler_standing(context: &Context) -> String {
     match breaker_open_since(context) {
         Some(since) => format!(
@@ -137,7 +137,7 @@ fn crawler_standing(context: &Context) -> String {
     }
 }
 
-/// Whether the data folder still takes a file.
+/// Whether a file can be written to the data folder.
 async fn disk(context: &Context) -> Result<String, String> {
     let path = context.config.store.data_dir.join(PROBE);
     let mut last = Arc::clone(&context.disk.0).lock_owned().await;
@@ -148,7 +148,7 @@ async fn disk(context: &Context) -> Result<String, String> {
     let outcome = match known {
         Some((_, outcome)) => outcome.clone(),
         None => {
-            // Whoever asked may go away meanwhile; the next one looks when this look has ended.
+            // The caller may disconnect meanwhile; the next one checks after this check has ended.
             let look = tokio::task::spawn_blocking(move || {
                 let outcome = probe(&path).map_err(|error| error.to_string());
                 *last = Some((now, outcome.clone()));
@@ -163,17 +163,16 @@ async fn disk(context: &Context) -> Result<String, String> {
     }
 }
 
-/// What a check has found, where it comes to an end before whoever asked gives up.
+/// The result of a check, or an error after the timeout.
 async fn in_time(check: impl Future<Output = Result<String, String>>) -> Result<String, String> {
     tokio::time::timeout(CHECK_LIMIT, check)
         .await
-        .unwrap_or_else(|_| Err("did not answer in time".into()))
+        .unwrap_or_else(|_| Err("did not respond in time".into()))
 }
 
-/// Writes a new file to the disk and takes it away again. Writing over an old one would need no space, and succeed on
-/// a full disk.
+/// Writes a new file to the disk and removes it. Overwriting an old one would need no space, and succeed on a full disk.
 fn probe(path: &Path) -> io::Result<()> {
-    // A process that was ended at the wrong moment has left its own.
+    // A process that was killed at the wrong moment has left its file.
     match remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -206,7 +205,7 @@ mod tests {
     fn a_folder_that_takes_nothing_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(PROBE);
-        // A folder of that name stands for whatever is in the way.
+        // A folder of that name represents any obstacle.
         std::fs::create_dir(&path).unwrap();
         assert!(probe(&path).is_err());
         let gone = folder.path().join("gone").join(PROBE);

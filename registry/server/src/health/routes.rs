@@ -13,7 +13,7 @@ use crate::health::readiness::{Readiness, readiness};
 use crate::http::problem::{Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::http::{answer, problem_kinds};
-use crate::metrics::Standing;
+use crate::metrics::ProcessGauges;
 use crate::search::listed_agents;
 use crate::visits::outage::breaker_open_since;
 
@@ -117,7 +117,7 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
         .limits
         .streams
         .saturating_sub(state.streams.available_permits());
-    let text = state.metrics.text(Standing {
+    let text = state.metrics.text(ProcessGauges {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),
         agents: listed_agents(&state.context).await,

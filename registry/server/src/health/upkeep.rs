@@ -1,4 +1,4 @@
-//! Work in the background: what an older build has derived is derived again, and what is to be kept no longer goes.
+//! Upkeep in the background: derives the cards of older builds again, and deletes expired rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::context::Context;
 use crate::crawl::derivation::derive_again;
 use crate::health::housekeeping::{forget_ended, housekeep};
 
-/// How long to wait after a failure.
+/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// How often to look for what is to be kept no longer.
+/// How often expired rows are deleted.
 const HOUSEKEEPING: Duration = Duration::from_secs(3600);
 
-/// How often memory is given back that nothing is kept in any more.
+/// How often the memory of expired cache entries is freed.
 const GIVING_BACK: Duration = Duration::from_secs(60);
 
-/// Derives everything old again, page by page, and then keeps house; gives memory back all the while.
+/// Derives old cards again, page by page, then deletes expired rows; frees memory all the while.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
@@ -27,12 +27,12 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
             derive(&context, &cancel).await;
             keep_house(&context, &cancel).await;
         };
-        // Deriving may take long, or fail for as long as something is in its way.
+        // Derivation may take long, or keep failing.
         tokio::join!(derived, give_back(&context, &cancel));
     })
 }
 
-/// Derives again what an older build has derived, and judges again what other keys were found for.
+/// Derives again the cards of older builds, and verifies again the cards whose keys have changed.
 async fn derive(context: &Context, cancel: &CancellationToken) {
     let mut done = 0;
     while !cancel.is_cancelled() {
@@ -79,7 +79,7 @@ async fn keep_house(context: &Context, cancel: &CancellationToken) {
             () = tokio::time::sleep(pause) => {}
             () = context.wake.derive.notified() => {}
         }
-        // What another process has marked and not got to is found too, at the latest with the next round.
+        // Versions marked by another process are found too, at the latest in the next round.
         derive(context, cancel).await;
     }
 }

@@ -10,7 +10,7 @@ use crate::error::AppError;
 use crate::http::problem::Problem;
 
 /// One pattern and its methods.
-struct Entry {
+struct RouteMethods {
     pattern: ResourceDef,
     methods: BTreeSet<String>,
     allow: String,
@@ -19,7 +19,7 @@ struct Entry {
 /// Every address of the server with its methods.
 pub struct Addresses {
     /// The most specific patterns first, so that a verb counts before the identifier it hangs on.
-    table: Vec<Entry>,
+    table: Vec<RouteMethods>,
     /// The pattern of each handler that has a name of its own.
     by_handler: HashMap<String, String>,
 }
@@ -52,7 +52,7 @@ impl Addresses {
         }
     }
 
-    fn find(&self, path: &str) -> Option<&Entry> {
+    fn find(&self, path: &str) -> Option<&RouteMethods> {
         self.table.iter().find(|entry| entry.pattern.is_match(path))
     }
 
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Addresses {
     }
 }
 
-fn entry(path: &str, mut methods: BTreeSet<String>) -> Entry {
+fn entry(path: &str, mut methods: BTreeSet<String>) -> RouteMethods {
     if methods.contains("GET") {
         methods.insert("HEAD".into());
     }
@@ -86,7 +86,7 @@ fn entry(path: &str, mut methods: BTreeSet<String>) -> Entry {
         .map(String::as_str)
         .collect::<Vec<_>>()
         .join(", ");
-    Entry {
+    RouteMethods {
         pattern: ResourceDef::new(path),
         methods,
         allow,

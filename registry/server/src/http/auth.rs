@@ -84,7 +84,8 @@ impl<P> Deref for Require<P> {
 }
 
 /// A caller that is known at once or after a look at the accounts.
-type Known<T> = Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
+type ExtractorFuture<T> =
+    Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
 
 /// The token of a request.
 ///
@@ -113,7 +114,7 @@ pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
 fn caller<T: 'static>(
     request: &HttpRequest,
     judge: impl FnOnce(Caller, &HttpRequest) -> Result<T, Problem> + 'static,
-) -> Known<T> {
+) -> ExtractorFuture<T> {
     let token = match bearer(request) {
         Ok(Some(token)) => token.to_owned(),
         Ok(None) => return Either::Left(ready(judge(Caller::default(), request))),
@@ -138,7 +139,7 @@ fn means_us(request: &HttpRequest) -> bool {
 
 /// Who reads a card. Tokens without the prefix were made before it, or chosen by an operator; they are told from foreign
 /// ones only by being known.
-fn card_reader(request: &HttpRequest) -> Known<CardReader> {
+fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     if !request.headers().contains_key(header::AUTHORIZATION) {
         return Either::Left(ready(Ok(CardReader(Caller::default()))));
     }
@@ -201,7 +202,7 @@ pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Calle
 
 impl FromRequest for Anyone {
     type Error = Problem;
-    type Future = Known<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, _| Ok(Self(caller)))
@@ -210,7 +211,7 @@ impl FromRequest for Anyone {
 
 impl FromRequest for CardReader {
     type Error = Problem;
-    type Future = Known<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         card_reader(request)
@@ -219,7 +220,7 @@ impl FromRequest for CardReader {
 
 impl FromRequest for AnyoneWriting {
     type Error = Problem;
-    type Future = Known<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
@@ -231,7 +232,7 @@ impl FromRequest for AnyoneWriting {
 
 impl FromRequest for Registrant {
     type Error = Problem;
-    type Future = Known<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
@@ -242,7 +243,7 @@ impl FromRequest for Registrant {
 
 impl<P: Needed> FromRequest for Require<P> {
     type Error = Problem;
-    type Future = Known<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, _| {

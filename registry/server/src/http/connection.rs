@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::http::connections::Place;
+use crate::http::connections::ConnectionSlot;
 
 /// For how long a connection may stand still, by what it waits for.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct ConnectionTimeouts {
     /// For the next request.
     pub idle: Duration,
     /// From the first byte of a request to the first of its answer.
@@ -28,7 +28,7 @@ pub struct Patience {
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Awaited {
+enum ConnectionWait {
     Request,
     Answer,
     Reader,
@@ -38,28 +38,28 @@ enum Awaited {
 #[derive(Debug)]
 pub struct Connection<T> {
     stream: T,
-    patience: Patience,
-    awaited: Awaited,
+    patience: ConnectionTimeouts,
+    awaited: ConnectionWait,
     since: Instant,
     /// Fires no later than the shortest limit after it was set, and is then set to what is left.
     timer: Pin<Box<Sleep>>,
-    _place: Place,
+    _place: ConnectionSlot,
 }
 
 impl<T> Connection<T> {
     /// A connection that has just been opened.
-    pub fn new(stream: T, place: Place, patience: Patience) -> Self {
+    pub fn new(stream: T, place: ConnectionSlot, patience: ConnectionTimeouts) -> Self {
         Self {
             stream,
             patience,
-            awaited: Awaited::Request,
+            awaited: ConnectionWait::Request,
             since: Instant::now(),
             timer: Box::pin(sleep(patience.shortest())),
             _place: place,
         }
     }
 
-    fn await_now(&mut self, awaited: Awaited) {
+    fn await_now(&mut self, awaited: ConnectionWait) {
         self.awaited = awaited;
         self.since = Instant::now();
     }
@@ -72,9 +72,9 @@ impl<T> Connection<T> {
             let end = self.since + self.patience.of(self.awaited);
             if end <= now {
                 let what = match self.awaited {
-                    Awaited::Request => "no request came",
-                    Awaited::Answer => "the request took too long",
-                    Awaited::Reader => "the client does not read",
+                    ConnectionWait::Request => "no request came",
+                    ConnectionWait::Answer => "the request took too long",
+                    ConnectionWait::Reader => "the client does not read",
                 };
                 return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, what));
             }
@@ -89,11 +89,11 @@ impl<T> Connection<T> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         match outcome {
-            Poll::Ready(Ok(count)) if count > 0 => self.await_now(Awaited::Request),
+            Poll::Ready(Ok(count)) if count > 0 => self.await_now(ConnectionWait::Request),
             Poll::Ready(_) => {}
             Poll::Pending => {
-                if self.awaited != Awaited::Reader {
-                    self.await_now(Awaited::Reader);
+                if self.awaited != ConnectionWait::Reader {
+                    self.await_now(ConnectionWait::Reader);
                 }
                 return self.poll_patience(context).map(Err);
             }
@@ -102,12 +102,12 @@ impl<T> Connection<T> {
     }
 }
 
-impl Patience {
-    fn of(&self, awaited: Awaited) -> Duration {
+impl ConnectionTimeouts {
+    fn of(&self, awaited: ConnectionWait) -> Duration {
         match awaited {
-            Awaited::Request => self.idle,
-            Awaited::Answer => self.answer,
-            Awaited::Reader => self.write,
+            ConnectionWait::Request => self.idle,
+            ConnectionWait::Answer => self.answer,
+            ConnectionWait::Reader => self.write,
         }
     }
 
@@ -127,8 +127,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Connection<T> {
         if outcome.is_pending() {
             return self.poll_patience(context).map(Err);
         }
-        if buffer.filled().len() > before && self.awaited == Awaited::Request {
-            self.await_now(Awaited::Answer);
+        if buffer.filled().len() > before && self.awaited == ConnectionWait::Request {
+            self.await_now(ConnectionWait::Answer);
         }
         outcome
     }
@@ -183,15 +183,15 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     /// The client's end, and the server's with that patience; between them go 64 bytes.
-    fn pair(patience: Patience) -> (DuplexStream, Connection<DuplexStream>) {
+    fn pair(patience: ConnectionTimeouts) -> (DuplexStream, Connection<DuplexStream>) {
         let connections = Arc::new(Connections::new(&Config::default()));
         let place = connections.admit(IpAddr::from([192, 0, 2, 1])).unwrap();
         let (client, server) = duplex(64);
         (client, Connection::new(server, place, patience))
     }
 
-    fn patience(idle: Duration, answer: Duration, write: Duration) -> Patience {
-        Patience {
+    fn patience(idle: Duration, answer: Duration, write: Duration) -> ConnectionTimeouts {
+        ConnectionTimeouts {
             idle,
             answer,
             write,

@@ -17,11 +17,11 @@ pub struct Connections {
     most: usize,
     most_per_address: usize,
     exempt: Vec<IpAddr>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     all: usize,
     /// An address without a connection has no entry, so there are never more than connections.
     by_address: HashMap<IpAddr, usize>,
@@ -29,7 +29,7 @@ struct Open {
 
 /// The place that one open connection takes; it is free again when this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionSlot {
     connections: Arc<Connections>,
     /// What it is counted by; `None` for a trusted proxy.
     address: Option<IpAddr>,
@@ -65,7 +65,7 @@ impl Connections {
     }
 
     /// A place for one more connection from that address; `None` where there is none.
-    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         let peer = peer.to_canonical();
         let address = (!self.exempt.contains(&peer)).then(|| network(peer));
         let mut open = self.open();
@@ -81,18 +81,18 @@ impl Connections {
         }
         open.all += 1;
         drop(open);
-        Some(Place {
+        Some(ConnectionSlot {
             connections: Arc::clone(self),
             address,
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.connections.open();
         open.all = open.all.saturating_sub(1);
@@ -146,7 +146,7 @@ mod tests {
         Arc::new(Connections::new(&config))
     }
 
-    fn from(connections: &Arc<Connections>, address: &str) -> Option<Place> {
+    fn from(connections: &Arc<Connections>, address: &str) -> Option<ConnectionSlot> {
         connections.admit(address.parse().unwrap())
     }
 

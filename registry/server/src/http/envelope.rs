@@ -116,14 +116,14 @@ where
             request.head_mut().method = Method::GET;
             request.extensions_mut().insert(Head);
         }
-        let counted = Counted::begin(&self.metrics);
+        let counted = InFlightRequest::begin(&self.metrics);
         let inner = {
             let _entered = span.enter();
             self.service.call(request)
         };
         Enveloping {
             inner,
-            seen: Seen {
+            seen: RequestMeta {
                 watch,
                 id,
                 method,
@@ -137,12 +137,12 @@ where
 
 /// What is remembered of a request until its answer comes.
 #[derive(Debug)]
-struct Seen {
+struct RequestMeta {
     watch: Stopwatch,
     id: HeaderValue,
     method: &'static str,
     cors: Cors,
-    counted: Counted,
+    counted: InFlightRequest,
 }
 
 pin_project! {
@@ -151,7 +151,7 @@ pin_project! {
     pub struct Enveloping<F> {
         #[pin]
         inner: F,
-        seen: Seen,
+        seen: RequestMeta,
         span: Span,
     }
 }
@@ -171,7 +171,7 @@ where
     }
 }
 
-impl Seen {
+impl RequestMeta {
     fn finish<B: MessageBody + 'static>(
         &self,
         answer: ServiceResponse<B>,
@@ -375,16 +375,16 @@ fn is_public(path: &str) -> bool {
 
 /// A request under way, counted until it is answered or given up.
 #[derive(Debug)]
-struct Counted(Arc<Metrics>);
+struct InFlightRequest(Arc<Metrics>);
 
-impl Counted {
+impl InFlightRequest {
     fn begin(metrics: &Arc<Metrics>) -> Self {
         metrics.request_begins();
         Self(Arc::clone(metrics))
     }
 }
 
-impl Drop for Counted {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         self.0.request_ends();
     }

@@ -54,12 +54,12 @@ pub struct MemberError {
 pub struct Problem {
     kind: &'static ProblemKind,
     detail: String,
-    more: Box<More>,
+    more: Box<RareMembers>,
 }
 
 /// What few problems have. It is kept apart, so that every result that may hold a problem stays small.
 #[derive(Debug, Default)]
-struct More {
+struct RareMembers {
     errors: Vec<MemberError>,
     retry_after: Option<u32>,
     allow: Option<String>,
@@ -193,13 +193,13 @@ impl From<AppError> for Problem {
         };
         let errors = error.members.into_iter();
         let mut problem = Self::new(kind, error.public);
-        *problem.more = More {
+        *problem.more = RareMembers {
             errors: errors
                 .map(|(pointer, detail)| MemberError { pointer, detail })
                 .collect(),
             retry_after: error.retry_after,
             internal: error.internal,
-            ..More::default()
+            ..RareMembers::default()
         };
         problem
     }

@@ -1,8 +1,8 @@
-//! How near an agent has to be to a query to match: worked out once for each model, from the agents themselves.
+//! The similarity cutoff of semantic search: calibrated once for each model, from the agents themselves.
 //!
-//! What agents give as examples of requests stands for queries. How near such a query is to the other agents is what
-//! chance alone brings about; nearer than four of five of them is near. It is no more than that because the order tells
-//! better who fits, and whoever is cut off is not found at all.
+//! The example requests of agents serve as queries. The similarity of such a query to the other agents is that of chance;
+//! the cutoff is the similarity that one of five of them exceeds. A higher cutoff would lose agents that fit: the ranking
+//! separates them better, and an agent below the cutoff is not found at all.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use a2a_registry_search::Document;
 use a2a_registry_search::vectors::{SlotBits, Vectors, VectorsError};
 use uuid::Uuid;
 
-/// Agents that are looked at for it: those that anybody finds.
+/// The most agents used for the calibration, public ones only.
 pub(crate) const SAMPLE: usize = 256;
-/// With fewer agents nothing can be said.
+/// With fewer agents there is no calibration.
 pub(crate) const FEWEST: usize = 20;
-/// What counts as near until something can be said.
+/// The cutoff of a model that is not calibrated.
 pub(crate) const UNKNOWN: f32 = 0.25;
-/// Of a hundred agents that a query is not about so many are further away than the cutoff.
+/// The percentage of unrelated agents that the cutoff leaves out.
 const FURTHER: usize = 80;
 
-/// Why a cutoff was not worked out.
+/// Why the calibration failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CalibrationError {
     #[error(transparent)]
     Embed(#[from] EmbedError),
     #[error(transparent)]
     Vectors(#[from] VectorsError),
-    #[error("comparing broke off: {0}")]
+    #[error("the comparison of vectors was aborted: {0}")]
     BrokenOff(String),
 }
 
-/// The cutoff, where there are enough agents to say.
+/// The calibrated cutoff; `None` if there are too few agents.
 ///
 /// # Errors
 /// Where the encoder or the vectors fail.
@@ -61,7 +61,7 @@ pub(crate) async fn cutoff(
     Ok(Some(*cutoff))
 }
 
-/// How near each query is to the other agents than its own.
+/// The similarity of each query to the agents other than its own.
 fn compare(vectors: &Vectors, queries: &[(Uuid, Vec<f32>)]) -> Result<Vec<f32>, VectorsError> {
     let slots = vectors.slots_of(queries.iter().map(|(agent, _)| *agent));
     let snapshot = vectors.snapshot();
@@ -79,7 +79,7 @@ fn compare(vectors: &Vectors, queries: &[(Uuid, Vec<f32>)]) -> Result<Vec<f32>, 
     Ok(chance)
 }
 
-/// What somebody who looks for this agent might ask.
+/// An example request of an agent, used as a query.
 fn request(document: &Document) -> String {
     let examples = document.skills.iter().flat_map(|skill| &skill.examples);
     let names = document.skills.iter().map(|skill| &skill.name);

@@ -1,7 +1,7 @@
-//! Bringing a model to every agent: a walk over all of them first, then whatever happens to them.
+//! Computes the vectors of all agents with a model: first in a walk over all agents, then following their events.
 //!
-//! What is made is kept in the database, so a process that starts goes on where the last one was; each process holds
-//! a copy for its own searches. Several processes may work on one model: whoever comes second finds what is made.
+//! Vectors are stored in the database, so that a new process continues where the last one stopped; each process holds a
+//! copy for its own searches. Several processes may work on one model: the second one reads the vectors of the first.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,43 +20,43 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::meaning::calibration;
-use crate::meaning::making::{Made, bring, kept, put};
-use crate::memory::meanings::{Progress, Serving};
+use crate::meaning::making::{EncodedAgent, bring, kept, put};
+use crate::memory::meanings::{ModelProgress, ServingModel};
 
-/// Agents of one step of the walk.
+/// Agents per step of the walk.
 const WALK: u64 = 16;
-/// Events of one step behind the walk.
+/// Events per step after the walk.
 const EVENTS: u64 = 200;
-/// Agents of which are looked at in one step behind the walk.
+/// The most agents of those events per step.
 const GROUP: usize = 16;
-/// How often a model that is used says so.
+/// How often a process stores that it uses a model.
 const USED_EVERY: i64 = 10 * MINUTE;
-/// For so long a model that another process uses is not dropped.
+/// A model that no process has used for this long is deleted.
 const DROPPED_AFTER: i64 = HOUR;
-/// How long to wait after a calibration that came to nothing.
+/// The pause after a calibration that failed or had too few agents.
 const CALIBRATED_AGAIN: Duration = Duration::from_secs(600);
 
-/// A model on its way to every agent.
+/// A model, and the progress of its vectors in this process.
 #[derive(Debug)]
 pub struct Embedding {
     pub(crate) embedder: Arc<dyn Embedder>,
     pub(crate) vectors: Arc<Vectors>,
     pub(crate) row: model::Model,
-    /// The event up to which this process has seen what happened.
+    /// The last event whose agents have vectors in this process.
     applied: i64,
-    /// Agents to which something has happened up to another event, and that event.
+    /// Agents of later events that wait for their vectors, up to the event `up_to`.
     waiting: Vec<Uuid>,
     up_to: i64,
-    /// From when on it may be calibrated (again), as a time since this process started.
+    /// The earliest time of the next calibration, since this process started.
     calibrate_from: Duration,
 }
 
-/// What a step has come to.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// There may be more to do; for so many agents vectors were made.
+pub enum EmbeddingStep {
+    /// There may be more to do; the number of agents whose vectors were computed.
     More(u32),
-    /// Everything is done until something happens.
+    /// Nothing to do until the next event.
     Done,
 }
 
@@ -66,12 +66,12 @@ impl Embedding {
         &self.row.id
     }
 
-    /// What people call the model.
+    /// The display name of the model.
     pub fn name(&self) -> &str {
         &self.row.name
     }
 
-    /// Whether it has come to every agent.
+    /// Whether every agent has its vectors.
     pub fn is_complete(&self) -> bool {
         self.row.completed_at.is_some()
     }
@@ -82,7 +82,7 @@ impl Embedding {
     }
 }
 
-/// Takes up a model where it was left, with what the database holds of it.
+/// Opens a model with the vectors and progress that the database holds.
 ///
 /// # Errors
 /// Where the database or the file of vectors fails.
@@ -132,14 +132,14 @@ pub async fn embedding_open(
     Ok(embedding)
 }
 
-/// Does the next part of what a model has to do.
+/// Runs the next step of a model.
 ///
 /// # Errors
-/// Where the database, the encoder or the file of vectors fails; the same part is tried again then.
+/// Where the database, the encoder or the file of vectors fails; the next call runs the same step.
 pub async fn embedding_step(
     context: &Context,
     embedding: &mut Embedding,
-) -> Result<Step, AppError> {
+) -> Result<EmbeddingStep, AppError> {
     if !embedding.is_complete() {
         return walk(context, embedding).await;
     }
@@ -156,7 +156,7 @@ pub async fn embedding_step(
     follow(context, embedding).await
 }
 
-/// Removes what an earlier process has left where vectors are kept, before the first model is taken up.
+/// Removes the vector files of earlier processes, before the first model is opened.
 ///
 /// # Errors
 /// Where the folder cannot be read, or a file in it not be removed.
@@ -168,14 +168,14 @@ fn vectors_folder(context: &Context) -> PathBuf {
     context.config.store.data_dir.join("vectors")
 }
 
-/// The id of another model than this one that has come to every agent, the last one used.
+/// The id of the last used other model whose vectors are complete.
 pub async fn model_before(context: &Context, wanted: &str) -> Result<Option<String>, AppError> {
     let mut all = rows::models(&context.store).await?;
     all.retain(|row| row.id != wanted && row.completed_at.is_some());
     Ok(all.pop().map(|row| row.id))
 }
 
-/// Forgets another model than those named that nobody has used for an hour, a part of it; says whether there may be more to forget.
+/// Deletes a part of another model that no process has used for an hour; returns whether there may be more to delete.
 pub async fn models_forget_but(context: &Context, kept: &[String]) -> Result<bool, AppError> {
     context.meanings.forget_but(kept);
     let all = rows::models(&context.store).await?;
@@ -188,14 +188,14 @@ pub async fn models_forget_but(context: &Context, kept: &[String]) -> Result<boo
     if write.model_forget(&old.id).await? {
         tracing::info!(
             model = old.name,
-            "the vectors of another model were dropped"
+            "the vectors of an unused model were deleted"
         );
     }
     write.commit().await?;
     Ok(true)
 }
 
-async fn walk(context: &Context, embedding: &mut Embedding) -> Result<Step, AppError> {
+async fn walk(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep, AppError> {
     let (documents, last) = documents_walk(context, embedding.row.walked_to, WALK).await?;
     let made = bring(context, embedding, &documents).await?;
     let id = embedding.row.id.clone();
@@ -203,7 +203,7 @@ async fn walk(context: &Context, embedding: &mut Embedding) -> Result<Step, AppE
     let Some(kept) = write.model_locked(&id).await? else {
         return begin_anew(context, embedding).await;
     };
-    // Another process may have ended its walk and gone on: what it has made since is newer.
+    // Another process may have finished its walk and continued: its vectors are newer.
     if kept.completed_at.is_none() {
         let rows = made.iter().map(|made| made.row(&id)).collect();
         write.vectors_put(rows).await?;
@@ -217,7 +217,7 @@ async fn walk(context: &Context, embedding: &mut Embedding) -> Result<Step, AppE
     let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
     put(
         &embedding.vectors,
-        made.into_iter().map(Made::change).collect(),
+        made.into_iter().map(EncodedAgent::change).collect(),
     )
     .await?;
     match last {
@@ -228,11 +228,11 @@ async fn walk(context: &Context, embedding: &mut Embedding) -> Result<Step, AppE
         }
     }
     tell(context, embedding);
-    Ok(Step::More(count))
+    Ok(EmbeddingStep::More(count))
 }
 
-/// Follows the events, some agents at a time: what is made is kept before the next are looked at.
-async fn follow(context: &Context, embedding: &mut Embedding) -> Result<Step, AppError> {
+/// Follows the events, some agents at a time: their vectors are stored before the next agents are read.
+async fn follow(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep, AppError> {
     if embedding.waiting.is_empty() {
         let events = events::events_after(&context.store, embedding.applied, EVENTS).await?;
         let Some(last) = events.last().map(|event| event.seq) else {
@@ -252,7 +252,7 @@ async fn follow(context: &Context, embedding: &mut Embedding) -> Result<Step, Ap
     let Some(kept) = write.model_locked(&id).await? else {
         return begin_anew(context, embedding).await;
     };
-    // Another process that has come further has kept what is newer.
+    // Another process that is further ahead has stored newer vectors.
     if kept.applied_seq < embedding.up_to {
         let rows = made.iter().map(|made| made.row(&id)).collect();
         write.vectors_put(rows).await?;
@@ -264,7 +264,7 @@ async fn follow(context: &Context, embedding: &mut Embedding) -> Result<Step, Ap
     write.model_used(&id, context.now().0).await?;
     write.commit().await?;
     let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
-    let mut changes: Vec<VectorChange> = made.into_iter().map(Made::change).collect();
+    let mut changes: Vec<VectorChange> = made.into_iter().map(EncodedAgent::change).collect();
     changes.extend(gone.into_iter().map(|agent| (agent, None)));
     put(&embedding.vectors, changes).await?;
     embedding.waiting.truncate(left);
@@ -272,11 +272,11 @@ async fn follow(context: &Context, embedding: &mut Embedding) -> Result<Step, Ap
         embedding.applied = embedding.up_to;
     }
     tell(context, embedding);
-    Ok(Step::More(count))
+    Ok(EmbeddingStep::More(count))
 }
 
-/// Nothing to do: tells others now and then that the model is still used.
-async fn rest(context: &Context, embedding: &mut Embedding) -> Result<Step, AppError> {
+/// Stores from time to time that the model is still used, while there is nothing else to do.
+async fn rest(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep, AppError> {
     let now = context.now();
     if now.0.saturating_sub(embedding.row.used_at) > USED_EVERY {
         let write = context.store.write().await?;
@@ -284,19 +284,22 @@ async fn rest(context: &Context, embedding: &mut Embedding) -> Result<Step, AppE
         write.commit().await?;
         embedding.row.used_at = now.0;
     }
-    Ok(Step::Done)
+    Ok(EmbeddingStep::Done)
 }
 
-/// The model is no longer known: another process, which has another one, has forgotten it.
-async fn begin_anew(context: &Context, embedding: &mut Embedding) -> Result<Step, AppError> {
+/// The error of a model that another process, which uses another one, has deleted.
+async fn begin_anew(
+    context: &Context,
+    embedding: &mut Embedding,
+) -> Result<EmbeddingStep, AppError> {
     *embedding = embedding_open(context, Arc::clone(&embedding.embedder)).await?;
-    Ok(Step::More(0))
+    Ok(EmbeddingStep::More(0))
 }
 
-/// Works out how near agents have to be, where there are enough of them; says whether that is known now.
+/// Calibrates the cutoff if there are enough agents; returns whether the model has one now.
 async fn calibrate(context: &Context, embedding: &mut Embedding) -> Result<bool, AppError> {
     let id = &embedding.row.id;
-    // Only agents that anybody finds: the cutoff must tell of no others.
+    // Only public agents: the cutoff must reveal nothing of others.
     let listed = SearchRequest {
         visible_to: Caller::default().labels(),
         sort: Sort::Newest,
@@ -313,12 +316,12 @@ async fn calibrate(context: &Context, embedding: &mut Embedding) -> Result<bool,
         Ok(Some(cutoff)) => cutoff,
         Ok(None) => return Ok(false),
         Err(error) => {
-            tracing::warn!(%error, "how near is near is worked out later");
+            tracing::warn!(%error, "the similarity cutoff cannot be calibrated yet; it is tried again later");
             return Ok(false);
         }
     };
     let write = context.store.write().await?;
-    // The first process decides for all.
+    // The cutoff of the first process applies to all.
     write.model_cutoff(id, f64::from(cutoff)).await?;
     let kept = write.model_locked(id).await?;
     write.commit().await?;
@@ -326,10 +329,10 @@ async fn calibrate(context: &Context, embedding: &mut Embedding) -> Result<bool,
     Ok(embedding.row.cutoff.is_some())
 }
 
-/// Lets searches go by a model, where it has come to every agent.
+/// Lets searches use a model once every agent has its vectors.
 pub fn embedding_serve(context: &Context, embedding: &Embedding) {
     if embedding.is_complete() {
-        context.meanings.serving.store(Some(Arc::new(Serving {
+        context.meanings.serving.store(Some(Arc::new(ServingModel {
             embedder: Arc::clone(&embedding.embedder),
             vectors: Arc::clone(&embedding.vectors),
             cutoff: embedding.cutoff().unwrap_or(calibration::UNKNOWN),
@@ -339,7 +342,7 @@ pub fn embedding_serve(context: &Context, embedding: &Embedding) {
 }
 
 fn tell(context: &Context, embedding: &Embedding) {
-    context.meanings.tell(Progress {
+    context.meanings.set_progress(ModelProgress {
         model: embedding.row.id.clone(),
         name: embedding.row.name.clone(),
         agents: embedding.vectors.agents(),

@@ -1,4 +1,4 @@
-//! Brings models to every agent, each at its own pace.
+//! The embedding job: computes vectors for every model of this process, each at its own pace.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -14,44 +14,44 @@ use crate::commit::publish::event_signal;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::meaning::embedding::{
-    Embedding, Step, embedding_open, embedding_serve, embedding_step, models_forget_but,
+    Embedding, EmbeddingStep, embedding_open, embedding_serve, embedding_step, models_forget_but,
     vectors_left_over,
 };
 use crate::meaning::models;
 
-/// How often the database is asked for events of other processes where nothing has called.
+/// How often the database is polled for events of other processes.
 const POLL: Duration = Duration::from_secs(1);
-/// How often the data folder is looked at for another model.
+/// How often the data folder is checked for another model.
 const LOOKED_EVERY: Duration = Duration::from_secs(1);
-/// How long to wait after a failure.
+/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
-/// How often vectors of models that nobody uses any more are looked for.
+/// How often the vectors of unused models are deleted.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(3600);
-/// Agents between two lines in the log while a model comes to all of them.
-const TOLD_EVERY: u64 = 1000;
+/// Agents between two progress lines in the log.
+const LOG_EVERY: u64 = 1000;
 
 /// The models of a process.
 #[derive(Debug, Clone)]
 pub struct Embedders {
-    /// The one that is wanted.
+    /// The configured one.
     pub wanted: Arc<dyn Embedder>,
-    /// The one before, which serves until the wanted one has come to every agent.
+    /// The previous one, which serves until every agent has vectors of the configured one.
     pub former: Option<Arc<dyn Embedder>>,
 }
 
-/// Which models a process works with.
+/// The source of a process's models.
 #[derive(Debug, Clone, Default)]
 pub enum Models {
-    /// None: searches go by words.
+    /// None: searches are full text only.
     #[default]
     None,
-    /// Those that configuration and data folder name, if they name any.
+    /// The models of configuration and data folder, if there are any.
     Configured,
     /// These.
     Given(Embedders),
 }
 
-/// Works on every model until it is cancelled; nothing where there are none.
+/// Runs every model until it is cancelled; returns at once without models.
 pub(crate) fn start(
     context: &Arc<Context>,
     models: Models,
@@ -59,7 +59,7 @@ pub(crate) fn start(
 ) -> Option<JoinHandle<()>> {
     let (context, cancel) = (Arc::clone(context), cancel.clone());
     if let Err(error) = vectors_left_over(&context) {
-        tracing::warn!(%error, "vectors of an earlier process stay in the data folder");
+        tracing::warn!(%error, "the vector files of an earlier process could not be removed from the data folder");
     }
     match models {
         Models::None => None,
@@ -74,8 +74,8 @@ pub(crate) fn start(
     }
 }
 
-/// Works on the models that configuration and data folder name, and on others once the data folder names others: a model
-/// that is installed beside this process takes effect here.
+/// Runs the models of configuration and data folder, and changes to others once the data folder names them: a model
+/// installed while this process runs takes effect.
 async fn work_on_what_is_in_use(context: &Arc<Context>) {
     loop {
         let begun_with = models::in_use(context);
@@ -96,19 +96,19 @@ async fn work_on_what_is_in_use(context: &Arc<Context>) {
         };
         tokio::select! {
             () = work => {}
-            model = another => tracing::info!(?model, "another model was installed and is taken up"),
+            model = another => tracing::info!(?model, "another model was installed; its vectors are computed"),
         }
     }
 }
 
-/// Opens the configured models, as often as it takes.
+/// Opens the configured models, and retries until it succeeds.
 async fn open(context: &Context) -> Option<Embedders> {
     loop {
         match models::configured(context).await {
             Ok(embedders) => {
                 if embedders.is_none() {
                     tracing::info!(
-                        "searches go by words; `a2a-registry model install FOLDER` has them go by meaning too"
+                        "no sentence encoder is installed, so searches are full text only; `a2a-registry model install FOLDER` adds semantic search"
                     );
                 }
                 return embedders;
@@ -116,7 +116,7 @@ async fn open(context: &Context) -> Option<Embedders> {
             Err(error) => {
                 tracing::warn!(
                     error,
-                    "searches go by words alone; the model is tried again"
+                    "the sentence encoder cannot be opened, so searches are full text only; it is tried again"
                 );
             }
         }
@@ -124,14 +124,14 @@ async fn open(context: &Context) -> Option<Embedders> {
     }
 }
 
-/// Works on the wanted model, and on the one before until the wanted one takes over.
+/// Runs the configured model, and the previous one until the configured one serves.
 async fn work_on_all(context: &Arc<Context>, embedders: Embedders) {
     let Embedders { wanted, former } = embedders;
     take_over(context, &wanted, former).await;
 }
 
-/// Works on the wanted model for as long as it is let; on the one before too, until the wanted one has come to every
-/// agent.
+/// Runs the configured model until it is cancelled, and the previous one until every agent has vectors of the configured
+/// one.
 async fn take_over(
     context: &Arc<Context>,
     wanted: &Arc<dyn Embedder>,
@@ -146,16 +146,16 @@ async fn take_over(
                 embed(&context, &mut embedding, |_| false).await;
             }
         });
-        // Dropped with this future, it ends too.
+        // The previous model's task is cancelled when this future is dropped.
         let work = AbortOnDropHandle::new(work);
         embed(context, &mut embedding, Embedding::is_complete).await;
         work.abort();
-        // Only when it has ended can it no longer say that searches go by its model.
+        // Only when its task has ended can it no longer set its model as the serving one.
         let _ = work.await;
         embedding_serve(context, &embedding);
     }
     embed(context, &mut embedding, Embedding::is_complete).await;
-    tracing::info!(model = embedding.name(), "searches go by meaning");
+    tracing::info!(model = embedding.name(), "semantic search is available");
     let kept = [embedding.model().to_owned()];
     loop {
         match models_forget_but(context, &kept).await {
@@ -168,7 +168,7 @@ async fn take_over(
     }
 }
 
-/// Takes up a model, as often as it takes.
+/// Opens a model, and retries until it succeeds.
 async fn open_embedding(context: &Context, embedder: &Arc<dyn Embedder>) -> Embedding {
     loop {
         match embedding_open(context, Arc::clone(embedder)).await {
@@ -178,19 +178,23 @@ async fn open_embedding(context: &Context, embedder: &Arc<dyn Embedder>) -> Embe
     }
 }
 
-/// Does what a model has to do until `enough`.
+/// Runs the steps of a model until `enough`.
 async fn embed(context: &Context, embedding: &mut Embedding, enough: impl Fn(&Embedding) -> bool) {
     let mut signal = event_signal(context);
     let pace = NonZeroU32::new(context.config().search.embed_rate)
         .map(|rate| RateLimiter::direct(Quota::per_second(rate)));
-    let (mut made, mut told) = (0, 0);
+    let (mut made, mut logged) = (0, 0);
     while !enough(embedding) {
         match embedding_step(context, embedding).await {
-            Ok(Step::More(count)) => {
+            Ok(EmbeddingStep::More(count)) => {
                 made += u64::from(count);
-                if made >= told + TOLD_EVERY {
-                    told = made;
-                    tracing::info!(model = embedding.name(), made, "making vectors of agents");
+                if made >= logged + LOG_EVERY {
+                    logged = made;
+                    tracing::info!(
+                        model = embedding.name(),
+                        made,
+                        "computing vectors of agents"
+                    );
                 }
                 if let Some(pace) = &pace {
                     for _ in 0..count {
@@ -198,7 +202,7 @@ async fn embed(context: &Context, embedding: &mut Embedding, enough: impl Fn(&Em
                     }
                 }
             }
-            Ok(Step::Done) => {
+            Ok(EmbeddingStep::Done) => {
                 tokio::select! {
                     _ = signal.changed() => {}
                     () = tokio::time::sleep(POLL) => {}
@@ -209,9 +213,9 @@ async fn embed(context: &Context, embedding: &mut Embedding, enough: impl Fn(&Em
     }
 }
 
-/// Says what went wrong, and waits before it is tried again.
+/// Logs an error, and waits before the next attempt.
 async fn failed(error: AppError) {
     let error = error.internal.unwrap_or(error.public);
-    tracing::warn!(error, "vectors are not made; it is tried again");
+    tracing::warn!(error, "vectors cannot be computed; it is tried again");
     tokio::time::sleep(PAUSE).await;
 }

@@ -1,4 +1,4 @@
-//! Making the vectors of agents, or reading those that are made.
+//! Computes the vectors of agents, or reads stored ones.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use crate::error::AppError;
 use crate::meaning::embedding::Embedding;
 use crate::meaning::texts::{digest, texts};
 
-/// Texts given to the encoder at once: few enough that a step ends soon.
+/// Texts per call of the encoder: few enough that a step is short.
 const TEXTS: usize = 32;
-/// Characters that are kept of texts which an encoder does not take whole, one after another.
+/// The lengths to which a text is cut, one after another, if the encoder refuses it.
 const SHORTER: [usize; 2] = [2_000, 500];
-/// What every encoder takes: where it does not, it is the encoder that fails and not a text.
+/// A text that every encoder accepts: if it fails, the encoder is at fault and not an agent's text.
 const TRIAL: &str = "An agent that answers questions.";
 
-/// Vectors that were just made.
-pub(crate) struct Made {
+/// The vectors of an agent, just computed.
+pub(crate) struct EncodedAgent {
     agent: Uuid,
     digest: String,
-    /// None where no encoder takes its texts, however short.
+    /// `None` if the encoder refuses its texts, however short.
     vectors: Option<AgentVectors>,
 }
 
-impl Made {
-    /// The row to keep; without vectors it says that there are none of these texts.
+impl EncodedAgent {
+    /// The row to store; a row without vectors marks texts that cannot be encoded.
     pub fn row(&self, model: &str) -> agent_vectors::Model {
         let vectors = self.vectors.as_ref().map(AgentVectors::as_bytes);
         agent_vectors::Model {
@@ -48,7 +48,7 @@ impl Made {
     }
 }
 
-/// A kept row as a change; nothing for one that cannot be read, whose agent's vectors are made again.
+/// A stored row as a change; `None` for an unreadable one, whose vectors are computed again.
 pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<VectorChange> {
     if row.vectors.is_empty() {
         return Some((row.agent_id, None));
@@ -57,7 +57,7 @@ pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Vecto
     Some((row.agent_id, Some((stamp(&row.text_digest), vectors))))
 }
 
-/// Puts changes in memory and file, where that may block.
+/// Writes changes to memory and file, on a thread that may block.
 pub(crate) async fn put(
     vectors: &Arc<Vectors>,
     changes: Vec<VectorChange>,
@@ -71,26 +71,25 @@ pub(crate) async fn put(
         .map_err(AppError::from)
 }
 
-/// An agent whose vectors are not held.
-struct Missing {
+/// An agent without vectors in this process.
+struct UnencodedAgent {
     agent: Uuid,
     digest: String,
     texts: Vec<String>,
 }
 
-/// The vectors of these agents that are not held yet; those that another process has made are read, the others
-/// are made.
+/// Loads the missing vectors of these agents: those of another process are read, the others are computed.
 pub(crate) async fn bring(
     context: &Context,
     embedding: &Embedding,
     documents: &[Document],
-) -> Result<Vec<Made>, AppError> {
-    let mut missing: Vec<Missing> = Vec::new();
+) -> Result<Vec<EncodedAgent>, AppError> {
+    let mut missing: Vec<UnencodedAgent> = Vec::new();
     for document in documents {
         let texts = texts(document);
         let digest = digest(&texts);
         if embedding.vectors.stamp(document.id) != Some(stamp(&digest)) {
-            missing.push(Missing {
+            missing.push(UnencodedAgent {
                 agent: document.id,
                 digest,
                 texts,
@@ -102,7 +101,7 @@ pub(crate) async fn bring(
     let mut changes = Vec::new();
     for row in known {
         let (agent, digest) = (row.agent_id, row.text_digest.clone());
-        let same = |missing: &Missing| missing.agent == agent && missing.digest == digest;
+        let same = |missing: &UnencodedAgent| missing.agent == agent && missing.digest == digest;
         if let Some(place) = missing.iter().position(same)
             && let Some(change) = kept(row, embedding.vectors.dimensions())
         {
@@ -114,8 +113,11 @@ pub(crate) async fn bring(
     make(embedding.embedder.as_ref(), missing).await
 }
 
-/// Makes vectors, of all together where the encoder takes all, else of each agent alone.
-async fn make(embedder: &dyn Embedder, missing: Vec<Missing>) -> Result<Vec<Made>, AppError> {
+/// Computes vectors in one call for all agents, or for each agent alone if the encoder refuses that call.
+async fn make(
+    embedder: &dyn Embedder,
+    missing: Vec<UnencodedAgent>,
+) -> Result<Vec<EncodedAgent>, AppError> {
     let all: Vec<String> = missing
         .iter()
         .flat_map(|missing| &missing.texts)
@@ -127,7 +129,7 @@ async fn make(embedder: &dyn Embedder, missing: Vec<Missing>) -> Result<Vec<Made
         Err(error) => return Err(error.into()),
     };
     let mut made = Vec::with_capacity(missing.len());
-    for Missing {
+    for UnencodedAgent {
         agent,
         digest,
         texts,
@@ -142,9 +144,9 @@ async fn make(embedder: &dyn Embedder, missing: Vec<Missing>) -> Result<Vec<Made
             .transpose();
         let vectors = vectors.map_err(|error| AppError::internal(error.to_string()))?;
         if vectors.is_none() {
-            tracing::warn!(%agent, "the encoder does not take what this agent says; it is found by words alone");
+            tracing::warn!(%agent, "the encoder refuses the texts of this agent; only full text searches find it");
         }
-        made.push(Made {
+        made.push(EncodedAgent {
             agent,
             digest,
             vectors,
@@ -153,8 +155,8 @@ async fn make(embedder: &dyn Embedder, missing: Vec<Missing>) -> Result<Vec<Made
     Ok(made)
 }
 
-/// The vectors of one agent's texts, cut ever shorter where the encoder does not take them; nothing where it takes
-/// none of them. Nobody's texts may keep the others from being encoded.
+/// The vectors of one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts of one
+/// agent must not keep others from being encoded.
 async fn alone(
     embedder: &dyn Embedder,
     mut texts: Vec<String>,
@@ -182,7 +184,7 @@ async fn encode(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32
     Ok(vectors)
 }
 
-/// The first bits of a digest: enough to see that texts are the same as before.
+/// The first bits of a digest, enough to recognise unchanged texts.
 fn stamp(digest: &str) -> u64 {
     digest
         .get(..16)

@@ -1,12 +1,12 @@
-//! Search by meaning: how agents come to their vectors, and with which model.
+//! Semantic search: the models of a process, and the vectors of its agents.
 //!
-//! A model serves once it has seen every agent. Until a new one has, the one before serves on where its files are
-//! still there; without any, searches go by words alone and nothing here runs.
+//! A model serves once every agent has its vectors. Until then the previous model serves, if its files still exist;
+//! without a model, searches are full text only and nothing here runs.
 
 use std::sync::PoisonError;
 
 use crate::context::Context;
-use crate::memory::meanings::Progress;
+use crate::memory::meanings::ModelProgress;
 pub mod calibration;
 pub mod embedding;
 pub mod job;
@@ -14,8 +14,8 @@ pub mod making;
 pub mod models;
 pub mod texts;
 
-/// How far each model of this process is.
-pub fn meaning_progress(context: &Context) -> Vec<Progress> {
+/// The progress of each model of this process.
+pub fn meaning_progress(context: &Context) -> Vec<ModelProgress> {
     let progress = context.meanings.progress.lock();
     progress.unwrap_or_else(PoisonError::into_inner).clone()
 }

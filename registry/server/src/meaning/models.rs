@@ -1,4 +1,4 @@
-//! Which models searches go by, as the configuration and the data folder say.
+//! Opens the models that the configuration and the data folder name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::context::Context;
 use crate::meaning::embedding::model_before;
 use crate::meaning::job::Embedders;
 
-/// The word for no model at all.
+/// The value for no model.
 const OFF: &str = "off";
 
-/// Opens the model that is wanted, and the one that served before where that is another one and still there; nothing
-/// where no model is wanted. An endpoint comes before an installed model.
+/// Opens the configured model, and the previous one if it is another one that still exists; `None` if no model is
+/// configured. An endpoint takes precedence over an installed model.
 ///
 /// # Errors
-/// In one sentence, where it cannot be opened (now).
+/// One sentence, if it cannot be opened (now).
 pub(crate) async fn configured(context: &Context) -> Result<Option<Embedders>, String> {
     let config = context.config();
     let wanted: Arc<dyn Embedder> = if config.embedding.url.is_empty() {
@@ -44,7 +44,7 @@ pub(crate) async fn configured(context: &Context) -> Result<Option<Embedders>, S
         Err(error) => {
             tracing::warn!(
                 error,
-                "the model before cannot serve until the new one does"
+                "the previous model cannot be opened; searches are full text only until the new one serves"
             );
             None
         }
@@ -52,8 +52,8 @@ pub(crate) async fn configured(context: &Context) -> Result<Option<Embedders>, S
     Ok(Some(Embedders { wanted, former }))
 }
 
-/// The folder of the installed model that is in use; nothing where another one than an installed model is wanted, or none,
-/// or it cannot be told now.
+/// The folder of the installed model that is in use; `None` if an endpoint or no model is configured, or it cannot be read
+/// now.
 pub(crate) fn in_use(context: &Context) -> Option<PathBuf> {
     let config = context.config();
     if !config.embedding.url.is_empty() || !config.search.model.is_empty() {
@@ -80,7 +80,7 @@ fn wanted_model(context: &Context) -> Result<Option<InstalledModel>, String> {
     }
 }
 
-/// Whether an installed model is meant by its folder or its id.
+/// Whether a configured name is an installed model's folder or id.
 fn is_called(model: &InstalledModel, name: &str) -> bool {
     let folder = model
         .folder
@@ -89,7 +89,7 @@ fn is_called(model: &InstalledModel, name: &str) -> bool {
     folder || model.about.as_ref().is_some_and(|about| about.id == name)
 }
 
-/// The model that searches have gone by until now, where that is another one whose files are still there.
+/// The model that has served until now, if it is another one whose files still exist.
 async fn former(context: &Context, wanted: &str) -> Result<Option<Arc<dyn Embedder>>, String> {
     let Some(id) = model_before(context, wanted)
         .await
@@ -104,7 +104,7 @@ async fn former(context: &Context, wanted: &str) -> Result<Option<Arc<dyn Embedd
     }
 }
 
-/// Opens a model where that may block.
+/// Opens a model on a thread that may block.
 async fn open(model: InstalledModel) -> Result<Arc<dyn Embedder>, String> {
     let opened = tokio::task::spawn_blocking(move || model.open(EncoderOptions::default())).await;
     let encoder = opened

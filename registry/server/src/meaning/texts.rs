@@ -1,4 +1,4 @@
-//! What of an agent is turned into vectors: the card as a whole, and each of its first skills.
+//! The texts of an agent that are encoded: the card as a whole, and each of its first skills.
 
 use a2a_registry_search::Document;
 use a2a_registry_search::vectors::MAX_VECTORS;
@@ -27,11 +27,11 @@ pub(crate) fn texts(document: &Document) -> Vec<String> {
     std::iter::once(whole).chain(skills).collect()
 }
 
-/// Hexadecimal SHA-256 of texts: other texts have another.
+/// Hexadecimal SHA-256 of texts, by which changed ones are recognised.
 pub(crate) fn digest(texts: &[String]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
-        // No text holds this byte, so no other texts look the same one after another.
+        // No text contains this byte, so different lists of texts differ when joined by it.
         context.update(text.as_bytes());
         context.update(&[0xff]);
     }
@@ -43,7 +43,7 @@ pub(crate) fn digest(texts: &[String]) -> String {
         .collect()
 }
 
-/// Texts as sentences one after another, without the empty ones, as far as they count.
+/// Texts joined as sentences, without empty ones, up to the limit.
 fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut whole = String::new();
     for text in texts.map(str::trim).filter(|text| !text.is_empty()) {

@@ -1,4 +1,4 @@
-//! Cards kept ready, by agent and by digest.
+//! The cache of cards, by agent and by digest.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ pub struct ServedCard {
     pub digest: String,
     /// The entity tag: the digest in quotes.
     pub etag: String,
-    /// Exactly as received, or as converted.
+    /// The bytes as received, or as converted.
     pub bytes: Bytes,
-    /// The rules that a conversion found broken, the gravest first and each once: what was put in, what could not
-    /// be said, and whether anybody can call the agent by it. Empty for a card as received.
+    /// The broken rules of a conversion, the gravest first and each once: inserted values, values that could not be
+    /// expressed, and whether any client can call the agent by it. Empty for a card as received.
     pub losses: Vec<String>,
 }
 
@@ -54,31 +54,31 @@ impl ServedCard {
     }
 }
 
-/// Which card an agent serves and to whom, as of the stamp it was read under.
+/// The served card of an agent and the labels that may see it, valid for the stamp it was read under.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub(crate) struct ServedCardEntry {
     pub(crate) stamp: u64,
     pub(crate) visible_to: Vec<String>,
     pub(crate) card: Arc<ServedCard>,
 }
 
-/// Cards kept ready: which one an agent serves, believed while the agent's stamp stands, and bytes by
-/// digest, which can never change. Both are bounded by the weight of the bytes.
+/// The cache of cards: the served card of each agent, valid while the agent's stamp is unchanged, and bytes by digest,
+/// which never change. Both are bounded by the bytes they hold.
 #[derive(Debug)]
 pub(crate) struct CardCache {
-    pub(crate) serving: Cache<Uuid, Arc<Serving>>,
+    pub(crate) serving: Cache<Uuid, Arc<ServedCardEntry>>,
     pub(crate) by_digest: Cache<String, Arc<ServedCard>>,
 }
 
 impl CardCache {
-    /// A cache of that many megabytes.
+    /// An empty cache of at most that many megabytes.
     pub(crate) fn new(megabytes: u64) -> Self {
         let weigh = |card: &ServedCard| u32::try_from(card.bytes.len() + 256).unwrap_or(u32::MAX);
         let capacity = megabytes * 1024 * 1024;
         Self {
             serving: Cache::builder()
                 .max_capacity(capacity)
-                .weigher(move |_, serving: &Arc<Serving>| weigh(&serving.card))
+                .weigher(move |_, serving: &Arc<ServedCardEntry>| weigh(&serving.card))
                 .time_to_idle(KEPT_UNUSED)
                 .build(),
             by_digest: Cache::builder()
@@ -89,7 +89,7 @@ impl CardCache {
         }
     }
 
-    /// Gives back what nobody has asked for of late: without any request nobody else would.
+    /// Frees entries that were not used lately: without requests the cache would not free them itself.
     pub(crate) fn forget_ended(&self) {
         self.serving.run_pending_tasks();
         self.by_digest.run_pending_tasks();

@@ -1,14 +1,14 @@
-//! Which kept answers may have become wrong.
+//! Stamps that show which cached responses may be stale.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use uuid::Uuid;
 
-/// How many counters agents share. Two agents on one counter only cost each other a reload.
+/// The number of counters that agents share. Two agents on one counter only cost each other a reload.
 const STRIPES: usize = 16_384;
 
-/// A counter for every agent, shared by a few: whoever keeps something about an agent keeps the
-/// counter's value read *before* it asked the database, and believes it only while the value stands.
+/// A counter for every agent, shared by a few: a cache entry of an agent stores the counter's value read *before* the
+/// database was read, and is valid while the value is unchanged.
 #[derive(Debug)]
 pub struct Changes {
     pub(crate) stripes: Box<[AtomicU64]>,
@@ -28,7 +28,7 @@ impl Changes {
         self.stripe(agent).load(Ordering::Acquire)
     }
 
-    /// Marks everything kept about these agents as no longer believable.
+    /// Marks every cache entry of these agents as stale.
     pub fn note(&self, agents: &[Uuid]) {
         for agent in agents {
             self.stripe(*agent).fetch_add(1, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! What was last seen of the database and of the disk.
+//! The last known states of database and disk.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use a2a_registry_domain::timestamp::Timestamp;
 use tokio::sync::Mutex;
 
-/// When the disk was last looked at, and why it takes no writes where it takes none.
-pub(crate) type Probed = (Timestamp, Result<(), String>);
+/// The time of the last disk check, and its error.
+pub(crate) type DiskProbe = (Timestamp, Result<(), String>);
 
-/// What was last seen of the disk. Held while a look is under way, so that the others wait for its outcome.
+/// The last disk check. Locked while a check is under way, so that other callers wait for its result.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Disk(pub(crate) Arc<Mutex<Option<Probed>>>);
+pub(crate) struct DiskState(pub(crate) Arc<Mutex<Option<DiskProbe>>>);
 
-/// When the database was last heard of, in microseconds of [`Context::uptime`]: setting the clock makes nobody silent.
+/// The time of the last response of the database, in microseconds of [`Context::uptime`], which a change of the clock does not affect.
 #[derive(Debug)]
-pub(crate) struct Heard(pub(crate) AtomicU64);
+pub(crate) struct DatabaseContact(pub(crate) AtomicU64);
 
-impl Heard {
+impl DatabaseContact {
     pub(crate) fn new(uptime: Duration) -> Self {
         Self(AtomicU64::new(microseconds(uptime)))
     }

@@ -1,7 +1,4 @@
-//! Search by meaning: which model serves, what queries mean, and how agents come to their vectors.
-//!
-//! A model serves once it has seen every agent. Until a new one has, the one before serves on where its files are
-//! still there; without any, searches go by words alone and nothing here runs.
+//! The state of semantic search in one process: the serving model, the vectors of queries, and the progress of models.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,17 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory::KEPT_UNUSED;
 
-/// Megabytes of queries' vectors that are kept ready.
+/// Megabytes of cached query vectors.
 const QUERY_CACHE_MEGABYTES: u64 = 16;
 
-/// How a search asks for meaning.
+/// The mode of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// By words alone.
+    /// Full text only.
     Lexical,
-    /// By words and meaning.
+    /// Full text and semantic.
     Hybrid,
-    /// By meaning alone.
+    /// Semantic only.
     Semantic,
 }
 
@@ -33,7 +30,7 @@ impl Mode {
     /// Every mode.
     pub const ALL: [Self; 3] = [Self::Lexical, Self::Hybrid, Self::Semantic];
 
-    /// The name in requests and answers.
+    /// The name in requests and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lexical => "lexical",
@@ -42,7 +39,7 @@ impl Mode {
         }
     }
 
-    /// How a request is answered.
+    /// The mode of a response to this request.
     pub(crate) const fn of(request: &SearchRequest) -> Self {
         match &request.meaning {
             None => Self::Lexical,
@@ -57,50 +54,50 @@ impl Mode {
     }
 }
 
-/// The model that serves, and how far others are.
+/// The serving model, and the progress of all.
 #[derive(Debug)]
 pub(crate) struct Meanings {
-    pub(crate) serving: ArcSwapOption<Serving>,
-    /// Vectors of queries, by the number of the vectors they are compared with.
+    pub(crate) serving: ArcSwapOption<ServingModel>,
+    /// Vectors of queries, by the number of the set of vectors they are compared with.
     pub(crate) queries: Cache<(u64, String), Arc<[f32]>>,
-    pub(crate) progress: Mutex<Vec<Progress>>,
+    pub(crate) progress: Mutex<Vec<ModelProgress>>,
     pub(crate) patience: Duration,
 }
 
-/// A model that searches go by.
+/// The model that searches use.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub(crate) struct ServingModel {
     pub(crate) embedder: Arc<dyn Embedder>,
     pub(crate) vectors: Arc<Vectors>,
     pub(crate) cutoff: f32,
 }
 
-/// How far a model is.
+/// The progress of a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
+pub struct ModelProgress {
     /// Its id.
     pub model: String,
-    /// What people call it.
+    /// Its display name.
     pub name: String,
     /// Agents that have vectors.
     pub agents: usize,
     /// Bytes of memory that these take.
     pub memory: usize,
-    /// How near an agent has to be to match, once that is worked out.
+    /// The similarity cutoff, once it is calibrated.
     pub cutoff: Option<f32>,
-    /// Whether searches go by it.
+    /// Whether searches use it.
     pub serving: bool,
 }
 
-impl Progress {
-    /// How far it is, without telling how many agents there are: anyone may read it.
+impl ModelProgress {
+    /// A sentence on its progress, without the number of agents: anyone may read it.
     pub(crate) fn sentence(&self) -> String {
         match (self.serving, self.cutoff) {
-            (false, _) => format!("{:?} is on its way to every agent", self.name),
-            (true, None) => format!("searches go by {:?}", self.name),
+            (false, _) => format!("vectors of {:?} are being computed", self.name),
+            (true, None) => format!("searches use {:?}", self.name),
             (true, Some(cutoff)) => {
                 format!(
-                    "searches go by {:?}; who is nearer than {cutoff:.3} matches",
+                    "searches use {:?}, with a similarity cutoff of {cutoff:.3}",
                     self.name
                 )
             }
@@ -108,8 +105,8 @@ impl Progress {
     }
 }
 
-/// What a query means, as a search takes it, and which state of the vectors that is of.
-pub(crate) struct Meant {
+/// The semantic part of a query, and the version of the vectors that it is for.
+pub(crate) struct QueryMeaning {
     pub meaning: Meaning,
     pub version: (u64, u64, u32),
 }
@@ -131,25 +128,25 @@ impl Meanings {
         }
     }
 
-    /// Gives back what nobody has asked for of late.
+    /// Frees query vectors that were not used lately.
     pub(crate) fn forget_ended(&self) {
         self.queries.run_pending_tasks();
     }
 
-    /// Whether there is a model that searches can go by.
+    /// Whether a model serves.
     pub(crate) fn serves(&self) -> bool {
         self.serving.load().is_some()
     }
 
-    /// What a query means, where a model serves, the query says anything and the encoder answers in time.
-    pub(crate) async fn of(&self, query: &str, mode: Mode) -> Option<Meant> {
+    /// The semantic part of a query; `None` without a model, for a query without words, and if the encoder does not answer in time.
+    pub(crate) async fn of(&self, query: &str, mode: Mode) -> Option<QueryMeaning> {
         if mode == Mode::Lexical {
             return None;
         }
         let serving = self.serving.load_full()?;
         let text = asked_text(query)?;
         let vector = self.vector(&serving, text).await?;
-        Some(Meant {
+        Some(QueryMeaning {
             version: (
                 serving.vectors.number(),
                 serving.vectors.snapshot().version(),
@@ -164,7 +161,7 @@ impl Meanings {
         })
     }
 
-    pub(crate) async fn vector(&self, serving: &Serving, text: String) -> Option<Arc<[f32]>> {
+    pub(crate) async fn vector(&self, serving: &ServingModel, text: String) -> Option<Arc<[f32]>> {
         let key = (serving.vectors.number(), text);
         if let Some(known) = self.queries.get(&key) {
             return Some(known);
@@ -173,11 +170,13 @@ impl Meanings {
         let mut vectors = match tokio::time::timeout(self.patience, asked).await {
             Ok(Ok(vectors)) => vectors,
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a search goes by words alone");
+                tracing::debug!(%error, "the encoder failed; this search is full text only");
                 return None;
             }
             Err(_) => {
-                tracing::debug!("a search goes by words alone: the encoder is too slow");
+                tracing::debug!(
+                    "the encoder did not answer in time; this search is full text only"
+                );
                 return None;
             }
         };
@@ -186,14 +185,14 @@ impl Meanings {
         Some(vector)
     }
 
-    /// Tells how far a model is, in the place of what was told of it before.
-    pub(crate) fn tell(&self, told: Progress) {
+    /// Replaces the progress of a model.
+    pub(crate) fn set_progress(&self, update: ModelProgress) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.retain(|known| known.model != told.model);
-        progress.push(told);
+        progress.retain(|known| known.model != update.model);
+        progress.push(update);
     }
 
-    /// Tells no more of other models than these.
+    /// Removes the progress of all models but these.
     pub(crate) fn forget_but(&self, kept: &[String]) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.retain(|known| kept.contains(&known.model));

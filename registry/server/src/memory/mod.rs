@@ -1,4 +1,4 @@
-//! What one process keeps in memory: caches and states that every start makes anew.
+//! In-memory state of one process: caches and states that every start rebuilds.
 
 pub mod cards;
 pub mod changes;
@@ -11,5 +11,5 @@ pub mod stream;
 
 use std::time::Duration;
 
-/// What is kept ready and asked for by nobody goes after this; a process that is idle gives its memory back.
+/// Unused cache entries are dropped after this, so that an idle process frees its memory.
 pub(crate) const KEPT_UNUSED: Duration = Duration::from_secs(300);

@@ -1,4 +1,4 @@
-//! Orders that first pages have shown, held for the pages behind them.
+//! Frozen result lists: the order of a first page, kept for the pages after it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,40 +6,40 @@ use a2a_registry_search::{FrozenOrder, FrozenPlace, IndexError};
 
 use crate::memory::meanings::Mode;
 
-/// The order a first page has shown.
+/// The frozen result list of a search.
 #[derive(Debug)]
-pub(crate) struct Frozen {
-    pub(crate) order: Mutex<Held>,
+pub(crate) struct FrozenResults {
+    pub(crate) order: Mutex<FrozenState>,
     pub(crate) total: u64,
-    /// How it was found; a page of it is of that mode, whatever the encoder says meanwhile.
+    /// The mode of the search; all its pages keep it, whether or not the encoder answers meanwhile.
     pub(crate) mode: Mode,
 }
 
-impl Frozen {
-    /// The first [`FROZEN`] places. Two callers at once may both work them out, and find the same.
+impl FrozenResults {
+    /// The first [`FROZEN`] hits. Two callers at once may both compute them, with the same result.
     pub(crate) fn places(&self) -> Result<Arc<[FrozenPlace]>, IndexError> {
         let held = || self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let unread = match &*held() {
-            Held::Read(places) => return Ok(Arc::clone(places)),
-            Held::Unread(order) => Arc::clone(order),
+            FrozenState::Read(places) => return Ok(Arc::clone(places)),
+            FrozenState::Unread(order) => Arc::clone(order),
         };
         let places: Arc<[FrozenPlace]> = unread.places(FROZEN)?.into();
-        *held() = Held::Read(Arc::clone(&places));
+        *held() = FrozenState::Read(Arc::clone(&places));
         Ok(places)
     }
 
-    /// How many hits the order gives.
+    /// The number of hits in the list.
     pub(crate) fn len(&self) -> usize {
         usize::try_from(self.total).map_or(FROZEN, |total| total.min(FROZEN))
     }
 }
 
-/// An order as it is held: to be worked out when a second page is asked for, then as places.
+/// The state of a frozen list: computed when a second page is requested, then stored as hits.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum FrozenState {
     Unread(Arc<FrozenOrder>),
     Read(Arc<[FrozenPlace]>),
 }
 
-/// Ids of a relevance order that are frozen with its first page.
+/// The most hits of a frozen list.
 pub(crate) const FROZEN: usize = 1000;

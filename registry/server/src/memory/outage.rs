@@ -1,29 +1,29 @@
-//! An outage of ours, kept in the database: it outlives a restart, and processes that do not crawl know of it.
+//! An outage of our own network, stored in the database: it survives a restart, and processes that do not crawl know of it.
 
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::settings::setting_get;
 use a2a_registry_store::{Store, StoreError, Write};
 
-/// Setting with the time at which the circuit breaker opened, and the last time at which it was open.
+/// The setting that holds when the circuit breaker opened, and when it was last open.
 const SETTING: &str = "crawl_braked";
-/// For this long what was last noted is believed: longer than between two looks at a source that fails.
+/// For this long a stored outage is valid: longer than the interval of a failing source.
 pub(crate) const BELIEVED: i64 = 2 * DAY;
 
-/// What the database says of an outage once a write is kept.
+/// The outage that the database holds after a commit.
 #[derive(Debug)]
-pub(crate) struct Noted(pub(crate) Option<Outage>);
+pub(crate) struct StoredOutage(pub(crate) Option<Outage>);
 
-/// An outage as it is kept.
+/// A stored outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outage {
-    /// Since when the circuit breaker is open.
+    /// When the circuit breaker opened.
     pub(crate) since: Timestamp,
-    /// When they last were.
+    /// When it was last stored as open.
     pub(crate) noted: Timestamp,
 }
 
 impl Outage {
-    /// The outage that is kept, where it is not too old to be believed.
+    /// The stored outage, if it is still valid.
     pub(crate) async fn kept(store: &Store, now: Timestamp) -> Result<Option<Self>, StoreError> {
         let text = setting_get(store, SETTING).await?.unwrap_or_default();
         let read = || {
@@ -33,7 +33,7 @@ impl Outage {
                 noted: Timestamp(noted.parse().ok()?),
             })
         };
-        // What a clock that was ahead has noted would be believed until it is caught up with.
+        // An outage dated in the future, by a clock that was ahead, would be valid for too long.
         let noted = |outage: &Self| (0..BELIEVED).contains(&now.0.saturating_sub(outage.noted.0));
         Ok(read().filter(noted))
     }

@@ -1,4 +1,4 @@
-//! Search answers kept ready, orders kept frozen, and the pool that searches run in.
+//! The cache of search responses and frozen lists, and the thread pool of searches.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -10,26 +10,26 @@ use tokio::sync::Semaphore;
 
 use crate::memory::KEPT_UNUSED;
 use crate::memory::meanings::Mode;
-use crate::memory::orders::Frozen;
+use crate::memory::orders::FrozenResults;
 
-/// Answers kept ready, orders kept frozen, and the pool that searches run in.
+/// Cached responses, frozen lists, and the thread pool of searches.
 #[derive(Debug)]
 pub(crate) struct SearchCache {
-    /// By query, labels, index generation and overlay: an entry can only age out, never be wrong.
+    /// By query, labels, index generation and overlay: an entry can expire, but never be wrong.
     pub(crate) answers: Cache<String, Bytes>,
-    pub(crate) frozen: Cache<u64, Arc<Frozen>>,
+    pub(crate) frozen: Cache<u64, Arc<FrozenResults>>,
     pub(crate) pool: Arc<Semaphore>,
     pub(crate) waiting: AtomicUsize,
 }
 
 impl SearchCache {
-    /// Gives back what has ended: without any search nobody else would.
+    /// Frees expired entries: without searches the caches would not free them.
     pub(crate) fn forget_ended(&self) {
         self.answers.run_pending_tasks();
         self.frozen.run_pending_tasks();
     }
 
-    /// A cache of that many megabytes, and a pool of as many threads as there are cores.
+    /// An empty cache of at most that many megabytes, and a pool with one thread per core.
     pub(crate) fn new(megabytes: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
@@ -42,7 +42,7 @@ impl SearchCache {
                 .build(),
             frozen: Cache::builder()
                 .max_capacity(FROZEN_ORDERS)
-                .weigher(|_, order: &Arc<Frozen>| match order.mode {
+                .weigher(|_, order: &Arc<FrozenResults>| match order.mode {
                     Mode::Lexical => 1,
                     Mode::Hybrid | Mode::Semantic => NEAR_WEIGHT,
                 })
@@ -54,14 +54,14 @@ impl SearchCache {
     }
 }
 
-/// How long an order stays frozen.
+/// How long a list stays frozen.
 pub(crate) const FROZEN_FOR: Duration = Duration::from_secs(300);
 
-/// Frozen orders kept at once; fewer where they hold what was near, which takes more memory.
+/// The most frozen lists; fewer if they hold nearest neighbours, which take more memory.
 pub(crate) const FROZEN_ORDERS: u64 = 2000;
 
-/// For how many orders by words one stands that holds what was near.
+/// The weight of a list with nearest neighbours, against one of a full text search.
 pub(crate) const NEAR_WEIGHT: u32 = 4;
 
-/// What an entry of a cache takes beside its key and its value, roughly.
+/// A rough size of a cache entry beside its key and value.
 pub(crate) const ENTRY_BYTES: usize = 256;

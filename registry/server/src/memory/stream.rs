@@ -1,4 +1,4 @@
-//! What one process knows of the stream of visits.
+//! The pace, plan and circuit breaker of visits, in one process.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,20 +13,20 @@ use time::OffsetDateTime;
 use crate::config::CrawlerConfig;
 use crate::memory::outage::Outage;
 
-/// What one process knows of the stream of visits.
+/// The pace, plan and circuit breaker of visits, in one process.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct VisitStream {
     pub(crate) pace: Pace,
     pub(crate) planned: Mutex<Planned>,
-    /// When the plans were last counted; the least number before the first time.
+    /// When the planned visits were last counted; the lowest number before the first count.
     pub(crate) counted_at: AtomicI64,
     pub(crate) brake: Mutex<CircuitBreaker>,
-    /// The outage of ours that the database knows of, as far as this process has heard.
+    /// The outage in the database, as this process last read it.
     pub(crate) outage: Mutex<Option<Outage>>,
 }
 
-impl Stream {
-    /// `outage` is the one that the database knows of.
+impl VisitStream {
+    /// `outage` is the one in the database.
     pub(crate) fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
         Self {
             pace: Pace {
@@ -71,7 +71,7 @@ impl Stream {
         brake.open_since().is_some()
     }
 
-    /// Since when the circuit breaker is open.
+    /// When the circuit breaker opened; `None` if it is closed.
     pub(crate) fn breaker_open_since(&self) -> Option<OffsetDateTime> {
         let brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         brake.open_since()

@@ -11,7 +11,7 @@ use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{Write, agents, domains};
 use serde_json::json;
 
-use crate::admission::covering::{Covering, cover_agent, follow_coverage};
+use crate::admission::covering::{DomainCoverage, cover_agent, follow_coverage};
 use crate::commit::ledger::{Ledger, SYSTEM, Touched};
 use crate::commit::locks::domain_locked;
 use crate::commit::pins::accept_keys;
@@ -183,7 +183,7 @@ async fn update_agents(
     ownership: &Ownership,
 ) -> Result<(), AppError> {
     let (ended, begun) = (hold_of(before), hold_of(ownership.state));
-    let mut covering = Covering::load(write, row).await?;
+    let mut covering = DomainCoverage::load(write, row).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
         if let Some(hold) = ended.filter(|_| ended != begun) {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::admission::coverage::origin_of;
-use crate::admission::covering::{Covering, cover_agent};
+use crate::admission::covering::{DomainCoverage, cover_agent};
 use crate::commit::ledger::{AgentState, Ledger, SYSTEM, Touched};
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
@@ -67,7 +67,7 @@ async fn attribute(
     // The origin that answered was not stored: a full fetch of every source finds it.
     write.sources_want_full(row.id).await?;
     let once_owners = coverage::accounts_that_proved(write, row.id).await?;
-    let mut covering = Covering::load(write, row).await?;
+    let mut covering = DomainCoverage::load(write, row).await?;
     for agent in agents {
         let mut state = state_of(write, agent.id).await?;
         // For an agent without a source nobody knows who placed its card, and its URN is not withdrawn on suspicion.
@@ -83,7 +83,7 @@ async fn attribute(
 }
 
 /// The submitter of an agent becomes the account that was the first to register a source of it; the log keeps both.
-fn name_submitter(ledger: &mut Ledger<'_>, covering: &Covering<'_>, state: &mut AgentState) {
+fn name_submitter(ledger: &mut Ledger<'_>, covering: &DomainCoverage<'_>, state: &mut AgentState) {
     let before = state.agent.submitter;
     let first = covering.first_account(state.agent.id);
     if first.is_some() && first != before {

@@ -8,8 +8,8 @@ use a2a_registry_store::{Write, agents, domains, ownership};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::covering::{Covering, cover_agent};
-use crate::admission::decision::ask_again;
+use crate::admission::covering::{DomainCoverage, cover_agent};
+use crate::admission::decision::revoke_approval;
 use crate::commit::ledger::{Ledger, Touched};
 use crate::commit::state::state_of;
 use crate::context::Context;
@@ -53,7 +53,7 @@ pub(crate) async fn begin_generation(
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     let data = json!({"generation": row.generation, "reason": reason});
     ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
-    let mut covering = Covering::load(write, row).await?;
+    let mut covering = DomainCoverage::load(write, row).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
         state.agent.pins.clear();
@@ -63,7 +63,7 @@ pub(crate) async fn begin_generation(
         }
         ledger.touch(&mut state);
         cover_agent(context, write, &mut ledger, &mut covering, &mut state).await?;
-        ask_again(context, write, &mut ledger, &mut state, actor).await?;
+        revoke_approval(context, write, &mut ledger, &mut state, actor).await?;
     }
     drop(covering);
     follow_redirects(context, write, &mut ledger, followers).await?;

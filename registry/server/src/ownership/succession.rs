@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::ownership::ProofOutcome;
 use a2a_registry_domain::succession::OwnerMarks;
 use a2a_registry_store::entity::{self, domain};
@@ -90,7 +90,7 @@ async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppEr
     let all: BTreeSet<&str> = keys
         .iter()
         // Cards that others have nominated say nothing about the domain's owner.
-        .filter(|key| key.standing == Standing::Covered)
+        .filter(|key| key.standing == CoverageLevel::Covered)
         .flat_map(|key| key.thumbprints.split_whitespace())
         .collect();
     Ok(all

@@ -4,7 +4,7 @@ use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
 
 /// A moment in three forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct TimeView {
     /// RFC 3339.
     pub exact: String,
     /// `2026-01-31 12:00 UTC`.
@@ -13,7 +13,7 @@ pub(crate) struct Moment {
     pub distance: String,
 }
 
-impl Moment {
+impl TimeView {
     /// A moment as seen from `now`.
     pub fn new(moment: Timestamp, now: Timestamp) -> Self {
         let exact = moment.to_rfc3339();
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_moment_is_told_by_the_clock_and_by_its_distance() {
         let now = Timestamp(1_767_225_600_000_000);
-        let moment = Moment::new(now.plus(-90 * SECOND), now);
+        let moment = TimeView::new(now.plus(-90 * SECOND), now);
         assert_eq!(moment.shown, "2025-12-31 23:58 UTC");
         assert_eq!(moment.distance, "1 minute ago");
         assert_eq!(distance(3 * DAY + HOUR), "in 3 days");

@@ -21,7 +21,7 @@ pub(crate) struct Badge {
 
 /// A step of the ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct TrustStep {
     /// `L0` to `L4`.
     pub level: &'static str,
     /// What it takes.
@@ -48,14 +48,14 @@ const LADDER: [(&str, &str); 5] = [
 ];
 
 /// The ladder, with what this agent has reached.
-pub(crate) fn ladder(trust: &Trust) -> Vec<Step> {
+pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
     let reached = LADDER
         .iter()
         .position(|(level, _)| Some(*level) == trust.level.as_ref().map(OpenEnum::as_str));
     LADDER
         .iter()
         .enumerate()
-        .map(|(index, (level, claim))| Step {
+        .map(|(index, (level, claim))| TrustStep {
             level,
             claim,
             reached: reached.is_some_and(|reached| index <= reached),

@@ -1,4 +1,4 @@
-//! A review with everything that a decision needs, so that nobody decides on what they have not seen.
+//! A review with everything that a decision needs, so that nobody decides on a card they have not seen.
 
 use a2a_card::{AgentCard, auth_labels, security_sentences};
 use a2a_registry_api::{DomainProofs, Review, ReviewDetail};
@@ -11,10 +11,10 @@ use crate::agents::documents::interfaces;
 use crate::agents::views::{findings_of, key_binding};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::view::{proof_view, sight};
+use crate::domains::view::{detail_level, proof_view};
 use crate::error::{AppError, ErrorKind};
 
-/// What a review is about, in full.
+/// The full content of a review.
 ///
 /// # Errors
 /// Where the database fails, or what is kept is broken.
@@ -53,7 +53,7 @@ pub(crate) async fn review_detail(
     let diff = match &before {
         Some(before) => match diff_of(context, &agent, before, &about, &binding).await {
             Ok(diff) => Some(diff),
-            // Bytes of long ago may be dropped; the rest still tells enough.
+            // Old bytes may be deleted; the rest is enough to decide.
             Err(error) if error.kind == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         },
@@ -61,7 +61,7 @@ pub(crate) async fn review_detail(
     };
     let card: AgentCard = serde_json::from_str(&about.model).map_err(|error| {
         AppError::internal(format!(
-            "the model of version {} is broken: {error}",
+            "the stored model of version {} cannot be parsed: {error}",
             about.id
         ))
     })?;
@@ -87,7 +87,7 @@ async fn domain_proofs(
     let Some(row) = domains::domains_by_ids(&context.store, &ids).await?.pop() else {
         return Ok(DomainProofs::default());
     };
-    let sight = sight(caller, &row, &[], &[]);
+    let detail_level = detail_level(caller, &row, &[], &[]);
     let owner: Vec<Uuid> = row.owner_id.into_iter().collect();
     let owner = accounts::accounts_by_ids(&context.store, &owner)
         .await?
@@ -99,7 +99,7 @@ async fn domain_proofs(
         owner: owner.map(|account| account.name),
         proofs: proofs
             .iter()
-            .map(|proof| proof_view(proof, sight))
+            .map(|proof| proof_view(proof, detail_level))
             .collect(),
         enrolled_keys: keys.into_iter().map(|key| key.kid).collect(),
     })

@@ -1,4 +1,4 @@
-//! Reviews: cards that wait for a person, and deciding on them.
+//! Reviews: the queue of cards that wait for a person, and the decisions on them.
 
 pub mod detail;
 pub mod queue;

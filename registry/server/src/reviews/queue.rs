@@ -1,4 +1,4 @@
-//! The curators' queue.
+//! The queue of reviews.
 
 use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
 use a2a_registry_domain::coverage::Coverage;
@@ -19,17 +19,17 @@ use crate::paging::{PageRequest, cut, page_size};
 use crate::reviews::detail::review_detail;
 use crate::signatures::KeyBinding;
 
-/// Which way a review is decided.
+/// The decision on a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum DecisionKind {
     Approve,
     Reject,
 }
 
-/// Reviews, oldest first; those in one state where one is named.
+/// Lists reviews, oldest first, optionally of one state.
 ///
 /// # Errors
-/// `Forbidden` for whoever does not curate.
+/// `Forbidden` for a caller who does not curate.
 pub async fn review_list(
     context: &Context,
     caller: &Caller,
@@ -60,7 +60,7 @@ pub async fn review_list(
 /// One review, with everything that a decision needs.
 ///
 /// # Errors
-/// `NotFound` where there is none.
+/// `NotFound` if it does not exist.
 pub async fn review_show(
     context: &Context,
     caller: &Caller,
@@ -85,27 +85,27 @@ async fn review_view(context: &Context, row: review::Model) -> Result<Review, Ap
     views.pop().ok_or_else(|| AppError::no_review(id))
 }
 
-/// Approves the content in question: it is served once this answers.
+/// Approves the content of a review: it is served when this returns.
 ///
 /// # Errors
-/// `Conflict` where the digest is another one than the review's, or the review is closed.
+/// `Conflict` if the digest is not the review's, or the review is closed.
 pub async fn review_approve(
     context: &Context,
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
 ) -> Result<Review, AppError> {
-    review_decide(context, caller, id, decision, Way::Approve).await
+    review_decide(context, caller, id, decision, DecisionKind::Approve).await
 }
 
-/// Rejects the content in question.
+/// Rejects the content of a review.
 pub async fn review_reject(
     context: &Context,
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
 ) -> Result<Review, AppError> {
-    review_decide(context, caller, id, decision, Way::Reject).await
+    review_decide(context, caller, id, decision, DecisionKind::Reject).await
 }
 
 async fn review_decide(
@@ -113,7 +113,7 @@ async fn review_decide(
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
-    way: Way,
+    kind: DecisionKind,
 ) -> Result<Review, AppError> {
     let account = caller.demand(Permission::Curate)?;
     check_reason(&decision.reason)?;
@@ -145,7 +145,7 @@ async fn review_decide(
         ));
     }
     let mut state = state_of(&write, question.agent_id).await?;
-    // From here on the agent is locked: whoever decided first has been seen.
+    // From here on the agent is locked, so an earlier decision shows.
     if state.open_review.as_ref().map(|open| open.id) != Some(id) {
         return Err(AppError::new(
             ErrorKind::Conflict,
@@ -155,9 +155,9 @@ async fn review_decide(
     let class = question.change_class()?;
     let by = person(account, &state, &decision.reason);
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    match way {
-        Way::Approve => ledger.approve(&mut state, &key, class, &by),
-        Way::Reject => ledger.reject(&mut state, &key, &by),
+    match kind {
+        DecisionKind::Approve => ledger.approve(&mut state, &key, class, &by),
+        DecisionKind::Reject => ledger.reject(&mut state, &key, &by),
     }
     let touched = ledger.write(&write).await?;
     write.commit().await?;
@@ -165,7 +165,7 @@ async fn review_decide(
     review_view(context, review_row(context, id).await?).await
 }
 
-/// Reviews as they are shown; one of which this build does not know how it stands is left out, which is logged.
+/// The views of reviews; one in a state that only a later build knows is left out and logged.
 async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>, AppError> {
     let version_ids: Vec<Uuid> = rows
         .iter()
@@ -211,7 +211,8 @@ async fn views(on: &impl Handle, rows: Vec<review::Model>) -> Result<Vec<Review>
             decided_at: row.decided_at.map(Timestamp),
         })
     };
-    let told = |error: &StoreError| tracing::error!(%error, "a review is left out");
+    let told =
+        |error: &StoreError| tracing::error!(%error, "a review cannot be shown and is left out");
     let views = rows.into_iter().map(|row| view(row).inspect_err(told));
     Ok(views.filter_map(Result::ok).collect())
 }

@@ -1,4 +1,4 @@
-//! Keeps the index up with the events, and has it built anew where it must be.
+//! Applies events to the index, and rebuilds it when necessary.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,20 +14,20 @@ use crate::search::indexing::{
     IndexingError, index_anew, index_examined, index_next, index_verified,
 };
 
-/// How often the database is asked for events of other processes where nothing has called.
+/// How often the database is polled for events of other processes.
 const POLL: Duration = Duration::from_millis(500);
-/// How long to wait after a failure.
+/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long to wait at most after a rebuild that failed. Each one that fails reads every agent for nothing.
+/// The longest pause after a failed rebuild. Each failed one reads every agent for nothing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// How often the index is asked whether it can be read, where nobody asks for readiness.
+/// How often the index is checked for readability, without readiness requests.
 const EXAMINED: i64 = MINUTE;
-/// After a rebuild for damage the next one waits for so long, and twice as long each time up to an hour: what a
-/// rebuild does not mend must not keep the process busy.
+/// The pause after a rebuild because of damage, doubled each time up to an hour: damage that a rebuild does not repair must
+/// not keep the process busy.
 const REBUILT_AGAIN: i64 = MINUTE;
 
-/// Starts to follow; builds the index anew first where `rebuild` says why.
+/// Starts to follow; rebuilds the index first if `rebuild` gives a reason.
 pub(crate) fn start(
     context: &Arc<Context>,
     rebuild: Option<String>,
@@ -50,13 +50,13 @@ async fn follow(context: &Arc<Context>, rebuild: Option<String>, cancel: &Cancel
     let mut examined = context.now();
     if rebuilds.wanted.is_none() {
         let context = Arc::clone(context);
-        // Beside everything else: it reads every file of the index.
+        // In a task of its own: it reads every file of the index.
         let cancel = cancel.clone();
         tokio::spawn(async move { index_verified(&context, move || cancel.is_cancelled()).await });
     }
     while !cancel.is_cancelled() {
         let damage = context.index().damage();
-        // Of damage that is known already `Patience` decides, and no search hurries it.
+        // Of damage that is known already `RebuildBackoff` decides, and no search hurries it.
         let damage_is_news = damage.is_none();
         if let Some(reason) = rebuilds.next(damage, context.now().0, context.uptime()) {
             build_anew(context, reason, &mut rebuilds, cancel).await;
@@ -83,18 +83,18 @@ async fn follow(context: &Arc<Context>, rebuild: Option<String>, cancel: &Cancel
     }
 }
 
-/// Why the index is to be built anew, and when.
+/// The reason and time of the next rebuild.
 #[derive(Debug, Default)]
 struct Rebuilds {
     wanted: Option<String>,
-    patience: Patience,
-    /// How long to wait after one that failed, and until when.
+    patience: RebuildBackoff,
+    /// The pause after a failed one, and its end.
     wait: Duration,
     not_before: Duration,
 }
 
 impl Rebuilds {
-    /// Why to begin one now, where that is so. `now` is by the clock, `uptime` goes on evenly.
+    /// The reason to begin one now; `None` if none is due. `now` is wall-clock time, `uptime` is monotonic.
     fn next(&mut self, damage: Option<String>, now: i64, uptime: Duration) -> Option<String> {
         if self.wanted.is_none() && damage.is_some() && self.patience.allows(now) {
             self.wanted = damage;
@@ -107,13 +107,13 @@ impl Rebuilds {
         self.wanted.is_some() && uptime >= self.not_before
     }
 
-    /// An admin wants one, and may have mended what was in the way.
+    /// Requested by an admin, who may have removed the cause of earlier failures: begins at once.
     fn asked(&mut self) {
-        self.wanted = Some("an admin asked for it".into());
+        self.wanted = Some("requested by an admin".into());
         self.not_before = Duration::ZERO;
     }
 
-    /// One has failed and is still wanted, ever later: what was in its way mostly stays there for a while.
+    /// Repeats a failed one, later each time: the cause of a failure mostly stays for a while.
     fn failed(&mut self, reason: String, uptime: Duration) {
         self.wanted = Some(reason);
         self.wait = (2 * self.wait).clamp(PAUSE, LONGEST_PAUSE);
@@ -125,17 +125,17 @@ impl Rebuilds {
     }
 }
 
-/// When a damaged index may be built anew.
+/// The backoff of rebuilds because of damage.
 #[derive(Debug, Default)]
-struct Patience {
+struct RebuildBackoff {
     last: Option<i64>,
     wait: i64,
 }
 
-impl Patience {
-    /// Whether it may be now; that counts as a rebuild.
+impl RebuildBackoff {
+    /// Whether a rebuild may begin now; if so it is counted.
     fn allows(&mut self, now: i64) -> bool {
-        // The clock may have been set back meanwhile.
+        // The clock may have been set back since the last one.
         let since = self.last.map(|last| now.saturating_sub(last).abs());
         let wait = match since {
             Some(since) if since < self.wait => return false,
@@ -147,7 +147,7 @@ impl Patience {
     }
 }
 
-/// Applies events until there are none left; says whether all went well.
+/// Applies events until there are none left; returns whether that succeeded.
 async fn catch_up(context: &Context, rebuilds: &mut Rebuilds, cancel: &CancellationToken) -> bool {
     loop {
         match index_next(context).await {
@@ -158,29 +158,29 @@ async fn catch_up(context: &Context, rebuilds: &mut Rebuilds, cancel: &Cancellat
                 return false;
             }
             Err(IndexingError::Failed(error)) => {
-                tracing::error!(error, "the search index does not follow");
+                tracing::error!(error, "the search index cannot apply events");
                 return false;
             }
         }
     }
 }
 
-/// Builds the index anew; where that fails it is wanted again.
+/// Rebuilds the index, and schedules another rebuild if that fails.
 async fn build_anew(
     context: &Context,
     reason: String,
     rebuilds: &mut Rebuilds,
     cancel: &CancellationToken,
 ) {
-    tracing::info!(reason, "building the search index anew");
+    tracing::info!(reason, "rebuilding the search index");
     match index_anew(context, || cancel.is_cancelled()).await {
         Ok(Some(agents)) => {
-            tracing::info!(agents, "the search index is built");
+            tracing::info!(agents, "the search index is rebuilt");
             rebuilds.done();
         }
         Ok(None) => {}
         Err(error) => {
-            tracing::error!(%error, "the search index could not be built");
+            tracing::error!(%error, "the search index could not be rebuilt");
             rebuilds.failed(reason, context.uptime());
         }
     }
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn rebuilds_for_damage_come_ever_less_often() {
-        let mut patience = Patience::default();
+        let mut patience = RebuildBackoff::default();
         let mut begun = Vec::new();
         for minute in 0..300 {
             if patience.allows(minute * MINUTE) {

@@ -1,4 +1,4 @@
-//! Orders that first pages have shown, held for the pages behind them.
+//! Frozen result lists: pages after the first are taken from the list of the first.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,20 +10,20 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::meanings::Mode;
-use crate::memory::orders::{Frozen, Held};
+use crate::memory::orders::{FrozenResults, FrozenState};
 use crate::search::query::SearchQuery;
 use crate::search::render::list;
-use crate::search::{Last, Position, by_words_at_least, run};
+use crate::search::{LastSortKey, Position, run, search_or_full_text};
 
-/// The frozen order that a page goes on in. Another process may have given the page before, or this one have
-/// forgotten the order: it is found again as long as nothing has happened since.
+/// The frozen list of a page token. If another process served the first page, or this one has dropped the list, it is
+/// searched again, as long as index and overlay have not changed since.
 pub(crate) async fn frozen_at(
     context: &Context,
     caller: &Caller,
     canonical: &str,
     request: &SearchRequest,
     position: &Position,
-) -> Result<Option<(Arc<Frozen>, usize)>, AppError> {
+) -> Result<Option<(Arc<FrozenResults>, usize)>, AppError> {
     let Some((key, offset)) = position.frozen else {
         return Ok(None);
     };
@@ -36,7 +36,7 @@ pub(crate) async fn frozen_at(
         .map(|order| (order, offset)))
 }
 
-/// The order of this key, where the state of this process is the one it was of.
+/// The list with this key, if it is of the present state of this process.
 async fn found_again(
     context: &Context,
     key: u64,
@@ -44,7 +44,7 @@ async fn found_again(
     canonical: &str,
     request: &SearchRequest,
     mode: Mode,
-) -> Result<Option<Arc<Frozen>>, AppError> {
+) -> Result<Option<Arc<FrozenResults>>, AppError> {
     let meaning = request.meaning.clone().filter(|_| mode != Mode::Lexical);
     let first = SearchRequest {
         limit: 1,
@@ -60,7 +60,7 @@ async fn found_again(
         return Ok(None);
     }
     let (answer, mode) = run(context, move |index| {
-        by_words_at_least(index, first.clone())
+        search_or_full_text(index, first.clone())
     })
     .await?;
     let again = freeze(context, caller, canonical, &answer, mode);
@@ -69,18 +69,18 @@ async fn found_again(
         .map(|(_, order)| order))
 }
 
-/// Keeps the order of a first page, where there is one to keep, under a key that every process gives it.
+/// Stores the list of a first page under a key that is the same in every process.
 pub(crate) fn freeze(
     context: &Context,
     caller: &Caller,
     canonical: &str,
     answer: &SearchAnswer,
     mode: Mode,
-) -> Option<(u64, Arc<Frozen>)> {
+) -> Option<(u64, Arc<FrozenResults>)> {
     let order = Arc::clone(answer.frozen.as_ref()?);
     let key = order_key(context, caller, canonical, mode, order.state());
-    let frozen = Arc::new(Frozen {
-        order: Mutex::new(Held::Unread(order)),
+    let frozen = Arc::new(FrozenResults {
+        order: Mutex::new(FrozenState::Unread(order)),
         total: answer.total,
         mode,
     });
@@ -88,7 +88,7 @@ pub(crate) fn freeze(
     Some((key, frozen))
 }
 
-/// The key of the order that a search has for a caller in a state of the index.
+/// The key of the list of a search, for a caller and a state of the index.
 fn order_key(
     context: &Context,
     caller: &Caller,
@@ -102,14 +102,14 @@ fn order_key(
         .number(&[canonical, &labels, mode.as_str(), &state.to_string()])
 }
 
-/// A page of a frozen order.
+/// A page of a frozen list.
 pub(crate) async fn frozen_page(
     context: &Context,
     caller: &Caller,
     query: &SearchQuery,
     canonical: &str,
     mut request: SearchRequest,
-    order: &Arc<Frozen>,
+    order: &Arc<FrozenResults>,
     offset: usize,
 ) -> Result<Bytes, AppError> {
     let key = key_named(context, caller, query, canonical);
@@ -127,12 +127,12 @@ pub(crate) async fn frozen_page(
         ..page.answer
     };
     let more = order.total > page.end as u64;
-    // The whole page may have been hidden since; the order still says where the next one begins.
+    // All hits of the page may have been hidden since; the list still gives the start of the next page.
     let position = match answer.hits.last() {
         Some(last) => Some(Position::of(&last.position, Some((key, page.end)), mode)),
         None => page.last_place.map(|id| Position {
             frozen: Some((key, page.end)),
-            last: Last::Score(0.0),
+            last: LastSortKey::Score(0.0),
             mode,
             id,
         }),
@@ -143,7 +143,7 @@ pub(crate) async fn frozen_page(
     Ok(list(&answer, query.order(), mode, next))
 }
 
-/// The key of the order that a query's page token names; 0 where it names none.
+/// The key of the list in a query's page token; 0 without one.
 fn key_named(context: &Context, caller: &Caller, query: &SearchQuery, canonical: &str) -> u64 {
     let token = query.page_token.as_ref();
     let position = token.and_then(|token| {
@@ -156,21 +156,21 @@ fn key_named(context: &Context, caller: &Caller, query: &SearchQuery, canonical:
     frozen.map_or(0, |(key, _)| key)
 }
 
-/// The hits at some places of a frozen order.
+/// The hits of a part of a frozen list.
 struct FrozenHits {
-    /// Those that are still to be seen, with the counts that were asked for.
+    /// The hits that are still visible, with the requested facet counts.
     answer: SearchAnswer,
-    /// The offset in the order behind the last of these places.
+    /// The offset after the last of these hits.
     end: usize,
-    /// The agent at the last of these places, whether or not it is still to be seen.
+    /// The agent of the last of these hits, visible or not.
     last_place: Option<Uuid>,
 }
 
 impl FrozenHits {
-    /// As many places from this offset on as the request asks for.
+    /// The hits from this offset on, as many as the request's page size.
     fn read(
         index: &Index,
-        order: &Frozen,
+        order: &FrozenResults,
         offset: usize,
         request: &SearchRequest,
     ) -> Result<Self, IndexError> {

@@ -1,4 +1,4 @@
-//! The index follows the events: from the database, in order, in groups, and anew where it must.
+//! Applies events to the index: from the database, in order, in groups; and rebuilds it.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -16,18 +16,18 @@ use crate::context::Context;
 use crate::database::heard_database;
 use crate::error::AppError;
 
-/// Events applied in one commit.
+/// Events per commit.
 const EVENTS: u64 = 2000;
-/// How often the database is asked what others have done while the index is built anew.
+/// How often the database is polled for events during a rebuild.
 const HEARD_EVERY: Duration = Duration::from_millis(500);
 
-/// Why the index does not follow.
+/// Why events cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexingError {
-    /// It cannot go on as it is and must be built anew.
+    /// The index is broken and must be rebuilt.
     #[error("{0}")]
     Broken(String),
-    /// Something that may pass.
+    /// A failure that may be temporary.
     #[error("{0}")]
     Failed(String),
 }
@@ -54,12 +54,11 @@ impl From<a2a_registry_store::StoreError> for IndexingError {
     }
 }
 
-/// Applies the next events to the index; says whether there were any. Everything kept in memory about
-/// their agents is forgotten on the way, so that what another process has changed is no longer shown
-/// here either.
+/// Applies the next events to the index; returns whether there were any. The cache entries of their agents are invalidated,
+/// so that changes by another process show here too.
 ///
 /// # Errors
-/// Where the database or the index fails; the same events are tried again next time.
+/// Where the database or the index fails; the next call applies the same events.
 pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
     if context.index.is_missing() {
         hear_all(context).await?;
@@ -70,7 +69,7 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
         return Ok(false);
     };
     let (documents, _) = documents(context, &agents).await?;
-    // Only now: a database that cannot say what has become of the agents is as good as silent.
+    // Only here: a database that cannot return the agents counts as not responding.
     heard_database(context);
     let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
     let leaving: Vec<Uuid> = agents
@@ -80,7 +79,7 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
     let index = context.index.clone();
     let applied = blocking(move || index.apply(documents, &leaving, seq)).await;
     if applied.is_err() {
-        // What it does not take in it must not go on showing to whom that is forbidden.
+        // If the index refuses them, the overlay must still hide them from callers who may not see them.
         hear_all(context).await?;
     }
     applied?;
@@ -91,8 +90,8 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
     Ok(true)
 }
 
-/// Hears of the next events after `after`: whatever is kept in memory about their agents is forgotten, and from
-/// now on searches show none of them to anybody who may not see it any more. Answers the agents and the last event.
+/// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at once
+/// from callers who may not see them any more. Returns the agents and the last event.
 async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
     let rows = events::events_after(&context.store, after, EVENTS).await?;
     let Some(last) = rows.last() else {
@@ -106,7 +105,7 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>,
     match changed_agents(&context.store, &agents).await {
         Ok(changed) => context.index.note(&changed, seq),
         Err(error) => {
-            // Who may see them still is not known, so nobody does until it is.
+            // It is not known who may still see them, so nobody does until it is.
             context.index.note_forbidden(&agents, seq);
             return Err(error.into());
         }
@@ -120,7 +119,7 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>,
     Ok(Some((agents, seq)))
 }
 
-/// Hears of every event that it has not heard of yet.
+/// Reads all events that this process has not read yet.
 async fn hear_all(context: &Context) -> Result<(), IndexingError> {
     while hear(context, context.noted.load(Ordering::Acquire))
         .await?
@@ -130,11 +129,11 @@ async fn hear_all(context: &Context) -> Result<(), IndexingError> {
     Ok(())
 }
 
-/// Hears of events again and again, for as long as the index itself does not follow them.
+/// Reads events repeatedly while the index itself does not apply them.
 async fn hear_meanwhile(context: &Context) -> Infallible {
     loop {
         if let Err(error) = hear_all(context).await {
-            tracing::error!(%error, "what others do is not heard of");
+            tracing::error!(%error, "events of other processes cannot be read");
         }
         tokio::select! {
             () = context.wake.foreign.notified() => {}
@@ -143,11 +142,11 @@ async fn hear_meanwhile(context: &Context) -> Infallible {
     }
 }
 
-/// Whether the index can be read, by a question that is asked at most once a second: anybody may ask for it.
-/// What is wrong with it is mended by a rebuild, which this asks for.
+/// Checks whether the index can be read, at most once a second, because anybody may request it. A broken index is rebuilt,
+/// which this requests.
 ///
 /// # Errors
-/// What is wrong, in words for anybody.
+/// What is wrong, as a phrase for anybody.
 pub(crate) async fn index_readable(context: &Context) -> Result<(), String> {
     let mut last = context.index_asked.lock().await;
     let now = context.now();
@@ -155,7 +154,7 @@ pub(crate) async fn index_readable(context: &Context) -> Result<(), String> {
     if !fresh {
         let index = context.index.clone();
         let rebuilt = index.rebuilt();
-        // Whoever asked may go away meanwhile; what was found is remembered by the index.
+        // The caller may disconnect meanwhile; the index remembers the result.
         let asked = tokio::task::spawn_blocking(move || index.check()).await;
         *last = Some(now);
         match asked {
@@ -175,8 +174,7 @@ pub(crate) async fn index_readable(context: &Context) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares every file of the index with its checksum, until that is cancelled; what is wrong is mended by a
-/// rebuild, which this asks for.
+/// Compares every file of the index with its checksum, until cancelled; a damaged index is rebuilt, which this requests.
 pub async fn index_verified(context: &Context, cancelled: impl Fn() -> bool + Send + 'static) {
     let index = context.index.clone();
     let verified = tokio::task::spawn_blocking(move || index.damaged_files(cancelled)).await;
@@ -188,15 +186,15 @@ pub async fn index_verified(context: &Context, cancelled: impl Fn() -> bool + Se
     }
 }
 
-/// Asks whether the index can be read, as readiness does.
+/// Checks whether the index can be read, as readiness does.
 pub async fn index_examined(context: &Context) {
     if let Err(reason) = index_readable(context).await {
-        tracing::debug!(reason, "the search index is not as it should be");
+        tracing::debug!(reason, "the search index cannot be read");
     }
 }
 
-/// Builds the index from the database while the old one serves; answers how many agents it holds, or
-/// `None` where `cancelled` said to stop.
+/// Rebuilds the index from the database while the old one serves; returns the number of agents in it, or `None` if it was
+/// cancelled.
 ///
 /// # Errors
 /// Where the database or the index fails; the old index stays.
@@ -204,7 +202,7 @@ pub async fn index_anew(
     context: &Context,
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<usize>, IndexingError> {
-    // What happens from here on is applied once more afterwards, which is harmless.
+    // Events from here on are applied again afterwards, which is harmless.
     let from = events::highest_seq(&context.store).await?;
     let rebuild = context.index.begin_rebuild()?;
     tokio::select! {
@@ -226,7 +224,7 @@ async fn build_from(
             return Ok(None);
         }
         count += documents.len();
-        // The next agents are read while these are taken in.
+        // The next agents are read while these are indexed.
         let adding = blocking(move || rebuild.add(documents).map(|()| rebuild));
         let (added, next) = tokio::join!(adding, documents_walk(context, Some(last), WALK));
         rebuild = added?;
@@ -243,7 +241,7 @@ async fn build_from(
     Ok(Some(count))
 }
 
-/// Runs index work where it may block.
+/// Runs index work on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, IndexingError> {

@@ -1,4 +1,4 @@
-//! Search, suggestions and look-ups: kept answers, a bounded pool, pages.
+//! Search, suggestions and look-ups: cached responses, a bounded pool, pages.
 
 pub mod follow;
 pub mod frozen;
@@ -29,42 +29,42 @@ use crate::search::frozen::{freeze, frozen_at, frozen_page};
 use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use crate::search::render::{hit, list};
 
-/// Searches that may wait for a thread; beyond that the answer is 503.
+/// The most searches that wait for a thread; further ones get 503.
 const QUEUE: usize = 256;
-/// Completions of a prefix.
+/// The most completions of a prefix.
 const SUGGESTIONS: usize = 10;
-/// Agents behind one address.
+/// The most agents of one address.
 const LOOKUPS: usize = 20;
 
-/// Where a page begins.
+/// The position at which a page begins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Position {
-    /// The frozen order, and how far into it.
+    /// The frozen list, and the offset in it.
     frozen: Option<(u64, usize)>,
-    /// The last hit shown, for going on without a frozen order.
-    last: Last,
-    /// What the scores of that order are of.
+    /// The sort key of the last hit shown, to continue without a frozen list.
+    last: LastSortKey,
+    /// The mode that the scores are of.
     mode: Mode,
     id: Uuid,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum Last {
+enum LastSortKey {
     Score(f32),
     Name(String),
     Time(i64),
 }
 
-/// Searches as asked, or by words alone where the vectors of agents cannot be read; answers by what it was.
-fn by_words_at_least(
+/// Searches in the given mode, or full text only if the vectors cannot be read; returns the mode used.
+fn search_or_full_text(
     index: &Index,
     mut request: SearchRequest,
 ) -> Result<(SearchAnswer, Mode), IndexError> {
     match index.search(&request) {
         Err(IndexError::Vectors(error)) => {
-            tracing::warn!(%error, "a search goes by words alone");
+            tracing::warn!(%error, "vectors cannot be read; this search is full text only");
             request.meaning = None;
-            // A place among scores of words and meaning is none among scores of words.
+            // A position among hybrid scores is none among full text scores.
             request.after = None;
         }
         answer => return Ok((answer?, Mode::of(&request))),
@@ -72,11 +72,11 @@ fn by_words_at_least(
     Ok((index.search(&request)?, Mode::Lexical))
 }
 
-/// Searches and lists agents; the answer is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
+/// Searches and lists agents; the response is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
 ///
 /// # Errors
-/// `Invalid` for a parameter that does not fit; `Unavailable` while the index is away, the queue is
-/// full, or the database has been silent for too long.
+/// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database has not
+/// responded for too long.
 pub async fn search(
     context: &Context,
     caller: &Caller,
@@ -92,7 +92,7 @@ pub async fn search(
         }
         _ => None,
     };
-    // An answer by words alone, for want of a model or of its word in time, is none by meaning.
+    // A full text response, because no model answered in time, is not cached as a semantic one.
     let mode = meant.as_ref().map_or(Mode::Lexical, |_| asked);
     let key = format!(
         "{canonical} {:?} {:?} {} {} {} {} {:?}",
@@ -129,7 +129,7 @@ pub async fn search(
         _ => {
             let (answer, by) =
                 live_page(context, caller, query, &canonical, request, position).await?;
-            // What had to do without the vectors of agents is not kept: the next search may have them again.
+            // A response without vectors is not cached: the next search may have them again.
             if by == mode || mode == Mode::Lexical {
                 context.searches.answers.insert(key, answer.clone());
             }
@@ -138,14 +138,14 @@ pub async fn search(
     }
 }
 
-/// Whether a search asks for meaning, by its mode or because the registry has a model.
+/// Whether a search is semantic, by its mode or because the registry has a model.
 pub fn asks_meaning(context: &Context, query: &SearchQuery) -> bool {
     let mode = query.mode(context.meanings.serves());
     let text = query.q.as_deref().and_then(asked_text);
     text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
 }
 
-/// A page straight from the index: the first one, or one after a position; and by what it was found.
+/// A page from the index, the first one or one after a position, with the mode used.
 async fn live_page(
     context: &Context,
     caller: &Caller,
@@ -154,8 +154,8 @@ async fn live_page(
     mut request: SearchRequest,
     position: Option<Position>,
 ) -> Result<(Bytes, Mode), AppError> {
-    // Scores of words and of meaning do not continue each other: an order by words goes on by words, and one by
-    // meaning for which there is no meaning any more begins anew.
+    // Full text and hybrid scores cannot be compared: a full text list continues as such, and a semantic one without a
+    // model begins again.
     let began = position.as_ref().map(|position| position.mode);
     if began == Some(Mode::Lexical) {
         request.meaning = None;
@@ -169,7 +169,7 @@ async fn live_page(
         request.freeze = true;
     }
     let (answer, mode) = run(context, move |index| {
-        by_words_at_least(index, request.clone())
+        search_or_full_text(index, request.clone())
     })
     .await?;
     let more = answer.more;
@@ -186,7 +186,7 @@ async fn live_page(
     Ok((list(&answer, order, mode, next), mode))
 }
 
-/// How many agents anybody finds, as far as the index says; 0 while it is away.
+/// The number of public agents in the index; 0 while it cannot be read.
 pub async fn listed_agents(context: &Context) -> i64 {
     let counted = run(context, |index| {
         index.listed_agents(&Caller::default().labels())
@@ -220,10 +220,10 @@ pub async fn suggest(
     })
 }
 
-/// The agents behind an address, host, URN or digest.
+/// Looks up agents by address, host, URN or digest.
 ///
 /// # Errors
-/// `Invalid` unless exactly one is given; `NotFound` where there is none.
+/// `Invalid` unless exactly one is given; `NotFound` if no agent has it.
 pub async fn lookup(
     context: &Context,
     caller: &Caller,
@@ -240,8 +240,9 @@ pub async fn lookup(
     let agents = rows
         .iter()
         .map(|row| {
-            serde_json::from_slice(&hit(row))
-                .map_err(|error| AppError::internal(format!("a kept hit is broken: {error}")))
+            serde_json::from_slice(&hit(row)).map_err(|error| {
+                AppError::internal(format!("a stored hit cannot be parsed: {error}"))
+            })
         })
         .collect::<Result<_, _>>()?;
     Ok(Lookup { agents })
@@ -253,7 +254,7 @@ async fn run<T: Send + 'static>(
     search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, AppError> {
     let pool = &context.searches;
-    let Some(place) = Place::take(&pool.waiting) else {
+    let Some(place) = QueueSlot::take(&pool.waiting) else {
         return Err(AppError::unavailable(
             "Too many searches are waiting; try again.",
             1,
@@ -273,22 +274,22 @@ async fn run<T: Send + 'static>(
     }
     match outcome {
         Ok(answer) => Ok(answer?),
-        Err(error) => Err(AppError::internal(format!("a search did not end: {error}"))),
+        Err(error) => Err(AppError::internal(format!("a search was aborted: {error}"))),
     }
 }
 
-/// A place in the queue, left when it is dropped: a caller may go away while it waits.
-struct Place<'a>(&'a AtomicUsize);
+/// A place in the queue, freed when it is dropped: a caller may disconnect while it waits.
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
-    /// The next place, where there is one.
+impl<'a> QueueSlot<'a> {
+    /// The next free place; `None` if the queue is full.
     fn take(waiting: &'a AtomicUsize) -> Option<Self> {
         let place = Self(waiting);
         (waiting.fetch_add(1, Ordering::AcqRel) < QUEUE).then_some(place)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -297,9 +298,9 @@ impl Drop for Place<'_> {
 impl Position {
     fn of(position: &SortPosition, frozen: Option<(u64, usize)>, mode: Mode) -> Self {
         let last = match &position.value {
-            SortValue::Score(score) => Last::Score(*score),
-            SortValue::Name(name) => Last::Name(name.clone()),
-            SortValue::Time(time) => Last::Time(*time),
+            SortValue::Score(score) => LastSortKey::Score(*score),
+            SortValue::Name(name) => LastSortKey::Name(name.clone()),
+            SortValue::Time(time) => LastSortKey::Time(*time),
         };
         Self {
             frozen,
@@ -311,9 +312,9 @@ impl Position {
 
     fn into_sort(self) -> SortPosition {
         let value = match self.last {
-            Last::Score(score) => SortValue::Score(score),
-            Last::Name(name) => SortValue::Name(name),
-            Last::Time(time) => SortValue::Time(time),
+            LastSortKey::Score(score) => SortValue::Score(score),
+            LastSortKey::Name(name) => SortValue::Name(name),
+            LastSortKey::Time(time) => SortValue::Time(time),
         };
         SortPosition { value, id: self.id }
     }

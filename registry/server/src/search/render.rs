@@ -1,4 +1,4 @@
-//! Search answers as JSON. A hit comes ready from the index; how it matched is added to it as text, so
+//! Search responses as JSON. A hit is stored rendered in the index; how it matched is added to it as text, so
 //! that nothing is read only to be written again.
 
 use a2a_registry_api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::memory::meanings::Mode;
 
-/// A hit: what the index keeps of the agent, and how it matched.
+/// A hit: the stored summary of the agent, and how it matched.
 pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
     let matched = Match {
         score: row.score,
@@ -17,7 +17,7 @@ pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
         explain: row.explain.clone(),
     };
     let matched = json(&matched);
-    // Both are JSON objects with members, so the second one's go behind the first one's.
+    // Both are JSON objects with members, so those of the second are appended to the first.
     let mut text = Vec::with_capacity(row.hit.len() + matched.len());
     text.extend_from_slice(row.hit.strip_suffix(b"}").unwrap_or(b"{\"id\":null"));
     text.push(b',');
@@ -25,7 +25,7 @@ pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
     text
 }
 
-/// A whole answer.
+/// A whole response.
 pub(crate) fn list(
     answer: &SearchAnswer,
     order: &str,
@@ -46,7 +46,7 @@ pub(crate) fn list(
         }
         text.extend_from_slice(&hit(row));
     }
-    let rest = Rest {
+    let rest = ListWithoutAgents {
         total: answer.total,
         facets: answer
             .facets
@@ -73,14 +73,14 @@ pub(crate) fn list(
     };
     text.extend_from_slice(b"],");
     text.extend_from_slice(json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
-    // Answers are kept ready by their length. What a growing text has taken beyond that, up to as much again, would
-    // be kept with them; shrinking in place gives an allocator nothing back.
+    // The cache counts a response by its length. The spare capacity of a growing text, up to as much again, would be kept
+    // with it; shrinking in place frees nothing.
     Bytes::copy_from_slice(&text)
 }
 
 /// Everything of [`AgentList`](a2a_registry_api::AgentList) but the agents.
 #[derive(Serialize)]
-struct Rest<'a> {
+struct ListWithoutAgents<'a> {
     total: u64,
     facets: std::collections::BTreeMap<&'static str, Facet>,
     order: &'a str,
@@ -101,7 +101,7 @@ fn hints(answer: &SearchAnswer) -> Vec<Hint> {
         .collect()
 }
 
-/// A hint in words.
+/// The sentence of a hint.
 fn sentence(hint: &a2a_registry_search::Hint) -> String {
     let text = &hint.text;
     match hint.kind {

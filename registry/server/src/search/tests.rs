@@ -49,9 +49,9 @@ async fn get(context: &Arc<Context>, path: &str) -> (u16, Option<String>, Value)
 #[test]
 fn who_goes_away_leaves_its_place() {
     let waiting = AtomicUsize::new(0);
-    let places: Vec<_> = (0..QUEUE).map(|_| Place::take(&waiting)).collect();
+    let places: Vec<_> = (0..QUEUE).map(|_| QueueSlot::take(&waiting)).collect();
     assert!(places.iter().all(Option::is_some));
-    assert!(Place::take(&waiting).is_none());
+    assert!(QueueSlot::take(&waiting).is_none());
     assert_eq!(waiting.load(Ordering::Acquire), QUEUE);
     drop(places);
     assert_eq!(waiting.load(Ordering::Acquire), 0);
@@ -61,7 +61,7 @@ fn who_goes_away_leaves_its_place() {
 async fn a_full_queue_sends_searches_away_for_a_moment() {
     let (_folder, context) = registry().await;
     let waiting = &context.searches.waiting;
-    let mut places: Vec<_> = (0..QUEUE).map(|_| Place::take(waiting)).collect();
+    let mut places: Vec<_> = (0..QUEUE).map(|_| QueueSlot::take(waiting)).collect();
     for path in [
         "/v1/agents?q=flights",
         "/v1/agents:suggest?q=fli",

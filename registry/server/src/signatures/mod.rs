@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use verdict::KeptVerdict;
 
-pub(crate) use verdict::{Judged, KeyBinding};
+pub(crate) use verdict::{KeyBinding, StoredSignatures};
 
 /// What stands in the place of a URL where keys were named to the registry itself.
 const ENROLLED: &str = "enrolled";
 
 /// A JWK Set as it is written.
 #[derive(Serialize)]
-struct Enrolled<'a> {
+struct JwkSetJson<'a> {
     keys: Vec<&'a RawValue>,
 }
 
@@ -102,7 +102,7 @@ impl KeptKeySet {
             .collect();
         (!keys.is_empty()).then(|| Self {
             url: ENROLLED.into(),
-            keys: serde_json::to_string(&Enrolled { keys }).ok(),
+            keys: serde_json::to_string(&JwkSetJson { keys }).ok(),
             error: None,
             foreign: false,
         })

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use a2a_card::{SignatureEntry, VerificationResult, verified_state};
 use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::{domain, enrolled_key, version};
 use a2a_registry_store::versions::VersionKey;
@@ -100,16 +100,16 @@ impl KeptVerdict {
 
 /// What is kept of how the signatures of a version were judged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judged<'a> {
+pub(crate) struct StoredSignatures<'a> {
     /// As of an unproved domain whose keys nobody has enrolled.
     signature: &'a Kept<SignatureState>,
     /// The keys that it verifies with, with spaces between.
     thumbprints: &'a str,
     /// Whose word stands behind the version.
-    standing: &'a Kept<Standing>,
+    standing: &'a Kept<CoverageLevel>,
 }
 
-impl<'a> From<&'a version::Model> for Judged<'a> {
+impl<'a> From<&'a version::Model> for StoredSignatures<'a> {
     fn from(row: &'a version::Model) -> Self {
         Self {
             signature: &row.signature,
@@ -119,7 +119,7 @@ impl<'a> From<&'a version::Model> for Judged<'a> {
     }
 }
 
-impl<'a> From<&'a VersionKey> for Judged<'a> {
+impl<'a> From<&'a VersionKey> for StoredSignatures<'a> {
     fn from(key: &'a VersionKey) -> Self {
         Self {
             signature: &key.signature,
@@ -166,8 +166,8 @@ impl KeyBinding {
     }
 
     /// Whether an owner's proof of the domain covers a version that stands so.
-    pub(crate) fn proves(&self, standing: &Kept<Standing>) -> bool {
-        self.proved && *standing == Standing::Covered
+    pub(crate) fn proves(&self, standing: &Kept<CoverageLevel>) -> bool {
+        self.proved && *standing == CoverageLevel::Covered
     }
 
     /// Whether one of these keys, with spaces between, is enrolled.
@@ -178,7 +178,7 @@ impl KeyBinding {
     }
 
     /// What the signatures of a version are worth with these bindings.
-    pub(crate) fn state(&self, judged: Judged<'_>) -> SignatureState {
+    pub(crate) fn state(&self, judged: StoredSignatures<'_>) -> SignatureState {
         // A verdict that only a later build knows vouches for nothing, as one whose key could not be had.
         let state = judged.signature.known().unwrap_or(SignatureState::Unknown);
         let bound = self.proves(judged.standing) || self.has_enrolled(judged.thumbprints);

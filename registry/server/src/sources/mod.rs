@@ -1,6 +1,6 @@
 //! The rows of a domain and of what is asked of it.
 
-pub mod places;
+pub mod quota;
 
 use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};

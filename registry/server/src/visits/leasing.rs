@@ -1,4 +1,4 @@
-//! Visits for the crawler: which are made now, and how fast.
+//! Leases of visits for the crawler, and the count of planned ones.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -16,11 +16,11 @@ use time::OffsetDateTime;
 use crate::context::Context;
 use crate::visits::SPACING;
 
-/// How often all plans are counted anew: other processes plan too.
+/// How often planned visits are counted again: other processes plan too.
 const RECOUNT: i64 = HOUR;
 
-/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain with nothing
-/// left to ask is visited no more.
+/// Leases due visits for `lease_us` microseconds, each with its due sources. The visits of a domain without a source to
+/// fetch end.
 pub(crate) async fn visits_due(
     context: &Context,
     limit: usize,
@@ -49,14 +49,14 @@ pub(crate) async fn visits_due(
             .take_while(|source| source.domain_id == domain.id)
             .cloned()
             .collect();
-        // No visit is made for catalogs that are not there, unless somebody waits for it.
+        // No visit is made only for catalogs that do not exist, unless somebody waits for it.
         let awaited = domain.visit_interval_us.is_none();
         let nothing = |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
         if due.iter().all(nothing) {
             context.store.visits_end(domain.id).await?;
             continue;
         }
-        // A visit that came early, as after a change of spacing, still asks its earliest source.
+        // A visit that is early, as after a change of spacing, still fetches its earliest source.
         let asked = due
             .iter()
             .filter(|source| source.next_due_at <= now.0)
@@ -68,8 +68,8 @@ pub(crate) async fn visits_due(
     Ok(visits)
 }
 
-/// Keeps the address blocks of leased domains; gives the domains back of which too many are then under
-/// way in one block, and says which those are. They are due again at once, within the limit.
+/// Stores the address blocks of leased domains; gives back the domains beyond the limit of a block and returns their keys.
+/// They are due again at once.
 pub async fn networks_record(
     context: &Context,
     networks: &[(i64, String)],
@@ -83,15 +83,14 @@ pub async fn networks_record(
         .await
 }
 
-/// Whether an address lies inside `allow_networks`, where neither spacing nor the limit of its address
-/// block applies.
+/// Whether an address is inside `allow_networks`, where neither spacing nor the limit of its address block applies.
 pub fn is_exempt(context: &Context, address: IpAddr) -> bool {
     let networks = &context.config.crawler.allow_networks;
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// Gives leased visits back, unmade or broken off; they are due again after the pause, and not before
-/// politeness allows.
+/// Gives back leased visits that were not made or were cancelled; they are due again after the pause, and not before the
+/// spacing allows.
 pub async fn visits_give_back(
     context: &Context,
     held: &[(i64, i64)],
@@ -111,16 +110,15 @@ pub async fn visits_next_due(context: &Context) -> Result<Option<Timestamp>, Sto
         .map(Timestamp))
 }
 
-/// Makes the crawler look for due visits now.
+/// Wakes the crawler to lease due visits now.
 pub fn wake_crawler(context: &Context) {
     context.wake.visits.notify_one();
 }
 
-/// Counts the planned visits, where that was last done too long ago, and draws near what a clock that was ahead
-/// has put off.
+/// Counts the planned visits if the last count is too old, and repairs times that a clock that was ahead has set.
 async fn recount_plans(context: &Context, now: Timestamp) -> Result<(), StoreError> {
     let counted_at = context.stream.counted_at.load(Ordering::Acquire);
-    // A clock that went back was ahead when the plans were counted, and perhaps when they were made.
+    // A clock that was set back was ahead at the last count, and perhaps when visits were planned.
     if (counted_at..counted_at.saturating_add(RECOUNT)).contains(&now.0) {
         return Ok(());
     }
@@ -128,7 +126,7 @@ async fn recount_plans(context: &Context, now: Timestamp) -> Result<(), StoreErr
     if repaired > 0 {
         tracing::warn!(
             repaired,
-            "moments were set farther ahead than any can be, as by a clock that jumped; they were drawn near"
+            "times too far in the future were moved nearer; the clock has probably jumped"
         );
     }
     let counted = planned::visits_planned(&context.store, now.0).await?;
@@ -146,10 +144,9 @@ async fn recount_plans(context: &Context, now: Timestamp) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Whether it is known how a source is asked. One of a kind that only a later build knows is not, and no visit is made
-/// for it.
+/// Whether this build can fetch a source. A kind that only a later build knows is logged, and not visited.
 fn is_known(source: &source::Model) -> bool {
     let kind = source.kind.of("sources", "kind", source.id);
-    kind.inspect_err(|error| tracing::warn!(%error, "a source is not asked"))
+    kind.inspect_err(|error| tracing::warn!(%error, "a source is not fetched"))
         .is_ok()
 }

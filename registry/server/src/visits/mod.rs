@@ -1,4 +1,4 @@
-//! Visits: which are due, what a host may be asked now, and whether the fault is ours.
+//! Visits: leases, spacing, limits of address blocks, and the circuit breaker.
 
 pub mod leasing;
 pub mod networks;

@@ -1,4 +1,4 @@
-//! The address blocks of leased domains, so that few hosts of one block are asked at once.
+//! The address blocks of leased domains, which limit how many hosts of one block are visited at once.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,12 +13,11 @@ use url::Url;
 use crate::context::Context;
 use crate::visits::leasing::{is_exempt, networks_record};
 
-/// How long is waited for the addresses of hosts that were never spoken to.
+/// Timeout of the lookup of hosts that were never contacted.
 const LOOKUP: Duration = Duration::from_secs(1);
 
-/// Keeps the address blocks of those leased domains whose block is not known; answers which are given back because
-/// too many of one block are under way. A host that does not resolve in time has no block: whoever asks it will
-/// say why.
+/// Stores the address blocks of the leased domains that have none yet; returns the domains given back because their block
+/// is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
 pub(crate) async fn record_networks(
     context: &Context,
     leased: impl Iterator<Item = &domain::Model>,

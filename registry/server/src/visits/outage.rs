@@ -1,22 +1,21 @@
-//! State of the circuit breaker, which is open during an outage of the registry's own network: as this process sees it,
-//! and as the database has it.
+//! Outages of our own network: whether the circuit breaker is open in this process or, by the database, in another.
 
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::Write;
 
 use crate::context::Context;
 use crate::error::AppError;
-use crate::memory::outage::{Noted, Outage};
+use crate::memory::outage::{Outage, StoredOutage};
 
-/// Goes on in the outage that the process before this one was in: for a process that crawls, which alone can see
-/// that it is over.
+/// Continues the outage of the previous process: for a process that crawls, because only its fetches can show that the
+/// outage is over.
 pub fn resume_outage(context: &Context) {
     if let Some(outage) = *context.stream.outage() {
         context.stream.hold_brake(outage.since.into());
     }
 }
 
-/// Whether the circuit breaker is open, in this process or lately in another one.
+/// Whether the circuit breaker is open in this process, or another one has recently stored that it is.
 pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError> {
     if breaker_open_since(context).is_some() {
         return Ok(true);
@@ -26,12 +25,12 @@ pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError>
     Ok(kept.is_some_and(|outage| now.0.saturating_sub(outage.noted.0) < CURRENT))
 }
 
-/// Keeps an outage that has begun, goes on or is over; answers what is to be remembered of it once the write is
-/// kept, where that has changed.
-pub(crate) async fn keep_outage(
+/// Stores the beginning, continuation or end of an outage; returns the new state for [`remember_outage`] after the commit,
+/// if it has changed.
+pub(crate) async fn store_outage(
     context: &Context,
     write: &Write,
-) -> Result<Option<Noted>, AppError> {
+) -> Result<Option<StoredOutage>, AppError> {
     let now = context.now();
     let known = *context.stream.outage();
     let next = match (breaker_open_since(context), known) {
@@ -43,23 +42,23 @@ pub(crate) async fn keep_outage(
         (None, None) => return Ok(None),
     };
     Outage::keep(next, write).await?;
-    Ok(Some(Noted(next)))
+    Ok(Some(StoredOutage(next)))
 }
 
-/// Remembers what was kept.
-pub(crate) fn remember_outage(context: &Context, noted: Option<Noted>) {
-    if let Some(Noted(outage)) = noted {
+/// Remembers a stored outage in this process.
+pub(crate) fn remember_outage(context: &Context, noted: Option<StoredOutage>) {
+    if let Some(StoredOutage(outage)) = noted {
         *context.stream.outage() = outage;
     }
 }
 
-/// While an outage lasts it is noted this often that it does.
+/// How often a lasting outage is stored again.
 pub(crate) const NOTED: i64 = HOUR;
 
-/// Other processes believe it for as long: the one that notes it may have gone with its network.
+/// For this long other processes rely on a stored outage: the process that stored it may be gone.
 pub(crate) const CURRENT: i64 = 3 * HOUR;
 
-/// Since when the circuit breaker of this process is open; `None` while it is closed.
+/// When the circuit breaker of this process opened; `None` if it is closed.
 pub fn breaker_open_since(context: &Context) -> Option<Timestamp> {
     context.stream.breaker_open_since().map(Timestamp::from)
 }

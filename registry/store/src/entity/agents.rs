@@ -171,7 +171,7 @@ pub mod version {
 
     use crate::Kept;
     use crate::StoreError;
-    use a2a_registry_domain::coverage::Standing;
+    use a2a_registry_domain::coverage::CoverageLevel;
     use a2a_registry_domain::review::ChangeClass;
     use a2a_registry_domain::review::VersionState;
     use a2a_registry_domain::signature::SignatureState;
@@ -220,7 +220,7 @@ pub mod version {
         /// Looks at differing bytes of the same content.
         pub repeats: i64,
         /// Whose word stands behind whoever gave it.
-        pub standing: Kept<Standing>,
+        pub standing: Kept<CoverageLevel>,
     }
 
     impl Model {
@@ -246,7 +246,7 @@ pub mod version {
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn standing(&self) -> Result<Standing, StoreError> {
+        pub fn standing(&self) -> Result<CoverageLevel, StoreError> {
             self.standing.of("versions", "standing", self.id)
         }
     }

@@ -15,7 +15,7 @@ use parts::{
 };
 
 use crate::agents::snippet;
-use crate::agents::snippet::{NoPlan, Place, Snippets};
+use crate::agents::snippet::{AgentLocation, NoPlan, Snippets};
 use crate::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -130,7 +130,7 @@ impl AgentPage {
         } = material;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
-        let place = Place {
+        let place = AgentLocation {
             agent: &id,
             resolver: &summary.links.resolver,
             registry,

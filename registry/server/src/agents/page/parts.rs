@@ -6,9 +6,9 @@ use a2a_registry_api::{
 };
 use a2a_registry_domain::timestamp::Timestamp;
 
-use crate::pages::moment::Moment;
+use crate::pages::moment::TimeView;
 use crate::pages::text::{BLOCK, LINE};
-use crate::pages::trust::{Badge, Step};
+use crate::pages::trust::{Badge, TrustStep};
 use crate::pages::{text, trust};
 
 /// Findings on the page.
@@ -20,15 +20,15 @@ const SIGNATURES: usize = 20;
 pub(crate) struct LivenessView {
     pub badge: Badge,
     pub reason: Option<String>,
-    pub last_seen: Option<Moment>,
-    pub last_changed: Option<Moment>,
-    pub next_due: Option<Moment>,
+    pub last_seen: Option<TimeView>,
+    pub last_changed: Option<TimeView>,
+    pub next_due: Option<TimeView>,
 }
 
 /// The ladder with its evidence: domain, coverage and signatures.
 pub(crate) struct TrustView {
     pub level: Option<String>,
-    pub ladder: Vec<Step>,
+    pub ladder: Vec<TrustStep>,
     pub domain: &'static str,
     pub coverage: String,
     pub signature: &'static str,
@@ -52,7 +52,7 @@ pub(crate) struct DecisionView {
     pub state: String,
     pub by: String,
     pub rules: String,
-    pub at: Moment,
+    pub at: TimeView,
     pub reason: Option<String>,
     pub self_approved: bool,
 }
@@ -60,8 +60,8 @@ pub(crate) struct DecisionView {
 /// The announcement that the agent is on its way out.
 pub(crate) struct DeprecationView {
     pub message: String,
-    pub since: Moment,
-    pub sunset: Option<Moment>,
+    pub since: TimeView,
+    pub sunset: Option<TimeView>,
     pub replacement: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct DeprecationView {
 pub(crate) struct HoldView {
     pub hold: String,
     pub reason: String,
-    pub since: Moment,
+    pub since: TimeView,
 }
 
 /// The newest versions of the card.
@@ -83,7 +83,7 @@ pub(crate) struct VersionView {
     pub digest: String,
     pub short: String,
     pub link: String,
-    pub observed: Moment,
+    pub observed: TimeView,
     pub state: String,
     pub change: String,
     pub family: String,
@@ -114,9 +114,9 @@ impl LivenessView {
                 .reason
                 .as_deref()
                 .map(|reason| text::line(reason, BLOCK)),
-            last_seen: Moment::maybe(liveness.last_seen, now),
-            last_changed: Moment::maybe(liveness.last_changed, now),
-            next_due: Moment::maybe(liveness.next_due, now),
+            last_seen: TimeView::maybe(liveness.last_seen, now),
+            last_changed: TimeView::maybe(liveness.last_changed, now),
+            next_due: TimeView::maybe(liveness.next_due, now),
         }
     }
 }
@@ -165,7 +165,7 @@ impl DecisionView {
             state: text::line(decision.state.as_str(), LINE),
             by: text::line(&decision.by, LINE),
             rules: text::line(&decision.rules.join(", "), BLOCK),
-            at: Moment::new(decision.at, now),
+            at: TimeView::new(decision.at, now),
             reason: decision
                 .reason
                 .as_deref()
@@ -179,8 +179,8 @@ impl DeprecationView {
     pub fn new(deprecation: &Deprecation, now: Timestamp) -> Self {
         Self {
             message: text::block(&deprecation.message, BLOCK),
-            since: Moment::new(deprecation.since, now),
-            sunset: Moment::maybe(deprecation.sunset, now),
+            since: TimeView::new(deprecation.since, now),
+            sunset: TimeView::maybe(deprecation.sunset, now),
             replacement: deprecation.replacement.map(|agent| agent.to_string()),
         }
     }
@@ -191,7 +191,7 @@ impl HoldView {
         Self {
             hold: text::line(hold.hold.as_str(), LINE),
             reason: text::block(&hold.reason, BLOCK),
-            since: Moment::new(hold.since, now),
+            since: TimeView::new(hold.since, now),
         }
     }
 }
@@ -217,7 +217,7 @@ impl VersionView {
             short: digest.chars().skip("sha256:".len()).take(12).collect(),
             link: format!("{api}/card?version={}", text::segment(&version.digest)),
             digest,
-            observed: Moment::new(version.observed_at, now),
+            observed: TimeView::new(version.observed_at, now),
             state: text::line(version.state.as_str(), LINE),
             change: match &version.change_class {
                 Some(class) => text::line(class.as_str(), LINE),

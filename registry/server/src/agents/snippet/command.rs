@@ -1,10 +1,10 @@
 //! The same by this program's own client.
 
-use super::{Credential, Place, Plan, Snippet};
+use super::{AgentLocation, Credential, Plan, Snippet};
 use crate::pages::quote::shell;
 
 /// The snippet.
-pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
+pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     let mut code = format!(
         "a2a-registry send --registry {} \\\n  ",
         shell(place.registry)

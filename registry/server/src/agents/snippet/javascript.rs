@@ -1,10 +1,10 @@
 //! A module for JavaScript's @a2a-js/sdk, of the generation that reads the card.
 
-use super::{Credential, Place, Plan, Snippet};
+use super::{AgentLocation, Credential, Plan, Snippet};
 use crate::pages::quote::javascript;
 
 /// The snippet. The registry gives the card; credentials are added by the transport to the agent alone.
-pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
+pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     let v1 = plan.route.dialect.is_v1();
     let resolver = javascript(place.resolver);
     let text = javascript(&plan.message);

@@ -47,7 +47,7 @@ pub(crate) struct Snippets {
 
 /// Where an agent is found in this registry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct AgentLocation<'a> {
     /// The agent's id.
     pub agent: &'a str,
     /// The base URL for an SDK's card resolver.
@@ -60,7 +60,7 @@ pub(crate) struct Place<'a> {
 ///
 /// # Errors
 /// Why there are none: the card lists no interface, or none that the snippets speak.
-pub(crate) fn snippets(card: &AgentCard, place: Place<'_>) -> Result<Snippets, NoPlan> {
+pub(crate) fn snippets(card: &AgentCard, place: AgentLocation<'_>) -> Result<Snippets, NoPlan> {
     let plan = plan::plan(card)?;
     let mut variables = Vec::new();
     for credential in &plan.credentials {

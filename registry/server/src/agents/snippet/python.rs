@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Credential, Dialect, Generation, Place, Plan, Snippet};
+use super::{AgentLocation, Credential, Dialect, Generation, Plan, Snippet};
 use crate::pages::quote::python;
 
 /// What a program takes from one generation of the SDK.
@@ -18,7 +18,7 @@ struct SdkUse {
 
 /// The snippet. The registry gives the card; what the agent asks for goes to the agent alone, which is why
 /// there are two HTTP clients.
-pub(crate) fn snippet(plan: &Plan, place: Place<'_>) -> Snippet {
+pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     let agent_client = agent_client(plan);
     let resolver = python(place.resolver);
     let text = python(&plan.message);

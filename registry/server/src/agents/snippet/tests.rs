@@ -12,7 +12,7 @@ use super::plan::plan;
 use super::*;
 use crate::pages::quote;
 
-const PLACE: Place<'_> = Place {
+const PLACE: AgentLocation<'_> = AgentLocation {
     agent: "0193f00d-7000-8000-0000-000000000007",
     resolver: "https://registry.example.com/agents/0193f00d-7000-8000-0000-000000000007/",
     registry: "https://registry.example.com",

@@ -1,50 +1,50 @@
-//! A card that has come in, and what it is compared with.
+//! A fetched card, with the version that it is compared with.
 
 use a2a_card::digest;
 use a2a_crawler::FetchedCard;
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_store::entity::enrolled_key;
 use a2a_registry_store::versions::VersionKey;
 use uuid::Uuid;
 
 use crate::signatures::{KeptKeySet, Signatures};
 
-/// A card that has come in for an agent, and what it is compared with.
+/// A fetched card of an agent, with the version that it is compared with.
 pub(crate) struct Arrival<'a> {
     pub(crate) source: i64,
     pub(crate) fetched: &'a FetchedCard,
-    pub(crate) content: Content,
+    pub(crate) content: CardContent,
     /// The origin that has answered.
     pub(crate) answered_by: String,
-    /// The account that has approved it with the registration.
+    /// The account that has approved it with the registration (`--approve`).
     pub(crate) word: Option<Uuid>,
     /// The version that the agent had before.
     pub(crate) newest: Option<VersionKey>,
-    /// Whether none of the keys it is signed with is one that the agent's card is known by.
+    /// Whether none of the keys that sign it is pinned for the agent.
     pub(crate) rotated: bool,
-    /// Whose word stands behind it.
-    pub(crate) standing: Standing,
+    /// Its coverage.
+    pub(crate) standing: CoverageLevel,
 }
 
 impl Arrival<'_> {
-    /// The newest version, where the card says the same and is signed alike.
+    /// The newest version, if it has the same content and signatures.
     pub(crate) fn repeats(&self) -> Option<&VersionKey> {
         let newest = self.newest.as_ref();
         newest.filter(|newest| self.content.is(newest))
     }
 }
 
-/// What tells one content from another: the canonical form and how it is signed.
-pub(crate) struct Content {
+/// The content of a card, compared by canonical form and signatures.
+pub(crate) struct CardContent {
     pub(crate) digest: String,
     pub(crate) content_digest: String,
     pub(crate) signing: String,
     pub(crate) signatures: Signatures,
 }
 
-impl Content {
-    /// Reads it off a fetched card, its signatures judged with the keys that came along, are enrolled, or were known
-    /// of the same place before.
+impl CardContent {
+    /// The content of a fetched card. Its signatures are verified with fetched keys, enrolled ones, and keys stored of the
+    /// same URL.
     pub(crate) fn of(
         fetched: &FetchedCard,
         content_digest: String,
@@ -62,7 +62,7 @@ impl Content {
         }
     }
 
-    /// The same, its signatures judged with the keys that were known of the agent before.
+    /// The same content, its signatures verified with the keys stored of the agent.
     pub(crate) fn judged_with(
         self,
         fetched: &FetchedCard,
@@ -75,7 +75,7 @@ impl Content {
         Self::of(fetched, self.content_digest, known, enrolled)
     }
 
-    /// Whether a version says the same and is signed alike.
+    /// Whether a version has the same content and signatures.
     pub(crate) fn is(&self, version: &VersionKey) -> bool {
         self.content_digest == version.content_digest && self.signing == version.signing
     }

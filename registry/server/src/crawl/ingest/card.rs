@@ -1,4 +1,4 @@
-//! A fetched card: which agent it is, and whether it is a new version.
+//! Ingest of a fetched card: finds its agent, and decides whether it is a new version.
 
 use a2a_card::content_digest;
 use a2a_crawler::FetchedCard;
@@ -14,8 +14,8 @@ use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
 use crate::commit::pins;
 use crate::commit::pins::key_changed;
 use crate::context::Context;
-use crate::crawl::derivation::{Surroundings, derive};
-use crate::crawl::ingest::arrival::{Arrival, Content};
+use crate::crawl::derivation::{CardSurroundings, derive};
+use crate::crawl::ingest::arrival::{Arrival, CardContent};
 use crate::crawl::ingest::group::Group;
 use crate::crawl::ingest::ruling::rule_again;
 use crate::crawl::ingest::slot::agent_for;
@@ -24,7 +24,7 @@ use crate::error::AppError;
 use crate::ownership::challenges::claimed_account;
 use crate::signatures::KeptKeySet;
 
-/// Takes in a card; says whether its content was new.
+/// Ingests a card; returns whether its content is new.
 pub(crate) async fn ingest_card(
     context: &Context,
     write: &Write,
@@ -34,17 +34,17 @@ pub(crate) async fn ingest_card(
     fetched: &FetchedCard,
 ) -> Result<bool, AppError> {
     let enrolled = group.enrolled_keys(source);
-    let content = Content::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
+    let content = CardContent::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
     let answered_by = group.answered(source, &fetched.url);
     let word = word_given(group, source);
     let Some(id) = agent_for(context, group, ledger, source, &content) else {
         return Ok(false);
     };
     if let Some(row) = group.touch(source) {
-        // Given for the first card that comes in, whatever becomes of that.
+        // The approval is for the first card only, whatever the decision on it.
         row.approve_as = None;
     }
-    let standing = group.standing_of(source);
+    let standing = group.coverage_of(source);
     let Some(mut state) = group.agents.remove(&id) else {
         return Ok(false);
     };
@@ -59,7 +59,7 @@ pub(crate) async fn ingest_card(
         answered_by,
         word,
         newest: newest.and_then(|id| group.versions.get(&id)).cloned(),
-        rotated: pins::look(&mut state.agent, &content.signatures.thumbprints()),
+        rotated: pins::check_keys(&mut state.agent, &content.signatures.thumbprints()),
         standing,
         content,
     };
@@ -83,14 +83,14 @@ pub(crate) async fn ingest_card(
     Ok(is_new)
 }
 
-/// The account that has approved what a source gives with its registration, as long as it feeds no agent.
+/// The account that approved a source's first card with its registration; `None` once the source has an agent.
 fn word_given(group: &Group, source: i64) -> Option<Uuid> {
     let row = group.sources.get(&source)?;
     row.approve_as.filter(|_| row.agent_id.is_none())
 }
 
-/// The card says what the newest version says, and is signed alike. The same card signed by another key of the same name
-/// is judged again too: no version tells of it.
+/// Ingests a card with the content and signatures of the newest version. The same card signed by another key of the same
+/// name is verified again too: it makes no new version.
 async fn repeat_version(
     context: &Context,
     write: &Write,
@@ -106,7 +106,7 @@ async fn repeat_version(
     ledger.put_agent(&state.agent);
     note_giver(group, ledger, newest.id, card);
     if newest.standing != card.standing {
-        group.regarded_anew.insert(state.agent.domain_id);
+        group.coverage_changed.insert(state.agent.domain_id);
     }
     let Some(has_error) = judge_again(write, group, ledger, newest, card).await? else {
         return Ok(());
@@ -118,7 +118,7 @@ async fn repeat_version(
     .await
 }
 
-/// Gives an agent the name that its card, its domain and its catalog entries say, where it may have one.
+/// Gives an agent its URN by its card, domain and catalog entries, if it may have one.
 async fn assign_name(
     write: &Write,
     group: &Group,
@@ -135,7 +135,7 @@ async fn assign_name(
     urn::assign(write, ledger, state, domain, identifiers, name, standing).await
 }
 
-/// Whose the card says that it is. It proves the agent where nobody has proved its domain.
+/// Sets the account that the card itself names as owner, which owns the agent while its domain is not proved.
 async fn follow_claim(
     context: &Context,
     write: &Write,
@@ -157,7 +157,7 @@ async fn follow_claim(
     Ok(())
 }
 
-/// The key sets that the newest and the approved version of an agent were judged with, where the card is signed.
+/// The key sets that verified the newest and the approved version of an agent, for a signed card.
 async fn known_key_sets(
     write: &Write,
     agent: &agent::Model,
@@ -176,8 +176,8 @@ async fn known_key_sets(
         .collect())
 }
 
-/// Notes that the signatures of a version are judged differently with the keys of today, though the card and
-/// the way it is signed are the same; says whether the card has an error then, and nothing where they are not.
+/// Stores a version whose signatures have another state with the present keys, though content and signatures are the
+/// same; returns whether the card has an error then, and `None` if the state is the same.
 async fn judge_again(
     write: &Write,
     group: &mut Group,
@@ -201,7 +201,7 @@ async fn judge_again(
     if (&row.key_sets, &row.verdicts) == (&key_sets, &verdicts) && !*rotated {
         return Ok(None);
     }
-    let around = Surroundings::of_version(write, &row).await?;
+    let around = CardSurroundings::of_version(write, &row).await?;
     let derived = derive(
         &fetched.parsed,
         &fetched.bytes,

@@ -1,11 +1,11 @@
-//! A fetched catalog: which cards a domain names, and which it does not name any more.
+//! Ingest of a fetched catalog: its new entries, and those that it does not name any more.
 
 use std::collections::BTreeSet;
 
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::CatalogEntry;
 use a2a_crawler::liveness::{NOT_FOUND_FETCHES, NOT_FOUND_PERIOD};
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -17,29 +17,29 @@ use time::Duration;
 use crate::commit::ledger::{CRAWLER, Ledger};
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
-use crate::crawl::ingest::relisting::Relisted;
+use crate::crawl::ingest::relisting::Relisting;
 use crate::error::AppError;
-use crate::sources::places::{Places, cards_asked_for, places};
+use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
 use crate::sources::{asks, is_catalog, new_source};
 
-/// What of a catalog's entries is not asked.
+/// The entries of a catalog that are not fetched, counted by reason.
 #[derive(Debug, Default)]
-struct Left {
-    /// Entries beyond what a domain may have.
+struct SkippedEntries {
+    /// Entries beyond the domain's quota of agents.
     too_many: usize,
     /// Entries of agents that were retired.
     retired: usize,
-    /// Entries whose agent another catalog of the domain, or another entry, places elsewhere.
+    /// Entries whose agent has another URL in another catalog or entry of the domain.
     placed: usize,
 }
 
-impl Left {
-    /// What to tell the owner; `None` where nothing is left.
-    fn told(&self, limit: usize) -> Option<String> {
+impl SkippedEntries {
+    /// A phrase for the owner; `None` if no entry is skipped.
+    fn sentence(&self, limit: usize) -> Option<String> {
         let mut parts = Vec::new();
         if self.too_many > 0 {
             parts.push(format!(
-                "{} beyond the {limit} that a domain may have",
+                "{} beyond the limit of {limit} agents per domain",
                 self.too_many
             ));
         }
@@ -50,14 +50,14 @@ impl Left {
             ));
         }
         if self.placed > 0 {
-            parts.push(format!("{} placed elsewhere by another entry", self.placed));
+            parts.push(format!("{} with another URL in another entry", self.placed));
         }
-        (!parts.is_empty()).then(|| format!("not asked: {}", parts.join(", ")))
+        (!parts.is_empty()).then(|| format!("not fetched: {}", parts.join(", ")))
     }
 }
 
-/// Takes in a catalog: every card that it names is a source from now on, and what it does not name any more
-/// ends after the patience that a card has which is not found. Says whether anything has changed.
+/// Ingests a catalog: every card that it names becomes a source, and entries that it does not name any more end after the
+/// same time as a card that is not found. Returns whether anything has changed.
 pub(crate) async fn ingest_catalog(
     context: &Context,
     write: &Write,
@@ -70,7 +70,7 @@ pub(crate) async fn ingest_catalog(
     let Some(catalog) = group.sources.get(&source).cloned() else {
         return Ok(false);
     };
-    let mut reading = Reading::begin(context, group, ledger.now(), catalog);
+    let mut reading = CatalogReader::begin(context, group, ledger.now(), catalog);
     for entry in &fetched.entries {
         match group.source_of(reading.catalog.domain_id, entry) {
             Some(known) => {
@@ -81,10 +81,13 @@ pub(crate) async fn ingest_catalog(
             None => reading.names_first(write, group, entry).await?,
         }
     }
-    if let Some(told) = reading.left.told(context.config.limits.agents_per_domain) {
-        group.explain(source, &told);
+    if let Some(skipped) = reading
+        .left
+        .sentence(context.config.limits.agents_per_domain)
+    {
+        group.explain(source, &skipped);
     }
-    let Reading {
+    let CatalogReader {
         catalog,
         listed,
         mut changed,
@@ -95,39 +98,39 @@ pub(crate) async fn ingest_catalog(
         changed |= miss(write, group, ledger, &catalog, missing).await?;
     }
     if changed {
-        group.regarded_anew.insert(catalog.domain_id);
+        group.coverage_changed.insert(catalog.domain_id);
     }
     Ok(changed)
 }
 
-/// A catalog while its entries are gone through.
-struct Reading {
+/// A catalog while its entries are read.
+struct CatalogReader {
     catalog: source::Model,
     now: Timestamp,
-    /// Whose word stands behind what it names.
-    standing: Standing,
-    places: Places,
+    /// The coverage of its entries.
+    standing: CoverageLevel,
+    quota: AgentQuota,
     /// The sources that it names.
     listed: BTreeSet<i64>,
-    left: Left,
-    /// The sources of the domain that ended with their agents, once they are asked for.
+    left: SkippedEntries,
+    /// The sources of the domain that ended with their agents, loaded on first use.
     retired: Option<Vec<source::Model>>,
     /// Whether anything has changed.
     changed: bool,
 }
 
-impl Reading {
+impl CatalogReader {
     fn begin(context: &Context, group: &Group, now: Timestamp, catalog: source::Model) -> Self {
         let sources = group.of_domain(catalog.domain_id);
-        let asked = cards_asked_for(sources, |row| group.standing_of(row.id));
+        let asked = cards_asked_for(sources, |row| group.coverage_of(row.id));
         Self {
-            standing: match group.standing_of(catalog.id) {
-                Standing::Covered => Standing::Covered,
-                _ => Standing::Nomination,
+            standing: match group.coverage_of(catalog.id) {
+                CoverageLevel::Covered => CoverageLevel::Covered,
+                _ => CoverageLevel::Nomination,
             },
-            places: places(&context.config.limits, asked.into_values()),
+            quota: quota(&context.config.limits, asked.into_values()),
             listed: BTreeSet::new(),
-            left: Left::default(),
+            left: SkippedEntries::default(),
             retired: None,
             changed: false,
             now,
@@ -135,7 +138,7 @@ impl Reading {
         }
     }
 
-    /// An entry stands for a source that is there.
+    /// Handles an entry of an existing source.
     async fn names_again(
         &mut self,
         write: &Write,
@@ -146,10 +149,10 @@ impl Reading {
     ) -> Result<(), AppError> {
         self.listed.insert(known);
         match group.relist(known, &self.catalog, entry, self.now) {
-            Relisted::Same => {}
-            Relisted::Anew => self.changed = true,
-            Relisted::Elsewhere => self.left.placed += 1,
-            Relisted::Moved => {
+            Relisting::Same => {}
+            Relisting::Anew => self.changed = true,
+            Relisting::Elsewhere => self.left.placed += 1,
+            Relisting::Moved => {
                 write.source_move(known, entry.url.as_str()).await?;
                 if let Some(agent) = group.agent_of_source(known) {
                     let data = json!({"source": entry.url, "fed": true});
@@ -161,7 +164,7 @@ impl Reading {
         Ok(())
     }
 
-    /// An entry stands for no source yet: it becomes one, unless its agent was retired or there is no place for it.
+    /// Handles an entry without a source: adds one, unless its agent was retired or the quota is used up.
     async fn names_first(
         &mut self,
         write: &Write,
@@ -170,10 +173,10 @@ impl Reading {
     ) -> Result<(), AppError> {
         if self.was_retired(write, entry).await? {
             self.left.retired += 1;
-        } else if self.places.refusal("", self.standing).is_some() {
+        } else if self.quota.refusal("", self.standing).is_some() {
             self.left.too_many += 1;
         } else {
-            self.places.take(self.standing);
+            self.quota.take(self.standing);
             let row = named(&self.catalog, entry, self.now);
             let row = write.source_insert(row).await?;
             self.listed.insert(row.id);
@@ -183,7 +186,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Whether the source that an entry stands for ended with its agent.
+    /// Whether the source of an entry ended with its agent.
     async fn was_retired(&mut self, write: &Write, entry: &CatalogEntry) -> Result<bool, AppError> {
         let ended = match &mut self.retired {
             Some(ended) => ended,
@@ -196,7 +199,7 @@ impl Reading {
     }
 }
 
-/// What a catalog did not name before, it does not name now.
+/// Ends the entries that the catalog does not name any more.
 pub(crate) async fn catalog_is_the_same(
     write: &Write,
     group: &mut Group,
@@ -213,8 +216,8 @@ pub(crate) async fn catalog_is_the_same(
     Ok(())
 }
 
-/// Notes that a catalog does not name these of its entries, and ends those it has not named for long enough.
-/// Says whether any of that is news.
+/// Marks the entries that a catalog does not name, and ends those it has not named for long enough. Returns whether
+/// anything has changed.
 async fn miss(
     write: &Write,
     group: &mut Group,
@@ -239,7 +242,7 @@ async fn miss(
         let since = *row.unlisted_since.get_or_insert(now.0);
         row.unlisted_looks = row.unlisted_looks.saturating_add(1);
         if row.kind != SourceKind::Entry {
-            // It was registered and stays; only the catalog's word for it ends.
+            // A registered source stays; it only loses the coverage by the catalog.
             row.catalog_id = None;
             row.unlisted_since = None;
             row.unlisted_looks = 0;
@@ -258,15 +261,15 @@ async fn miss(
         }
     }
     if news {
-        group.regarded_anew.insert(catalog.domain_id);
-        // Another catalog may name it, and would not say so again by itself.
+        group.coverage_changed.insert(catalog.domain_id);
+        // Another catalog may name it, but would not be read again unchanged.
         group.want_other_catalogs(catalog);
     }
     Ok(news)
 }
 
-/// A source that a catalog names for the first time. The word of whoever registered the domain counts for what
-/// its catalog names at the first look.
+/// A new source of a catalog entry. An approval with the domain's registration applies to the entries of the catalog's
+/// first fetch.
 fn named(catalog: &source::Model, entry: &CatalogEntry, now: Timestamp) -> source::Model {
     let url = entry.url.to_string();
     let first_look = catalog.last_success_at.is_none();
@@ -278,7 +281,7 @@ fn named(catalog: &source::Model, entry: &CatalogEntry, now: Timestamp) -> sourc
     }
 }
 
-/// Whether a source that ended with its agent was what an entry names.
+/// Whether an entry names this source, which ended with its agent.
 fn stands_for(row: &source::Model, entry: &CatalogEntry) -> bool {
     row.identifier.as_ref() == Some(&entry.identifier) || asks(row, &entry.url)
 }

@@ -1,4 +1,4 @@
-//! What the looks of a group say about our own network, and in whose hands each of those sources is.
+//! Evidence on our own network from the fetches of a group, and the parties that can make each source fail.
 
 use std::net::IpAddr;
 
@@ -16,8 +16,7 @@ use crate::sources::{asks_for_a_card, host_of};
 use crate::visits::leasing::is_exempt;
 use crate::visits::outage::breaker_open_since;
 
-/// Notes what the looks of a group say about our own network; says whether nothing is to be concluded from
-/// failures.
+/// Feeds the fetches of a group to the circuit breaker; returns whether it is open, so that failures change no state.
 pub(crate) fn note_looks(
     context: &Context,
     group: &Group,
@@ -27,10 +26,10 @@ pub(crate) fn note_looks(
     let mut breaker_open = breaker_open_since(context).is_some();
     for outcome in outcomes.iter().filter(|outcome| group.holds_lease(outcome)) {
         for result in &outcome.sources {
-            // Most domains have no catalog: what is not there says nothing about our network.
+            // Most domains have no catalog: a missing one is no evidence on our network.
             let row = group.sources.get(&result.source_key);
             if let Some(row) = row.filter(|row| asks_for_a_card(row)) {
-                // Freed by the last look of a group, it was still held for the others.
+                // If the last fetch of the group closes it, it was still open for the others.
                 breaker_open |= context
                     .stream
                     .note_fetch(evidence(context, group, row, result), now);
@@ -54,13 +53,13 @@ fn evidence(
     }
 }
 
-/// Everybody who can make a source fail on purpose.
+/// The parties that can make a source fail on purpose.
 ///
-/// Where it lies is told by its last good answer, since where a failing one points is up to whoever runs it.
-/// Hosts inside `allow_networks` are the operator's own, and are told apart by their names alone.
+/// Its network is that of its last good response, because whoever runs a failing host chooses where it points. Hosts inside
+/// `allow_networks` are the operator's own, and are distinguished by name alone.
 fn parties(context: &Context, group: &Group, row: &source::Model) -> Vec<Party> {
     let mut parties = Vec::new();
-    if let Registrant::Party(name) = registrant(group, row) {
+    if let SourceOrigin::Party(name) = registrant(group, row) {
         parties.push(Party::Registrant(name));
     }
     let domain = group.domains.get(&row.domain_id);
@@ -81,18 +80,18 @@ fn parties(context: &Context, group: &Group, row: &source::Model) -> Vec<Party> 
     parties
 }
 
-/// Who brought a source in.
+/// The first registrant of a source.
 #[derive(Debug, PartialEq, Eq)]
-enum Registrant {
-    /// Somebody who decides on agents anyhow, and needs no brake to have verdicts frozen.
+enum SourceOrigin {
+    /// A curator or admin, who decides on agents anyhow and gains nothing by opening the circuit breaker.
     Staff,
-    /// Anybody else: an account, or the network that somebody without one came from.
+    /// Anybody else: an account, or the network of an anonymous caller.
     Party(String),
 }
 
-/// Who brought a source in first: whoever names it again later takes no part of its looks away. What only a catalog
-/// names is its domain's.
-fn registrant(group: &Group, row: &source::Model) -> Registrant {
+/// The first registrant of a source: later registrants do not take its fetches over. An entry that only a catalog names is
+/// of the domain's first registrant.
+fn registrant(group: &Group, row: &source::Model) -> SourceOrigin {
     let registrants = group.standings.registrants(row.id);
     let first = registrants
         .iter()
@@ -108,19 +107,19 @@ fn registrant(group: &Group, row: &source::Model) -> Registrant {
     registrant_of(account.and_then(|id| group.accounts.get(&id)), network)
 }
 
-fn registrant_of(account: Option<&account::Model>, network: Option<&str>) -> Registrant {
+fn registrant_of(account: Option<&account::Model>, network: Option<&str>) -> SourceOrigin {
     if let Some(account) = account {
         let role: Option<Role> = account.role.known();
         return if role.is_some_and(|role| role.may(Permission::Curate)) {
-            Registrant::Staff
+            SourceOrigin::Staff
         } else {
-            Registrant::Party(account.id.to_string())
+            SourceOrigin::Party(account.id.to_string())
         };
     }
     let address: Option<IpAddr> = network.and_then(|network| network.parse().ok());
-    // Addresses are cheap where somebody has one; those nobody knows are one party together.
+    // Addresses are cheap, so a block of them is one party; unknown ones are one party together.
     let block = address.map_or_else(String::new, |address| block_of(address).to_string());
-    Registrant::Party(block)
+    SourceOrigin::Party(block)
 }
 
 #[cfg(test)]
@@ -139,15 +138,15 @@ mod tests {
             created_at: 0,
         };
         for (role, expected) in [
-            ("admin", Registrant::Staff),
-            ("curator", Registrant::Staff),
+            ("admin", SourceOrigin::Staff),
+            ("curator", SourceOrigin::Staff),
             (
                 "publisher",
-                Registrant::Party(Uuid::from_u128(7).to_string()),
+                SourceOrigin::Party(Uuid::from_u128(7).to_string()),
             ),
             (
                 "of another version",
-                Registrant::Party(Uuid::from_u128(7).to_string()),
+                SourceOrigin::Party(Uuid::from_u128(7).to_string()),
             ),
         ] {
             let network = Some("192.0.2.1");
@@ -161,7 +160,7 @@ mod tests {
             (Some("no address"), ""),
             (None, ""),
         ] {
-            let expected = Registrant::Party(block.into());
+            let expected = SourceOrigin::Party(block.into());
             assert_eq!(registrant_of(None, network), expected, "{network:?}");
         }
     }

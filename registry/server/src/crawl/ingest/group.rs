@@ -1,4 +1,4 @@
-//! What a group of outcomes starts from, and what its visits leave behind.
+//! The rows that a group of outcomes reads and changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use a2a_crawler::fetch::{AGENT_CARD_PATH, MAX_DETAIL, bounded};
 use a2a_crawler::planned::Planned;
 use a2a_crawler::{Attempt, Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
@@ -20,23 +20,22 @@ use a2a_registry_store::{
 use time::Duration;
 use uuid::Uuid;
 
-use crate::admission::coverage::{Standings, origin_of};
+use crate::admission::coverage::{SourceCoverage, origin_of};
 use crate::commit::ledger::AgentState;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::sources::asks_for_a_card;
 
-/// How a host is to be treated after a visit.
+/// The limits of a host after a visit.
 #[derive(Debug)]
-pub(crate) struct Manners {
-    /// The pause before the next visit, microseconds: the registry's own, or what the host asks for.
+pub(crate) struct HostLimits {
+    /// The pause before the next visit, microseconds: the registry's spacing, or the host's `Retry-After`.
     pub(crate) spacing: i64,
-    /// The address block whose visits are limited, or that none is; `None` where the visit tells nothing
-    /// about that.
+    /// The address block whose visits are limited, `Some(None)` for none; `None` if the visit did not find out.
     pub(crate) network: Option<Option<String>>,
 }
 
-/// Everything the outcomes of one group touch.
+/// The rows that the outcomes of one group read and change.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) domains: HashMap<i64, domain::Model>,
@@ -44,34 +43,34 @@ pub(crate) struct Group {
     pub(crate) agents: BTreeMap<Uuid, AgentState>,
     /// Approved and newest versions of those agents.
     pub(crate) versions: HashMap<Uuid, VersionKey>,
-    /// What persons decided on those agents, oldest first.
+    /// The decisions of persons on those agents, oldest first.
     pub(crate) decisions: HashMap<Uuid, Vec<decision::Model>>,
     pub(crate) accounts: HashMap<Uuid, account::Model>,
-    /// The keys that were named for those domains.
+    /// The keys enrolled for those domains.
     enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
-    /// Who stands behind those sources.
-    pub(crate) standings: Standings,
+    /// The coverage of those sources.
+    pub(crate) standings: SourceCoverage,
     /// The sources that gave those versions, with the origins that answered.
     pub(crate) gave: HashMap<(Uuid, i64), String>,
-    /// The domains behind whose cards another word may stand after this group.
-    pub(crate) regarded_anew: BTreeSet<i64>,
-    /// Whether the circuit breaker is open: then failures change no state.
+    /// The domains whose cards may have another coverage after this group.
+    pub(crate) coverage_changed: BTreeSet<i64>,
+    /// Whether the circuit breaker is open, so that failures change no state.
     pub(crate) breaker_open: bool,
     attempts: Vec<attempt::Model>,
-    /// Looks of each source by the day, and how many of them were good.
+    /// Fetches of each source by day, and how many of them succeeded.
     days: BTreeMap<(i64, i32), (i32, i32)>,
     /// The sources whose rows have changed.
     seen: BTreeSet<i64>,
-    /// The sources of which whole cards were wanted before this group came in.
+    /// The sources with a full fetch wanted before this group.
     full: BTreeSet<i64>,
-    /// Whether versions are to be judged anew once this is written, since other keys were found for them.
+    /// Whether versions are to be verified again after this write, because other keys were found for them.
     pub(crate) marked: bool,
     /// Agents that got another version, and the versions that must not be trimmed.
     pub(crate) changed: Vec<(Uuid, Vec<Uuid>)>,
 }
 
 impl Group {
-    /// Loads all of it: eight queries, whatever the group's size; four where every card is what it was.
+    /// Loads everything: eight queries, whatever the group's size; four if no card has changed.
     pub(crate) async fn load(write: &Write, outcomes: &[VisitOutcome]) -> Result<Self, AppError> {
         let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
         let mut group = Self::default();
@@ -79,8 +78,8 @@ impl Group {
             group.domains.insert(row.id, row);
         }
         let keys: Vec<i64> = group.domains.keys().copied().collect();
-        // Agents before sources: whoever retires an agent holds its row while its sources end, so that
-        // what is read afterwards knows of it.
+        // Agents before sources: a write that retires an agent locks its row while its sources end, so the sources read
+        // after it are consistent.
         for agent in agents::agents_of(write, &keys).await? {
             let state = AgentState {
                 agent,
@@ -102,7 +101,7 @@ impl Group {
             .all(quiet)
         {
             group.standings =
-                Standings::load(write, group.domains.values(), group.sources.values()).await?;
+                SourceCoverage::load(write, group.domains.values(), group.sources.values()).await?;
         }
         let mut account_ids: Vec<Uuid> = group
             .sources
@@ -130,7 +129,7 @@ impl Group {
         Ok(group)
     }
 
-    /// What is decided with. Where a visit found every card as it was nothing is.
+    /// Loads the rows that decisions need; none if no card has changed.
     async fn load_around_agents(
         &mut self,
         write: &Write,
@@ -201,7 +200,7 @@ impl Group {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// What ties the keys of a source's cards to its domain.
+    /// The binding of a source's signing keys to its domain.
     pub(crate) fn key_binding(&self, source: i64) -> KeyBinding {
         let row = self.sources.get(&source);
         let domain = row.and_then(|row| self.domains.get(&row.domain_id));
@@ -210,12 +209,12 @@ impl Group {
         })
     }
 
-    /// The agent a source feeds.
+    /// The agent of a source.
     pub(crate) fn agent_of_source(&self, source: i64) -> Option<Uuid> {
         self.sources.get(&source)?.agent_id
     }
 
-    /// What catalogs call an agent, the oldest of them first.
+    /// The identifiers of an agent in catalogs, the oldest catalog first.
     pub(crate) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
         self.sources
             .values()
@@ -223,26 +222,26 @@ impl Group {
             .filter_map(|row| row.identifier.as_deref())
     }
 
-    /// Whose word stands behind what a source gave, or gives now.
-    pub(crate) fn standing_of(&self, source: i64) -> Standing {
+    /// The coverage of a source's card.
+    pub(crate) fn coverage_of(&self, source: i64) -> CoverageLevel {
         self.sources
             .get(&source)
-            .map_or(Standing::Nomination, |row| {
+            .map_or(CoverageLevel::Nomination, |row| {
                 self.standings.of_source(row, self.sources.values())
             })
     }
 
-    /// The strongest word behind those that feed an agent.
-    pub(crate) fn standing_of_agent(&self, agent: Uuid) -> Standing {
+    /// The highest coverage among an agent's sources.
+    pub(crate) fn coverage_of_agent(&self, agent: Uuid) -> CoverageLevel {
         let feeding = self
             .sources
             .values()
             .filter(|row| row.agent_id == Some(agent));
-        let standings = feeding.map(|row| self.standing_of(row.id));
-        standings.max().unwrap_or(Standing::Nomination)
+        let standings = feeding.map(|row| self.coverage_of(row.id));
+        standings.max().unwrap_or(CoverageLevel::Nomination)
     }
 
-    /// Notes which origin answered for a source in full.
+    /// Records the origin of a source's full response.
     pub(crate) fn answered(&mut self, source: i64, url: &str) -> String {
         let origin = origin_of(url);
         if let Some(row) = self.touch(source)
@@ -251,7 +250,7 @@ impl Group {
             let domain = row.domain_id;
             let is_first = row.answered_by.replace(origin.clone()).is_none();
             if !is_first {
-                self.regarded_anew.insert(domain);
+                self.coverage_changed.insert(domain);
             }
         }
         origin
@@ -263,7 +262,7 @@ impl Group {
         self.sources.get_mut(&source)
     }
 
-    /// The agents that no source feeds any more.
+    /// The agents without a source.
     pub(crate) fn unfed(&self) -> impl Iterator<Item = &agent::Model> {
         let fed: BTreeSet<Uuid> = self
             .sources
@@ -277,7 +276,7 @@ impl Group {
             .filter(move |agent| !fed.contains(&agent.id) && agent.retired_at.is_none())
     }
 
-    /// Adds to what the last request for a source tells its owner.
+    /// Appends to the detail of the last attempt of a source.
     pub(crate) fn explain(&mut self, source: i64, further: &str) {
         let mut attempts = self.attempts.iter_mut().rev();
         if let Some(attempt) = attempts.find(|attempt| attempt.source_id == source) {
@@ -285,7 +284,7 @@ impl Group {
         }
     }
 
-    /// The domain's host, where it is an IP literal.
+    /// The domain's host, if it is an IP literal.
     pub(crate) fn domain_literal(&self, domain: i64) -> Option<IpAddr> {
         let name = &self.domains.get(&domain)?.name;
         let url = url::Url::parse(&format!("http://{name}/")).ok()?;
@@ -296,12 +295,12 @@ impl Group {
         }
     }
 
-    /// Keeps every attempt, the failed ones too, and counts the look for its day, unless the fault is likely
-    /// ours, or somebody had it made: who asks again and again neither mends nor spoils what the plan finds.
+    /// Stores every attempt, failed ones too, and counts the fetch for its day. Not counted are failures while the circuit
+    /// breaker is open, and requested fetches, so that repeated requests cannot change the success rate of planned ones.
     pub(crate) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.seen.insert(result.source_key);
         let good = !matches!(result.verdict, SourceVerdict::Failed { .. });
-        // A catalog that never was there cannot be missed.
+        // A catalog that never existed is not missed.
         let row = self.sources.get(&result.source_key);
         let can_be_missed =
             row.is_some_and(|row| asks_for_a_card(row) || row.last_success_at.is_some());
@@ -319,7 +318,7 @@ impl Group {
                 row.answered_from = answered.map(|address| address.to_string());
             }
         }
-        for (attempt, detail) in told(result) {
+        for (attempt, detail) in attempts_with_details(result) {
             let Some(source) = self.sources.get_mut(&result.source_key) else {
                 return;
             };
@@ -341,13 +340,13 @@ impl Group {
         }
     }
 
-    /// Ends the visit: the next one is due when its earliest source is, and not before politeness allows.
-    /// A wish that came while the visit was under way makes all of it due again.
+    /// Ends the visit: the next one is due with its earliest source, and not before the spacing allows. A visit requested
+    /// meanwhile makes all sources due again.
     pub(crate) fn finish_visit(
         &mut self,
         domain: i64,
         now: Timestamp,
-        manners: &Manners,
+        manners: &HostLimits,
         planned: &mut Planned,
     ) {
         let earliest = now.plus(manners.spacing).0;
@@ -369,7 +368,7 @@ impl Group {
             .sources
             .values()
             .filter(|source| source.domain_id == domain && source.ended_at.is_none())
-            // A catalog that is not there is asked along with the others; what only a later build can ask is not.
+            // A missing catalog is fetched along with other sources; one of a kind that only a later build knows is not.
             .filter(|source| source.liveness != SourceState::Absent)
             .filter(|source| source.kind.known().is_some())
             .map(|source| source.next_due_at)
@@ -379,7 +378,7 @@ impl Group {
         };
         let before = row.visit_interval_us.map(Duration::microseconds);
         row.not_before = earliest;
-        // A domain that has opted out is visited no more, once the visit under way has ended.
+        // A domain that has opted out has no further visits after this one.
         row.visit_due_at = due
             .filter(|_| row.opted_out_by.is_none())
             .map(|due| due.max(row.not_before));
@@ -414,7 +413,7 @@ impl Group {
             .collect();
         write.sources_update(sources).await?;
         write.domains_visited(visited).await?;
-        // A look may take more requests than are kept.
+        // A fetch may take more requests than attempts are kept.
         let attempts: BTreeMap<_, _> = std::mem::take(&mut self.attempts)
             .into_iter()
             .map(|attempt| ((attempt.source_id, attempt.place), attempt))
@@ -434,9 +433,9 @@ impl Group {
     }
 }
 
-/// The requests of a look as their owner is told of them. A card that lies at the older well-known path is a good
-/// look, and the request that did not find it at the newer one is no failure: the good one says what it was.
-fn told(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
+/// The attempts of a fetch with their details for the owner. For a card at the older well-known path, the 404 of the newer
+/// path is no failure: it is mentioned in the detail of the good attempt.
+fn attempts_with_details(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
     let one = |attempt: &Attempt| attempt.detail.clone();
     match (result.attempts.as_slice(), &result.verdict) {
         ([first, good], SourceVerdict::Fetched(_) | SourceVerdict::NotModified(_)) => {
@@ -448,11 +447,10 @@ fn told(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
     }
 }
 
-/// Bytes of `Vary` that are kept.
+/// The most bytes of `Vary` that are stored.
 const MAX_VARY: usize = 255;
 
-/// Keeps what a good answer says about its own keeping, for its owner to see. A 304 that names no `Vary` changes
-/// nothing about it.
+/// Stores the caching headers of a good response, for the owner to see. A 304 without `Vary` leaves the stored one.
 fn keep_freshness(row: &mut source::Model, verdict: &SourceVerdict) {
     let (freshness, whole): (&Freshness, bool) = match verdict {
         SourceVerdict::Fetched(card) => (&card.freshness, true),

@@ -1,7 +1,7 @@
-//! What becomes of an outcome: versions, decisions, lifecycle, attempts, next visits and events, for a
-//! whole group of visits in one transaction.
+//! Ingest of outcomes: versions, decisions, lifecycle, attempts, next visits and events, for a whole group of visits in
+//! one transaction.
 //!
-//! Everything a group needs is loaded in a handful of queries, worked out in memory, and written in a
+//! Everything a group needs is loaded in a handful of queries, processed in memory, and written in a
 //! handful of multi-row statements: one transaction a card would be fifteen times slower.
 
 pub mod arrival;
@@ -35,25 +35,25 @@ use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};
 use crate::crawl::ingest::evidence::note_looks;
-use crate::crawl::ingest::group::{Group, Manners};
-use crate::crawl::ingest::source::{Placement, Success};
+use crate::crawl::ingest::group::{Group, HostLimits};
+use crate::crawl::ingest::source::{FetchedContent, JitterPlacement};
 use crate::error::AppError;
 use crate::visits::SPACING;
 use crate::visits::leasing::is_exempt;
-use crate::visits::outage::{keep_outage, remember_outage};
+use crate::visits::outage::{remember_outage, store_outage};
 
-/// Takes in a group of outcomes in one transaction. An outcome whose lease has ended is dropped:
-/// another process has made that visit.
+/// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has made
+/// that visit.
 ///
 /// # Errors
-/// Where the database fails; nothing of the group is kept then.
+/// Where the database fails; nothing of the group is stored then.
 pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), AppError> {
     let now = context.now();
     let write = context.store.write().await?;
     hold_answering(&write, group).await?;
     let mut state = Group::load(&write, group).await?;
     state.breaker_open = note_looks(context, &state, group, now);
-    let noted = keep_outage(context, &write).await?;
+    let noted = store_outage(context, &write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     for outcome in group {
         if state.holds_lease(outcome) {
@@ -77,8 +77,7 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
     Ok(())
 }
 
-/// Lets the agents of domains follow where this group has changed what of them is the domains' own. What the group
-/// brought is written by then.
+/// Updates the agents of domains whose coverage this group may have changed. The group is written before that.
 async fn regard_anew(
     context: &Context,
     write: &Write,
@@ -86,7 +85,7 @@ async fn regard_anew(
     now: Timestamp,
 ) -> Result<Touched, AppError> {
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
-    for domain in &group.regarded_anew {
+    for domain in &group.coverage_changed {
         if let Some(row) = group.domains.get(domain) {
             follow_coverage(context, write, &mut ledger, row).await?;
         }
@@ -103,7 +102,8 @@ async fn ingest_visit(
 ) -> Result<(), AppError> {
     let now = ledger.now();
     let mut fed = BTreeSet::new();
-    let mut placement = Placement::new(&context.stream, unit_random(context.entropy.as_ref()));
+    let mut placement =
+        JitterPlacement::new(&context.stream, unit_random(context.entropy.as_ref()));
     for result in &outcome.sources {
         if group.sources.contains_key(&result.source_key) {
             fed.extend(group.agent_of_source(result.source_key));
@@ -114,7 +114,7 @@ async fn ingest_visit(
     let domain = outcome.domain_key;
     let unfed = group.unfed().filter(|agent| agent.domain_id == domain);
     fed.extend(unfed.map(|agent| agent.id).collect::<Vec<_>>());
-    // After all of them: one source that fails says little while the next one answers.
+    // After all sources: one that fails does not matter while another one answers.
     for agent in fed {
         follow_liveness(group, ledger, agent, now);
     }
@@ -130,7 +130,7 @@ async fn ingest_source(
     group: &mut Group,
     ledger: &mut Ledger<'_>,
     result: &SourceOutcome,
-    placement: &mut Placement<'_>,
+    placement: &mut JitterPlacement<'_>,
 ) -> Result<(), AppError> {
     let now = ledger.now();
     group.record_attempts(result, now);
@@ -138,14 +138,14 @@ async fn ingest_source(
         SourceVerdict::Fetched(fetched) => {
             let changed =
                 ingest_card(context, write, group, ledger, result.source_key, fetched).await?;
-            let success = Success::of_whole(changed);
+            let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;
             group.succeeded(result.source_key, freshness, success, now, placement);
         }
         SourceVerdict::Catalog(fetched) => {
             let changed =
                 ingest_catalog(context, write, group, ledger, result.source_key, fetched).await?;
-            let success = Success::of_whole(changed);
+            let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;
             group.succeeded(result.source_key, freshness, success, now, placement);
         }
@@ -154,7 +154,7 @@ async fn ingest_source(
             group.succeeded(
                 result.source_key,
                 freshness,
-                Success::NotModified,
+                FetchedContent::NotModified,
                 now,
                 placement,
             );
@@ -179,8 +179,8 @@ async fn ingest_source(
     Ok(())
 }
 
-/// Lets an agent follow the state of its sources, tells where that changed, and retires it where it
-/// has been gone for too long.
+/// Updates an agent's liveness from its sources, appends an event if it changed, and retires an agent that was gone for
+/// too long.
 fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid, now: Timestamp) {
     let Some(seen) = group.liveness_of(agent) else {
         return;
@@ -209,8 +209,8 @@ fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid
     }
 }
 
-/// How the host of a visit is to be treated from now on.
-fn manners(context: &Context, group: &Group, outcome: &VisitOutcome) -> Manners {
+/// The limits of a visit's host from now on.
+fn manners(context: &Context, group: &Group, outcome: &VisitOutcome) -> HostLimits {
     let asked_for = outcome
         .sources
         .iter()
@@ -219,14 +219,14 @@ fn manners(context: &Context, group: &Group, outcome: &VisitOutcome) -> Manners 
         .max()
         .map_or(0, |seconds| i64::from(seconds) * SECOND);
     if visit_is_exempt(context, group, outcome) {
-        return Manners {
+        return HostLimits {
             spacing: asked_for,
             network: Some(None),
         };
     }
     let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
     let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
-    Manners {
+    HostLimits {
         spacing: asked_for.max(SPACING),
         network: spoken_to.map(|address| Some(block_of(address).to_string())),
     }
@@ -244,8 +244,8 @@ fn visit_is_exempt(context: &Context, group: &Group, outcome: &VisitOutcome) -> 
         .any(|address| is_exempt(context, address))
 }
 
-/// Holds the domains that have answered for others of a group, and the group's own, in the one order: whose they are is
-/// part of what is decided on what they gave, and whoever changes that holds them too.
+/// Locks the domains of a group, and those that answered for them by a redirect, in one order: their owners decide the
+/// coverage of the cards, and a change of owner locks them too.
 async fn hold_answering(write: &Write, group: &[VisitOutcome]) -> Result<(), AppError> {
     let results = group.iter().flat_map(|outcome| &outcome.sources);
     let origins: BTreeSet<String> = results.filter_map(answered_elsewhere).collect();
@@ -262,7 +262,7 @@ async fn hold_answering(write: &Write, group: &[VisitOutcome]) -> Result<(), App
     Ok(())
 }
 
-/// The origin that has answered, where it is another one than was asked.
+/// The origin that answered, if it is not the requested one.
 fn answered_elsewhere(result: &SourceOutcome) -> Option<String> {
     let answered = match &result.verdict {
         SourceVerdict::Fetched(fetched) => origin_of(&fetched.url),
@@ -273,7 +273,7 @@ fn answered_elsewhere(result: &SourceOutcome) -> Option<String> {
     Some(answered).filter(|answered| *answered != origin_of(asked))
 }
 
-/// An agent whose card cannot be fetched over valid TLS is not trusted for that any more, unless another of its
+/// Removes the trust level for valid TLS from an agent whose card cannot be fetched over it any more, unless another of its
 /// sources still gives it.
 fn distrust(group: &mut Group, source: i64) {
     let Some(agent) = group.agent_of_source(source) else {

@@ -1,4 +1,4 @@
-//! Which sources a catalog names that are there already, and what it means that it does.
+//! Catalog entries of existing sources, and what an entry changes of them.
 
 use a2a_crawler::catalog::CatalogEntry;
 use a2a_registry_domain::source::{SourceKind, SourceState};
@@ -8,15 +8,15 @@ use a2a_registry_store::entity::source;
 use crate::crawl::ingest::group::Group;
 use crate::sources::{asks, is_catalog};
 
-/// What it means that a catalog names a source that is there.
+/// The effect of a catalog entry on an existing source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Relisted {
+pub(crate) enum Relisting {
     Same,
-    /// Where it was; the catalog's word for it is new.
+    /// Same URL; the catalog names it for the first time.
     Anew,
     /// At another URL than before.
     Moved,
-    /// At another URL than whoever is heard first says, or at one that another entry has.
+    /// At another URL than in the catalog that takes precedence, or at the URL of another entry.
     Elsewhere,
 }
 
@@ -32,7 +32,7 @@ impl Group {
         self.sources.values().filter(live)
     }
 
-    /// The source that an entry stands for: the one of its identifier, or else one that asks for its URL.
+    /// The source of an entry: the one with its identifier, else one with its URL.
     pub(crate) fn source_of(&self, domain: i64, entry: &CatalogEntry) -> Option<i64> {
         let named = |row: &&source::Model| row.identifier.as_ref() == Some(&entry.identifier);
         self.of_domain(domain)
@@ -41,17 +41,17 @@ impl Group {
             .map(|row| row.id)
     }
 
-    /// The catalog that has named a source keeps it; another one takes over where that one does not name it any
-    /// more, is not there, or counts less.
+    /// The effect of naming an existing source. The catalog that has named it keeps it; another one takes over if that
+    /// one does not name it any more, does not exist, or has lower precedence.
     pub(crate) fn relist(
         &mut self,
         id: i64,
         catalog: &source::Model,
         entry: &CatalogEntry,
         now: Timestamp,
-    ) -> Relisted {
+    ) -> Relisting {
         let Some(row) = self.sources.get(&id) else {
-            return Relisted::Same;
+            return Relisting::Same;
         };
         if row.kind != SourceKind::Entry {
             return self.name(id, catalog);
@@ -66,9 +66,9 @@ impl Group {
         let moves = named && row.url != entry.url.as_str();
         if speaks && row.unlisted_since.is_none() {
             return if moves {
-                Relisted::Elsewhere
+                Relisting::Elsewhere
             } else {
-                Relisted::Same
+                Relisting::Same
             };
         }
         let domain = row.domain_id;
@@ -78,45 +78,45 @@ impl Group {
                 .of_domain(domain)
                 .any(|other| other.kind == SourceKind::Entry && other.url == url);
         let Some(row) = self.touch(id) else {
-            return Relisted::Same;
+            return Relisting::Same;
         };
         let is_anew = row.unlisted_since.is_some() || row.catalog_id != Some(catalog.id);
         row.catalog_id = Some(catalog.id);
         row.unlisted_since = None;
         row.unlisted_looks = 0;
         if taken {
-            return Relisted::Elsewhere;
+            return Relisting::Elsewhere;
         }
         if moves {
             row.url = url.to_owned();
             row.validator_url = None;
             row.next_due_at = now.0;
             row.planned_at = None;
-            // The word was given for what was named at the first look.
+            // The approval applies to the entries of the first fetch.
             row.approve_as = None;
-            return Relisted::Moved;
+            return Relisting::Moved;
         }
         if is_anew {
-            Relisted::Anew
+            Relisting::Anew
         } else {
-            Relisted::Same
+            Relisting::Same
         }
     }
 
-    /// Notes that a catalog names a URL that was registered. It keeps its kind: it stays when the catalog drops it.
-    fn name(&mut self, id: i64, catalog: &source::Model) -> Relisted {
+    /// Records that a catalog names a registered URL. The source keeps its kind: it stays when the catalog drops it.
+    fn name(&mut self, id: i64, catalog: &source::Model) -> Relisting {
         let by = |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
         let is_named = self.sources.get(&id).and_then(by).is_some();
         if is_named {
-            return Relisted::Same;
+            return Relisting::Same;
         }
         if let Some(row) = self.touch(id) {
             row.catalog_id = Some(catalog.id);
         }
-        Relisted::Anew
+        Relisting::Anew
     }
 
-    /// Has the other catalogs of a domain asked in full the next time.
+    /// Has the other catalogs of a domain fetched in full the next time.
     pub(crate) fn want_other_catalogs(&mut self, catalog: &source::Model) {
         let others: Vec<i64> = self
             .of_domain(catalog.domain_id)

@@ -1,4 +1,4 @@
-//! The ruling on a version of a card that came in, with what its group of visits has loaded.
+//! Applies the admission rules to an ingested version, with the rows of its group.
 
 use a2a_registry_domain::admission::{Rule, Ruling};
 use a2a_registry_domain::lifecycle::Hold;
@@ -8,13 +8,13 @@ use a2a_registry_store::versions::VersionKey;
 use uuid::Uuid;
 
 use crate::admission::change::change_between;
-use crate::admission::decision::{Case, decide_on};
+use crate::admission::decision::{DecisionInput, decide_on};
 use crate::commit::ledger::{AgentState, Approver, CRAWLER, Ledger, POLICY};
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
 
-/// Puts a version that waits before the rules again, after its signatures were judged differently.
+/// Applies the rules again to a waiting version whose signature state has changed.
 #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
 pub(crate) async fn rule_again(
     context: &Context,
@@ -52,7 +52,7 @@ pub(crate) async fn rule_again(
     Ok(())
 }
 
-/// Applies the admission rules to a version. `word` is the account that has approved it with the registration.
+/// Applies the admission rules to a version. `approved_by` is the account that has approved it with the registration.
 #[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
 pub(crate) fn rule(
     context: &Context,
@@ -62,28 +62,29 @@ pub(crate) fn rule(
     key: &VersionKey,
     class: Option<ChangeClass>,
     has_error: bool,
-    word: Option<Uuid>,
+    approved_by: Option<Uuid>,
 ) {
     let name = |id: Uuid| Some(group.accounts.get(&id)?.name.clone());
     let decisions = group.decisions.get(&key.agent_id);
-    let case = Case {
+    let case = DecisionInput {
         version: key,
         change: class,
         has_error,
         domain: group.domains.get(&state.agent.domain_id),
         decisions: decisions.map_or(&[], Vec::as_slice),
-        word: word.and_then(|account| submitters_word(group, account)),
+        registration_approval: approved_by
+            .and_then(|account| registration_approver(group, account)),
         submitter: state.agent.submitter.and_then(name),
         actor: CRAWLER,
     };
-    // An agent that comes up under a denied domain is held by its card; those that were there are held as the rules change.
+    // A new agent of a denied domain is put on hold with its first card; existing ones when the rules change.
     if decide_on(context, ledger, state, case) == Ruling::Denied {
         ledger.hold(state, Hold::Denied, POLICY, "the domain is on deny_domains");
     }
 }
 
-/// `register --approve`: the submitter's word.
-fn submitters_word(group: &Group, account: Uuid) -> Option<Approver> {
+/// The approver of a registration with `--approve`.
+fn registration_approver(group: &Group, account: Uuid) -> Option<Approver> {
     let account = group.accounts.get(&account)?;
     Some(Approver {
         actor: account.name.clone(),

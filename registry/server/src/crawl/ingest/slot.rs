@@ -1,6 +1,6 @@
-//! Which agent a source feeds (docs/model.md#slots).
+//! Finds the agent of a source (docs/model.md#slots).
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 use a2a_registry_domain::role::{Permission, Role};
@@ -12,22 +12,21 @@ use uuid::Uuid;
 
 use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
 use crate::context::Context;
-use crate::crawl::ingest::arrival::Content;
+use crate::crawl::ingest::arrival::CardContent;
 use crate::crawl::ingest::group::Group;
-use crate::sources::places::places;
+use crate::sources::quota::quota;
 use crate::sources::slot_of;
 
-/// The agent this source feeds: the one it fed before, the one in its slot, one of the same domain
-/// with this very content, or a new one. What somebody has nominated is an agent of its own, and changes no other.
-/// `None` where the domain has reached its limit of agents.
+/// The agent of a source: its previous one, the one in its slot, one of the same domain with the same content, or a new
+/// one. A nominated source gets an agent of its own, and changes no other. `None` if the domain's quota is used up.
 pub(crate) fn agent_for(
     context: &Context,
     group: &mut Group,
     ledger: &mut Ledger<'_>,
     source: i64,
-    content: &Content,
+    content: &CardContent,
 ) -> Option<Uuid> {
-    let seeker = Seeker::of(group, source, content)?;
+    let seeker = AgentMatcher::of(group, source, content)?;
     let (found, standing, slot) = (seeker.find(), seeker.standing, seeker.slot);
     let (known, url) = (seeker.row.agent_id, seeker.row.url.clone());
     let refused = match found {
@@ -45,7 +44,7 @@ pub(crate) fn agent_for(
         None => new_agent(group, ledger, source, slot)?,
     };
     if known != Some(id) {
-        // Both agents' entries name their sources.
+        // Both agents' index entries list their sources.
         for fed in known.into_iter().chain(found) {
             let data = json!({"source": url, "fed": fed == id});
             ledger.agent_event(EventKind::AgentUpdated, fed, CRAWLER, data);
@@ -57,20 +56,20 @@ pub(crate) fn agent_for(
     Some(id)
 }
 
-/// A source that looks for the agent which it feeds.
-struct Seeker<'a> {
+/// The search for a source's agent.
+struct AgentMatcher<'a> {
     group: &'a Group,
     row: &'a source::Model,
-    content: &'a Content,
+    content: &'a CardContent,
     slot: String,
-    /// Whose word stands behind it.
-    standing: Standing,
+    /// Its coverage.
+    standing: CoverageLevel,
     /// The agent behind the very same URL.
     same_place: Option<Uuid>,
 }
 
-impl<'a> Seeker<'a> {
-    fn of(group: &'a Group, source: i64, content: &'a Content) -> Option<Self> {
+impl<'a> AgentMatcher<'a> {
+    fn of(group: &'a Group, source: i64, content: &'a CardContent) -> Option<Self> {
         let row = group.sources.get(&source)?;
         let mut sources = group.sources.values();
         let other = sources.find(|other| other.id != source && asks_alike(row, other));
@@ -79,12 +78,12 @@ impl<'a> Seeker<'a> {
             row,
             content,
             slot: slot_of(group.domains.get(&row.domain_id)?, row),
-            standing: group.standing_of(source),
+            standing: group.coverage_of(source),
             same_place: other.and_then(|other| other.agent_id),
         })
     }
 
-    /// The agent that it feeds, where there is one.
+    /// The existing agent of the source.
     fn find(&self) -> Option<Uuid> {
         let mut in_domain = self.in_domain();
         self.fed_before()
@@ -99,15 +98,15 @@ impl<'a> Seeker<'a> {
         agents.filter(move |state| state.agent.domain_id == domain)
     }
 
-    /// The agent it fed before. A further source keeps feeding an older slot's agent only while both say the same.
+    /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have the same card.
     fn fed_before(&self) -> Option<&'a AgentState> {
         let state = self.group.agents.get(&self.row.agent_id?)?;
         let is_further = self.is_same_content(state) || self.is_same_place(state);
         (self.is_in_slot(state) || (is_further && self.may_feed(state))).then_some(state)
     }
 
-    /// The agent of the domain that it joins where it feeds none yet. What nobody vouches for joins nothing by its content
-    /// alone: whoever copies a card is not who wrote it.
+    /// The agent of the domain that a new source joins. A nominated source joins none by its content alone: a copy of a card
+    /// proves nothing about its author.
     fn joined(&self) -> Option<&'a AgentState> {
         if self.row.agent_id.is_some() {
             return None;
@@ -138,11 +137,11 @@ impl<'a> Seeker<'a> {
         self.group.versions.get(&state.agent.newest_version?)
     }
 
-    /// Whether an agent is this source's, or one that weighs more: then it may say the same, and change nothing.
+    /// Whether an agent has at least the coverage of this source, which then may not change it.
     fn may_feed(&self, state: &AgentState) -> bool {
-        let theirs = self.group.standing_of_agent(state.agent.id);
+        let theirs = self.group.coverage_of_agent(state.agent.id);
         match (self.standing, theirs) {
-            (Standing::Nomination, theirs) => theirs == Standing::Nomination,
+            (CoverageLevel::Nomination, theirs) => theirs == CoverageLevel::Nomination,
             (own, theirs) if own < theirs => {
                 let newest = self.newest(state);
                 newest.is_some_and(|newest| self.content.is(newest))
@@ -152,9 +151,14 @@ impl<'a> Seeker<'a> {
     }
 }
 
-/// Why a source brings no further agent, where a limit says so. What an admin has registered is bounded by nothing;
-/// what others have nominated leaves room for what is the domain's own.
-fn limit_met(context: &Context, group: &Group, source: i64, standing: Standing) -> Option<String> {
+/// The limit that keeps a source from adding an agent; `None` if it may. Sources registered by an admin have no limit;
+/// nominated ones leave the reserved places to the domain's own.
+fn limit_met(
+    context: &Context,
+    group: &Group,
+    source: i64,
+    standing: CoverageLevel,
+) -> Option<String> {
     let row = group.sources.get(&source)?;
     let admins = |one: &source_registrant::Model| {
         let role: Option<Role> = one.role.as_ref().and_then(|role| role.known());
@@ -167,9 +171,9 @@ fn limit_met(context: &Context, group: &Group, source: i64, standing: Standing) 
         .agents
         .values()
         .filter(|state| state.agent.domain_id == row.domain_id)
-        .map(|state| group.standing_of_agent(state.agent.id));
+        .map(|state| group.coverage_of_agent(state.agent.id));
     let name = &group.domains.get(&row.domain_id)?.name;
-    places(&context.config.limits, standings).refusal(name, standing)
+    quota(&context.config.limits, standings).refusal(name, standing)
 }
 
 fn new_agent(
@@ -224,7 +228,7 @@ fn new_agent(
     Some(id)
 }
 
-/// Whether two sources of a domain ask for one URL.
+/// Whether two sources of a domain have the same URL.
 fn asks_alike(one: &source::Model, other: &source::Model) -> bool {
     let cards = |row: &source::Model| row.kind == SourceKind::Url || row.kind == SourceKind::Entry;
     one.domain_id == other.domain_id

@@ -1,4 +1,4 @@
-//! How a source fares: freshness, failures, when it is asked next.
+//! The state of a source after a fetch: freshness, failures, and its next fetch.
 
 use a2a_crawler::liveness::{self, Cause, History, Liveness};
 use a2a_crawler::schedule::{self, FetchResult};
@@ -11,34 +11,33 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::crawl::ingest::group::Group;
-use crate::memory::stream::Stream;
+use crate::memory::stream::VisitStream;
 
-/// How long a catalog that is not there is left alone.
+/// The interval of a catalog that does not exist.
 pub(crate) const CATALOG_REST: i64 = 7 * DAY;
 
-/// Whether an agent gone since that moment ends now.
+/// Whether an agent gone since that time is retired now.
 pub(crate) fn retires(gone_since: i64, now: Timestamp) -> bool {
     liveness::is_retired(Timestamp(gone_since).into(), now.into())
 }
 
-/// What an agent's sources say together.
-pub(crate) struct Seen {
+/// The liveness of an agent, combined from its sources.
+pub(crate) struct CombinedLiveness {
     pub(crate) state: LivenessState,
     pub(crate) reason: Option<String>,
     pub(crate) last_seen_at: Option<i64>,
 }
 
-/// Where within the jitter the sources of one visit are placed: all at the same place, so that what was asked
-/// together is asked together again.
-pub(crate) struct Placement<'a> {
-    stream: &'a Stream,
+/// The random jitter for the sources of one visit: one number for all, so that sources fetched together stay together.
+pub(crate) struct JitterPlacement<'a> {
+    stream: &'a VisitStream,
     seed: f64,
     chosen: Option<f64>,
 }
 
-impl<'a> Placement<'a> {
+impl<'a> JitterPlacement<'a> {
     /// `seed` is a random number in 0..1.
-    pub(crate) const fn new(stream: &'a Stream, seed: f64) -> Self {
+    pub(crate) const fn new(stream: &'a VisitStream, seed: f64) -> Self {
         Self {
             stream,
             seed,
@@ -46,53 +45,53 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// The random number to plan with, where each would lead to that moment.
+    /// The random number to plan with; `moment` gives the time that each number would lead to.
     fn choose(&mut self, moment: impl Fn(f64) -> OffsetDateTime) -> f64 {
         let least = || self.stream.planned().least(self.seed, moment);
         *self.chosen.get_or_insert_with(least)
     }
 }
 
-/// What a success was: the card in full, or word that it is what it was.
+/// The kind of a successful fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Success {
-    /// In full, with content that was not there before.
+pub(crate) enum FetchedContent {
+    /// In full, with new content.
     Changed,
-    /// In full, with the content there was before.
+    /// In full, with the same content.
     Same,
     /// 304.
     NotModified,
 }
 
-impl Success {
-    /// An answer in full, whose content was new or not.
+impl FetchedContent {
+    /// A full response, with new content or not.
     pub(crate) const fn of_whole(changed: bool) -> Self {
         if changed { Self::Changed } else { Self::Same }
     }
 }
 
 impl Group {
-    /// The card was there.
+    /// Records a successful fetch.
     pub(crate) fn succeeded(
         &mut self,
         source: i64,
         freshness: &Freshness,
-        success: Success,
+        success: FetchedContent,
         now: Timestamp,
-        placement: &mut Placement<'_>,
+        placement: &mut JitterPlacement<'_>,
     ) {
         let Some(row) = self.sources.get_mut(&source) else {
             return;
         };
-        let full = success != Success::NotModified;
+        let full = success != FetchedContent::NotModified;
         let look = match success {
             _ if row.last_success_at.is_none() => {
                 let domain = self.domains.get(&row.domain_id);
                 let phase = domain.map_or(0, |domain| schedule::phase(&domain.name));
                 FetchResult::First { phase }
             }
-            Success::Changed => FetchResult::Changed,
-            Success::Same | Success::NotModified => FetchResult::Unchanged,
+            FetchedContent::Changed => FetchResult::Changed,
+            FetchedContent::Same | FetchedContent::NotModified => FetchResult::Unchanged,
         };
         if let Some(validators) = &freshness.validators {
             row.validator_url = Some(validators.url.clone());
@@ -114,15 +113,15 @@ impl Group {
         plan(row, look, freshness.max_age, now, placement);
     }
 
-    /// The card was not there. While so many fail that the fault is likely ours nothing is concluded from
-    /// that, and it is tried again soon.
+    /// Records a failed fetch of a card. While the circuit breaker is open the state does not change, and the fetch is
+    /// repeated soon.
     pub(crate) fn failed(
         &mut self,
         source: i64,
         outcome: AttemptOutcome,
         retry_after: Option<u32>,
         now: Timestamp,
-        placement: &mut Placement<'_>,
+        placement: &mut JitterPlacement<'_>,
     ) {
         let breaker_open = self.breaker_open;
         let Some(row) = self.sources.get_mut(&source) else {
@@ -140,15 +139,15 @@ impl Group {
         plan(row, look, None, now, placement);
     }
 
-    /// The catalog could not be read. One that is not there is no fault, and rests; one that never was there
-    /// and fails for now is not missed either.
+    /// Records a failed fetch of a catalog. A catalog that does not exist is no fault, and is fetched rarely; one that never
+    /// existed and fails now counts as missing too.
     pub(crate) fn catalog_failed(
         &mut self,
         source: i64,
         outcome: AttemptOutcome,
         retry_after: Option<u32>,
         now: Timestamp,
-        placement: &mut Placement<'_>,
+        placement: &mut JitterPlacement<'_>,
     ) {
         self.failed(source, outcome, retry_after, now, placement);
         let Some(row) = self.sources.get_mut(&source) else {
@@ -168,9 +167,9 @@ impl Group {
         }
     }
 
-    /// The best that any of an agent's sources says. One that has none left is gone: no catalog names it.
-    pub(crate) fn liveness_of(&self, agent: Uuid) -> Option<Seen> {
-        // What was not asked yet, or fares as only a later build knows, is neither there nor missed for long.
+    /// The best liveness of an agent's sources. An agent without a source is gone: no catalog names it.
+    pub(crate) fn liveness_of(&self, agent: Uuid) -> Option<CombinedLiveness> {
+        // A source that was not fetched yet, or is in a state that only a later build knows, does not count.
         let state = |source: &source::Model| match source.liveness.known() {
             Some(SourceState::Fresh) => LivenessState::Fresh,
             Some(SourceState::Gone) => LivenessState::Gone,
@@ -184,13 +183,13 @@ impl Group {
                 .filter(|source| source.agent_id == Some(agent) && source.ended_at.is_none())
         };
         let Some(best) = fed().min_by_key(|source| state(source)) else {
-            return Some(Seen {
+            return Some(CombinedLiveness {
                 state: LivenessState::Gone,
                 reason: Some("the domain's catalog does not name it any more".into()),
                 last_seen_at: None,
             });
         };
-        Some(Seen {
+        Some(CombinedLiveness {
             state: state(best),
             reason: best.liveness_reason.clone(),
             last_seen_at: fed().filter_map(|source| source.last_success_at).max(),
@@ -198,7 +197,7 @@ impl Group {
     }
 }
 
-/// Whether an answer says that there is no catalog: asking again soon would be of no use.
+/// Whether a response means that there is no catalog, so that an early retry is useless.
 const fn says_absent(outcome: AttemptOutcome) -> bool {
     matches!(
         outcome,
@@ -210,7 +209,7 @@ const fn says_absent(outcome: AttemptOutcome) -> bool {
     )
 }
 
-/// Sets what a failure means for the card.
+/// Sets the liveness of a source after a failure.
 fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
     let history = history_of(row).after(outcome, now.into());
     let (state, reason) = history.judge(now.into());
@@ -223,19 +222,18 @@ fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
     .into();
     row.liveness_reason = reason;
     if outcome == AttemptOutcome::TlsInvalid {
-        // What was trusted is not any more, and a 304 would not say what came over valid TLS.
+        // The card is not trusted any more, and a 304 would not show that it came over valid TLS.
         row.full_wanted = true;
     }
 }
 
-/// Sets when the source is asked next, and what its interval has become. A look that somebody asked for takes the
-/// place of none that was planned: that one is made as well.
+/// Sets the next fetch of a source and its interval. A requested fetch replaces no planned one: that one is made as well.
 fn plan(
     row: &mut source::Model,
     look: FetchResult,
     max_age: Option<u32>,
     now: Timestamp,
-    placement: &mut Placement<'_>,
+    placement: &mut JitterPlacement<'_>,
 ) {
     let interval = (row.interval_us > 0).then(|| Duration::microseconds(row.interval_us));
     let next = |random| schedule::next_due(now.into(), look, interval, max_age, random);

@@ -1,4 +1,4 @@
-//! A new version of a card: what is kept of it, and what is told.
+//! A new version of a card: its row, events and decision.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
@@ -12,13 +12,13 @@ use uuid::Uuid;
 use crate::admission::change::{bytes_of, change_between};
 use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
 use crate::context::Context;
-use crate::crawl::derivation::{Surroundings, derive};
+use crate::crawl::derivation::{CardSurroundings, derive};
 use crate::crawl::ingest::arrival::Arrival;
 use crate::crawl::ingest::group::Group;
 use crate::crawl::ingest::ruling::rule;
 use crate::error::AppError;
 
-/// Adds a version whose content is new to its agent, and puts it before the rules.
+/// Adds a version with content that is new to its agent, and applies the rules.
 pub(crate) async fn add_version(
     context: &Context,
     write: &Write,
@@ -36,7 +36,7 @@ pub(crate) async fn add_version(
         Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
         None => None,
     };
-    let around = Surroundings::of(&state.agent.domain, previous.as_deref());
+    let around = CardSurroundings::of(&state.agent.domain, previous.as_deref());
     let mut row = version_row(ledger.new_id(), state.agent.id, card, &around, now.0);
     let key = key_of(&row);
     let class = class_of_change(context, write, group, ledger, state, card, &key).await?;
@@ -54,14 +54,14 @@ pub(crate) async fn add_version(
         trim_but_shown(group, state, key.id);
     }
     ledger.touch(state);
-    // An agent that had a card before is not what was registered.
+    // An approval with the registration does not apply to an agent that had a card before.
     let word = card.word.filter(|_| card.newest.is_none());
     rule(context, group, ledger, state, &key, class, has_error, word);
     note_giver(group, ledger, key.id, card);
     Ok(())
 }
 
-/// How much a version changes what is served; `None` where nothing is.
+/// The class of a version's change against the served one; `None` if none is served.
 async fn class_of_change(
     context: &Context,
     write: &Write,
@@ -84,7 +84,7 @@ async fn class_of_change(
     Ok(Some(class))
 }
 
-/// Tells of key sets that a card names where none of its keys may lie.
+/// Appends an event for key set URLs of a card that are outside its own domain.
 fn tell_foreign_keys(ledger: &mut Ledger<'_>, state: &AgentState, card: &Arrival<'_>) {
     let foreign = card.content.signatures.foreign();
     if !foreign.is_empty() {
@@ -93,7 +93,7 @@ fn tell_foreign_keys(ledger: &mut Ledger<'_>, state: &AgentState, card: &Arrival
     }
 }
 
-/// Has the oldest versions of an agent trimmed once this one is written, but for what is served and what is asked about.
+/// Has the oldest versions of an agent trimmed after this write, except the served one and those in review.
 fn trim_but_shown(group: &mut Group, state: &AgentState, version: Uuid) {
     let asked = state
         .open_review
@@ -104,7 +104,7 @@ fn trim_but_shown(group: &mut Group, state: &AgentState, version: Uuid) {
     group.changed.push((state.agent.id, keep));
 }
 
-/// Notes which source gave a version, and which origin answered.
+/// Records the source and origin of a version.
 pub(crate) fn note_giver(
     group: &mut Group,
     ledger: &mut Ledger<'_>,
@@ -131,7 +131,7 @@ fn count_change(agent: &mut agent::Model, now: i64) {
     agent.changes = agent.changes.saturating_add(1);
 }
 
-/// What tells a version from the others.
+/// The key of a version.
 fn key_of(row: &version::Model) -> VersionKey {
     VersionKey {
         id: row.id,
@@ -152,7 +152,7 @@ fn version_row(
     id: Uuid,
     agent_id: Uuid,
     card: &Arrival<'_>,
-    around: &Surroundings,
+    around: &CardSurroundings,
     now: i64,
 ) -> version::Model {
     let (fetched, content) = (card.fetched, &card.content);

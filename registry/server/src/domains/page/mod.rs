@@ -1,4 +1,4 @@
-//! The page of one domain: what is asked of it, what came of it, and how to prove it.
+//! The page of one domain: its sources, their results, and how to prove it.
 
 mod parts;
 
@@ -18,13 +18,13 @@ use crate::error::ErrorKind;
 use crate::http::auth::Anyone;
 use crate::http::path::DomainRef;
 use crate::pages::frame::Frame;
-use crate::pages::moment::Moment;
+use crate::pages::moment::TimeView;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
 use crate::pages::{text, trust};
 
-/// How often a page that waits for the first visit reloads itself, every two seconds.
+/// How often a page reloads itself while the first visit is under way, every two seconds.
 const RELOADS: u32 = 20;
-/// The state of a source that was never asked.
+/// The state of a source that was never fetched.
 pub(crate) const NEW: SourceState = SourceState::New;
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
@@ -36,9 +36,9 @@ pub(crate) struct DomainPage {
     frame: Frame,
     domain: String,
     meaning: &'static str,
-    registered: Moment,
+    registered: TimeView,
     generation: i64,
-    next_check: Option<Moment>,
+    next_check: Option<TimeView>,
     proofs: Vec<ProofView>,
     challenges: Vec<ChallengeView>,
     no_challenge: Option<String>,
@@ -47,25 +47,25 @@ pub(crate) struct DomainPage {
     sources: Vec<SourceView>,
     agents: Vec<AgentView>,
     more_agents: usize,
-    /// Why something of it is not listed, for those who may know.
+    /// Why parts of it are not listed, for callers who may see the reason.
     not_listed: Vec<String>,
     /// The first visit is under way.
     waiting: bool,
-    /// Where the page answers a registration.
+    /// Set if the page is the response to a registration.
     registered_now: Option<RegisteredNow>,
 }
 
-/// What whoever has just registered a domain is told beside it.
+/// The note for a visitor who has just registered the domain.
 struct RegisteredNow {
-    /// Nothing of what was named has been asked yet.
+    /// None of the sources was fetched yet.
     under_way: bool,
-    /// Where everybody sees the domain, once an agent of it is listed.
+    /// The public page of the domain, visible once an agent of it is listed.
     link: String,
-    /// Shows the rest to whoever registered it.
+    /// The command that shows the rest to the account that registered it.
     command: String,
 }
 
-/// The page for a domain that is not there or not to be seen, which look the same.
+/// The page for a domain that does not exist or is hidden, which look the same.
 #[derive(Template)]
 #[template(path = "nothing.html")]
 struct NothingPage {
@@ -122,7 +122,7 @@ pub(crate) async fn registered(
     crate::pages::page(StatusCode::OK, &page)
 }
 
-/// The command that shows a domain to whoever registered it.
+/// The command that shows a domain to the account that registered it.
 fn show_command(domain: &str, registry: &str) -> String {
     format!(
         "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
@@ -131,8 +131,8 @@ fn show_command(domain: &str, registry: &str) -> String {
     )
 }
 
-/// Names and descriptions of the domain's agents that this caller may see, by id. They come from the
-/// database: the index may not have heard yet of an agent that a first visit has just found.
+/// Names and descriptions of the domain's agents that this caller may see, by id. They are read from the database: the
+/// index may not have an agent yet that a first visit has just found.
 async fn names(
     context: &Context,
     caller: &Caller,
@@ -149,12 +149,12 @@ async fn names(
     names
 }
 
-/// The number of reloads so far; `None` where the page does not wait.
+/// The number of reloads so far; `None` if the page does not wait.
 fn waited(query: &str) -> Option<u32> {
     query.strip_prefix("wait=")?.parse().ok()
 }
 
-/// Lets the frame reload the page once more, unless it has done so often enough.
+/// Has the page reload once more, unless it has reached [`RELOADS`].
 fn reload(frame: &mut Frame, domain: &str, wait: Option<u32>) -> bool {
     let Some(count) = wait.filter(|count| (1..=RELOADS).contains(count)) else {
         return false;
@@ -180,7 +180,7 @@ impl NothingPage {
 }
 
 impl DomainPage {
-    /// The page of a domain as seen at `now`, with id, name and description of agents that may be found.
+    /// The page of a domain at `now`, with id, name and description of its listed agents.
     pub(crate) fn new(
         mut frame: Frame,
         view: &DomainView,
@@ -188,7 +188,7 @@ impl DomainPage {
         wait: Option<u32>,
         now: Timestamp,
     ) -> Self {
-        // What came of a visit is not for everybody to see, the state of a source is.
+        // Attempts are hidden from some callers, the state of a source is not.
         let under_way = view.sources.iter().any(|source| source.state == NEW);
         let waiting =
             (under_way || view.agents.is_empty()) && reload(&mut frame, &view.domain, wait);
@@ -198,9 +198,9 @@ impl DomainPage {
             registered_now: None,
             domain: text::line(&view.domain, LINE),
             meaning: trust::domain_meaning(&view.state),
-            registered: Moment::new(view.created_at, now),
+            registered: TimeView::new(view.created_at, now),
             generation: view.generation,
-            next_check: Moment::maybe(view.next_check, now),
+            next_check: TimeView::maybe(view.next_check, now),
             proofs: first(&view.proofs, |proof| ProofView::new(proof, now)),
             known_by: view
                 .known_by
@@ -220,7 +220,7 @@ impl DomainPage {
     }
 }
 
-/// The first of a list, as many as the page holds, made fit for it.
+/// The views of the first items of a list, as many as the page shows.
 fn first<T, V>(list: &[T], view: impl FnMut(&T) -> V) -> Vec<V> {
     list.iter().take(LIST).map(view).collect()
 }

@@ -1,4 +1,4 @@
-//! The parts of a domain's page, each made fit for it.
+//! The parts of a domain's page, formatted for the template.
 
 use a2a_registry_api::{
     AttemptView as Attempt, Challenge, KnownValidators, OwnerFingerprint, Proof, ProofCheck,
@@ -10,18 +10,18 @@ use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::domains::page::{LIST, NEW};
-use crate::pages::moment::Moment;
+use crate::pages::moment::TimeView;
 use crate::pages::text;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
 
-/// Requests of one source on the page, the newest ones.
+/// The most attempts of one source on the page.
 const ATTEMPTS: usize = 10;
 
 /// A proof of the domain that holds.
 pub(crate) struct ProofView {
     pub method: String,
-    pub since: Moment,
-    pub missing: Option<Moment>,
+    pub since: TimeView,
+    pub missing: Option<TimeView>,
     pub reason: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct OwnerFingerprintView {
     pub name_servers: Vec<String>,
     pub tls_key: Option<String>,
     pub card_keys: Vec<String>,
-    pub at: Moment,
+    pub at: TimeView,
 }
 
 /// A record that would prove the domain, and where to place it.
@@ -38,12 +38,12 @@ pub(crate) struct ChallengeView {
     pub method: String,
     pub place: String,
     pub content: String,
-    pub expires: Option<Moment>,
+    pub expires: Option<TimeView>,
 }
 
 /// An attempt to find a proof, and its result.
 pub(crate) struct CheckView {
-    pub at: Moment,
+    pub at: TimeView,
     pub outcome: String,
     pub place: String,
     pub detail: String,
@@ -62,15 +62,15 @@ pub(crate) struct SourceView {
     pub attempts: Vec<AttemptView>,
     pub uptime: Option<String>,
     pub validators: Option<&'static str>,
-    pub next_due: Option<Moment>,
+    pub next_due: Option<TimeView>,
 }
 
 /// One request of a source.
 pub(crate) struct AttemptView {
-    pub at: Moment,
+    pub at: TimeView,
     pub outcome: String,
     pub status: Option<u16>,
-    /// How long it took, and what kept content had to do with it.
+    /// How long it took, and how the cached copy was used.
     pub aside: String,
     pub detail: String,
 }
@@ -86,8 +86,8 @@ impl ProofView {
     pub fn new(proof: &Proof, now: Timestamp) -> Self {
         Self {
             method: text::line(proof.method.as_str(), LINE),
-            since: Moment::new(proof.at, now),
-            missing: Moment::maybe(proof.missing_since, now),
+            since: TimeView::new(proof.at, now),
+            missing: TimeView::maybe(proof.missing_since, now),
             reason: proof
                 .reason
                 .as_deref()
@@ -106,7 +106,7 @@ impl OwnerFingerprintView {
             name_servers: lines(&known.name_servers),
             tls_key: known.tls_key.as_deref().map(|key| text::line(key, LINE)),
             card_keys: lines(&known.card_keys),
-            at: Moment::new(known.at, now),
+            at: TimeView::new(known.at, now),
         }
     }
 }
@@ -119,7 +119,7 @@ impl ChallengeView {
             method: text::line(challenge.method.as_str(), LINE),
             place: text::line(place.map_or("", |place| place), ADDRESS),
             content: text::line(content.map_or("", |content| content), BLOCK),
-            expires: Moment::maybe(challenge.expires, now),
+            expires: TimeView::maybe(challenge.expires, now),
         }
     }
 }
@@ -127,7 +127,7 @@ impl ChallengeView {
 impl CheckView {
     pub fn new(check: &ProofCheck, now: Timestamp) -> Self {
         Self {
-            at: Moment::new(check.at, now),
+            at: TimeView::new(check.at, now),
             outcome: text::line(check.outcome.as_str(), LINE),
             place: text::line(&check.place, ADDRESS),
             detail: text::line(&check.sentence(), BLOCK),
@@ -153,12 +153,12 @@ impl SourceView {
                 .collect(),
             uptime: source.uptime(),
             validators: source.validators.and_then(validators),
-            next_due: Moment::maybe(source.next_due, now),
+            next_due: TimeView::maybe(source.next_due, now),
         }
     }
 }
 
-/// A kind of source in words.
+/// The name of a kind of source.
 fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
     match kind.known() {
         Some(SourceKind::WellKnown) => "well-known path",
@@ -170,7 +170,7 @@ fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
     }
 }
 
-/// How the badge of a source in that state looks.
+/// The tone of the badge of a source in that state.
 fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
     match state.known() {
         Some(SourceState::Fresh) => "good",
@@ -180,7 +180,7 @@ fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
     }
 }
 
-/// By what the next request can be conditional.
+/// The validators of the next conditional request.
 const fn validators(known: KnownValidators) -> Option<&'static str> {
     match (known.etag, known.last_modified) {
         (true, true) => Some("ETag and Last-Modified"),
@@ -193,7 +193,7 @@ const fn validators(known: KnownValidators) -> Option<&'static str> {
 impl AttemptView {
     fn new(attempt: &Attempt, now: Timestamp) -> Self {
         Self {
-            at: Moment::new(attempt.at, now),
+            at: TimeView::new(attempt.at, now),
             outcome: text::line(&attempt.outcome.replace('_', " "), LINE),
             status: attempt.status,
             aside: match &attempt.cache {
@@ -206,7 +206,7 @@ impl AttemptView {
 }
 
 impl AgentView {
-    /// The view of the agent with that id, by its name where it is among these.
+    /// The view of the agent with that id, by its name if it is among these.
     pub fn new(id: &str, names: &[(String, String, String)]) -> Self {
         let known = names.iter().find(|(other, ..)| other == id);
         Self {

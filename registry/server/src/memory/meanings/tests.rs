@@ -1,4 +1,4 @@
-//! What of an agent is turned into vectors.
+//! Tests of the texts of an agent that are encoded.
 
 use a2a_registry_search::vectors::MAX_VECTORS;
 use a2a_registry_search::{Document, SkillText};

@@ -1,4 +1,4 @@
-//! Filters to choose from, and those chosen.
+//! The filters of the search page: facets to choose from, and active ones.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct ValueView {
     pub meaning: &'static str,
     pub count: u64,
     pub chosen: bool,
-    /// Puts it in or takes it out; none where it cannot be filtered by.
+    /// The link that adds or removes it; `None` if it is no filter.
     pub link: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Active {
     pub link: String,
 }
 
-/// What a value is called.
+/// The display name of a value.
 fn label(name: &str, value: &str) -> String {
     match (name, value) {
         ("capability", "streaming") => "Streaming".to_owned(),
@@ -73,7 +73,7 @@ pub(crate) fn active(query: &SearchQuery) -> Vec<Active> {
     active
 }
 
-/// The facets of an answer. One whose every value is chosen or which has none to choose is left out.
+/// The facets of a response, without those that have no value left to choose.
 pub(crate) fn facets(query: &SearchQuery, counted: &BTreeMap<String, Facet>) -> Vec<FacetView> {
     FACETS
         .iter()
@@ -87,7 +87,7 @@ pub(crate) fn facets(query: &SearchQuery, counted: &BTreeMap<String, Facet>) -> 
                 .iter()
                 .map(|value| view(query, name, value))
                 .collect();
-            // What is chosen must be seen, to be taken out again.
+            // Active values are always visible, so that they can be removed.
             seen.sort_by_key(|value| !value.chosen);
             let folded = seen.split_off(seen.len().min(SEEN));
             Some(FacetView {

@@ -1,4 +1,4 @@
-//! One agent in the list.
+//! One hit in the list of a search.
 
 use a2a_registry_api::{Fragment, HighlightView, Hit, Interface};
 
@@ -13,17 +13,17 @@ use crate::search::query::SearchQuery;
 const SKILLS: usize = 5;
 /// Tags of an agent in the list.
 const TAGS: usize = 8;
-/// Interfaces looked at for their bindings.
+/// The most interfaces read for their bindings.
 const INTERFACES: usize = 20;
 /// Bindings of an agent in the list.
 const BINDINGS: usize = 4;
 
-/// What the list shows of an agent.
+/// The view of a hit.
 pub(crate) struct HitView {
     pub link: String,
-    pub name: Vec<Piece>,
+    pub name: Vec<HighlightPart>,
     pub version: Option<String>,
-    pub description: Vec<Piece>,
+    pub description: Vec<HighlightPart>,
     pub provider: Option<String>,
     pub domain: String,
     pub domain_link: String,
@@ -34,24 +34,24 @@ pub(crate) struct HitView {
     /// `JSONRPC 1.0`
     pub bindings: Vec<String>,
     pub badges: Vec<Badge>,
-    /// Why it is on its way out, where it is.
+    /// Its deprecation, if it is deprecated.
     pub deprecation: Option<String>,
     pub score: Option<ScoreView>,
 }
 
-/// A piece of text, matched or not.
-pub(crate) struct Piece {
+/// A part of a highlighted text, matched or not.
+pub(crate) struct HighlightPart {
     pub text: String,
     pub matched: bool,
 }
 
 /// A skill in the list.
 pub(crate) struct SkillView {
-    pub name: Vec<Piece>,
+    pub name: Vec<HighlightPart>,
     pub title: String,
     pub matched: bool,
-    /// Where the words were found in it, beyond its name.
-    pub found: Vec<Piece>,
+    /// The fields that matched, beyond its name.
+    pub found: Vec<HighlightPart>,
 }
 
 /// A tag as a link to its search.
@@ -62,7 +62,7 @@ pub(crate) struct TagView {
 }
 
 impl HitView {
-    /// The view of a hit in the answer to that query.
+    /// The view of a hit of that query.
     pub fn new(hit: &Hit, query: &SearchQuery) -> Self {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
@@ -172,10 +172,10 @@ fn find<'a>(
         .map(|highlight| highlight.fragments.as_slice())
 }
 
-/// The highlighted text, or the plain one where nothing matched. The limit is on all pieces together.
-fn pieces(highlighted: Option<&[Fragment]>, plain: &str, limit: usize) -> Vec<Piece> {
+/// The highlighted text, or the plain one if nothing matched. The limit is on all parts together.
+fn pieces(highlighted: Option<&[Fragment]>, plain: &str, limit: usize) -> Vec<HighlightPart> {
     let Some(fragments) = highlighted else {
-        return vec![Piece {
+        return vec![HighlightPart {
             text: text::line(plain, limit),
             matched: false,
         }];
@@ -188,7 +188,7 @@ fn pieces(highlighted: Option<&[Fragment]>, plain: &str, limit: usize) -> Vec<Pi
         }
         let text = text::line(&fragment.text, left);
         left = left.saturating_sub(text.chars().count());
-        pieces.push(Piece {
+        pieces.push(HighlightPart {
             text,
             matched: fragment.matched,
         });

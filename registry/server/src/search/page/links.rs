@@ -1,8 +1,8 @@
-//! The addresses of searches: each filter, order and page of the list is a link.
+//! The links of the search page: for each filter, order and page.
 
 use crate::search::query::SearchQuery;
 
-/// A filter with a list of values: its name, what it is called, and where it lies in a query.
+/// A filter with a list of values: its name, its title, and its member of a query.
 type Filter = (
     &'static str,
     &'static str,
@@ -106,7 +106,7 @@ pub(crate) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// Whether a search asks for anything in particular.
+/// Whether a search has words or filters.
 pub(crate) fn asks(query: &SearchQuery) -> bool {
     let mut query = query.clone();
     query.q.is_some()

@@ -1,4 +1,4 @@
-//! The search page: words, filters with their counts, and what was found.
+//! The search page: the form, filters with their counts, and hits.
 
 mod facets;
 mod hit;
@@ -37,8 +37,8 @@ const SORTS: [(&str, &str); 4] = [
     ("newest", "Newest"),
 ];
 
-/// How agents were found where meaning was asked for and no model answered, or none in time.
-const WORDS_ALONE: &str = "by words alone: no model answered in time";
+/// The note for a semantic search that no model answered in time.
+const WORDS_ALONE: &str = "by full text only: no model answered in time";
 
 /// The page.
 #[derive(Template)]
@@ -49,7 +49,7 @@ pub(crate) struct SearchPage {
     title: String,
     /// What the form carries besides the words.
     carried: Vec<(&'static str, String)>,
-    sorts: Vec<Choice>,
+    sorts: Vec<OrderChoice>,
     active: Vec<Active>,
     /// The search without any filter.
     unfiltered: String,
@@ -57,30 +57,30 @@ pub(crate) struct SearchPage {
 }
 
 /// An order to choose.
-struct Choice {
+struct OrderChoice {
     name: &'static str,
     link: String,
     chosen: bool,
 }
 
-/// What came of the search.
+/// The result of the search.
 enum Outcome {
-    /// Something was found.
-    Found(Found),
-    /// Nothing fits.
+    /// There are hits.
+    Found(FoundAgents),
+    /// No agent matches.
     Nothing { hints: Vec<String> },
-    /// Nothing fits an empty search, so there is nothing yet: how to register.
+    /// No agent matches an empty search, so none is registered: how to register one.
     Empty { command: String, request: String },
-    /// It could not be done.
+    /// The search failed.
     Failed(String),
 }
 
-struct Found {
+struct FoundAgents {
     total: String,
     hits: Vec<HitView>,
     facets: Vec<FacetView>,
     resumed: bool,
-    /// How the agents were found, where not by words as was asked.
+    /// The mode used, unless it is a full text search as requested.
     found_by: Option<&'static str>,
     hints: Vec<String>,
     next: Option<String>,
@@ -134,7 +134,7 @@ fn read(query: &str) -> Result<SearchQuery, AppError> {
 }
 
 impl SearchPage {
-    /// The page for what a search answered, with its status.
+    /// The page for a search's result, with its status.
     pub(crate) fn new(
         frame: Frame,
         query: &SearchQuery,
@@ -169,7 +169,7 @@ impl SearchPage {
             sorts: SORTS
                 .iter()
                 .filter(|(value, _)| *value != "relevance" || relevant)
-                .map(|(value, name)| Choice {
+                .map(|(value, name)| OrderChoice {
                     name,
                     link: link(query, |query| query.sort = Some((*value).to_owned())),
                     chosen: *value == sorted,
@@ -185,9 +185,9 @@ impl SearchPage {
     }
 }
 
-fn found(query: &SearchQuery, list: AgentList) -> Found {
+fn found(query: &SearchQuery, list: AgentList) -> FoundAgents {
     let hints = hints(&list);
-    Found {
+    FoundAgents {
         total: grouped(list.total),
         hits: list
             .agents
@@ -197,7 +197,7 @@ fn found(query: &SearchQuery, list: AgentList) -> Found {
         facets: facets::facets(query, &list.facets),
         resumed: list.order == "resumed",
         found_by: match list.mode.as_str() {
-            "hybrid" => Some("by words and meaning"),
+            "hybrid" => Some("by full text and meaning"),
             "semantic" => Some("by meaning"),
             _ => None,
         },
@@ -225,7 +225,7 @@ fn empty(registry: &str) -> Outcome {
     }
 }
 
-/// Whether there is no agent at all, whatever is asked.
+/// Whether the registry shows no agent at all to this caller.
 fn is_empty(list: &AgentList) -> bool {
     list.hints.iter().any(|hint| hint.kind == "empty")
 }
@@ -239,7 +239,7 @@ fn hints(list: &AgentList) -> Vec<String> {
         .collect()
 }
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

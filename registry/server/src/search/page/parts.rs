@@ -1,4 +1,4 @@
-//! The parts of a score, one below another.
+//! The explanation of a score, as a flat list of its parts.
 
 use a2a_registry_api::Hit;
 use serde_json::Value;
@@ -9,24 +9,24 @@ use crate::pages::text;
 const LEVELS: usize = 8;
 const PARTS: usize = 100;
 
-/// How the score of a hit came about.
+/// The explanation of a hit's score.
 pub(crate) struct ScoreView {
     pub score: String,
     pub parts: Vec<PartView>,
-    /// Whether there are more parts.
+    /// Whether parts are left out.
     pub cut: bool,
 }
 
 /// One part of a score.
 pub(crate) struct PartView {
-    /// How deep it lies, from 1; what follows one level deeper is what it is made of.
+    /// Its depth, from 1; the parts after it, one level deeper, add up to it.
     pub level: usize,
     pub value: String,
     pub what: String,
 }
 
 impl ScoreView {
-    /// The view of a hit's score, where its parts were asked for.
+    /// The view of a hit's score, if an explanation was requested.
     pub fn new(hit: &Hit) -> Option<Self> {
         let explanation = hit.matched.explain.as_ref()?;
         let mut parts = Vec::new();

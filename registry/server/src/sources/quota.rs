@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use a2a_registry_domain::coverage::Standing;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_store::entity::source;
 
 use crate::config::LimitsConfig;
@@ -12,8 +12,8 @@ use crate::sources::asked_for;
 /// together, so that nobody takes a second one by naming what is there already.
 pub(crate) fn cards_asked_for<'a>(
     sources: impl Iterator<Item = &'a source::Model>,
-    standing: impl Fn(&source::Model) -> Standing,
-) -> BTreeMap<(bool, String), Standing> {
+    standing: impl Fn(&source::Model) -> CoverageLevel,
+) -> BTreeMap<(bool, String), CoverageLevel> {
     let mut asked = BTreeMap::new();
     for row in sources {
         let kind = row.kind.known().filter(|kind| !kind.is_catalog());
@@ -21,7 +21,7 @@ pub(crate) fn cards_asked_for<'a>(
         let standing = standing(row);
         asked
             .entry(asked_for(kind, &row.url))
-            .and_modify(|known: &mut Standing| *known = standing.max(*known))
+            .and_modify(|known: &mut CoverageLevel| *known = standing.max(*known))
             .or_insert(standing);
     }
     asked
@@ -29,7 +29,7 @@ pub(crate) fn cards_asked_for<'a>(
 
 /// What is taken of a domain's places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct AgentQuota {
     most: usize,
     reserved: usize,
     own: usize,
@@ -37,30 +37,33 @@ pub(crate) struct Places {
 }
 
 /// Counts the places that these have taken.
-pub(crate) fn places(limits: &LimitsConfig, taken: impl IntoIterator<Item = Standing>) -> Places {
-    let mut places = Places {
+pub(crate) fn quota(
+    limits: &LimitsConfig,
+    taken: impl IntoIterator<Item = CoverageLevel>,
+) -> AgentQuota {
+    let mut quota = AgentQuota {
         most: limits.agents_per_domain,
         reserved: limits.agents_reserved.min(limits.agents_per_domain / 2),
         own: 0,
         nominated: 0,
     };
     for standing in taken {
-        places.take(standing);
+        quota.take(standing);
     }
-    places
+    quota
 }
 
-impl Places {
+impl AgentQuota {
     /// Takes one more.
-    pub(crate) const fn take(&mut self, standing: Standing) {
+    pub(crate) const fn take(&mut self, standing: CoverageLevel) {
         match standing {
-            Standing::Covered => self.own += 1,
-            Standing::Admitted | Standing::Nomination => self.nominated += 1,
+            CoverageLevel::Covered => self.own += 1,
+            CoverageLevel::Admitted | CoverageLevel::Nomination => self.nominated += 1,
         }
     }
 
     /// Why there is no further place for somebody; `None` where there is one.
-    pub(crate) fn refusal(&self, domain: &str, standing: Standing) -> Option<String> {
+    pub(crate) fn refusal(&self, domain: &str, standing: CoverageLevel) -> Option<String> {
         let Self {
             most,
             reserved,
@@ -70,10 +73,10 @@ impl Places {
         let full = own + nominated >= most;
         match standing {
             // However many others have come first.
-            Standing::Covered if full && own >= reserved => Some(format!(
+            CoverageLevel::Covered if full && own >= reserved => Some(format!(
                 "{domain} has as many agents as a domain may have, {most}"
             )),
-            Standing::Covered => None,
+            CoverageLevel::Covered => None,
             _ if full || nominated >= most - reserved => Some(format!(
                 "{domain} has as many agents as others than its proved owner may register, {}",
                 most - reserved
@@ -87,24 +90,27 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn refused(own: usize, nominated: usize, standing: Standing) -> bool {
+    fn refused(own: usize, nominated: usize, standing: CoverageLevel) -> bool {
         let limits = LimitsConfig {
             agents_per_domain: 5,
             agents_reserved: 2,
             ..LimitsConfig::default()
         };
-        let taken = [(Standing::Covered, own), (Standing::Nomination, nominated)];
+        let taken = [
+            (CoverageLevel::Covered, own),
+            (CoverageLevel::Nomination, nominated),
+        ];
         let taken = taken
             .iter()
             .flat_map(|(standing, count)| std::iter::repeat_n(*standing, *count));
-        places(&limits, taken)
+        quota(&limits, taken)
             .refusal("a.example", standing)
             .is_some()
     }
 
     #[test]
     fn the_last_places_are_the_owners() {
-        use Standing::{Admitted, Covered, Nomination};
+        use CoverageLevel::{Admitted, Covered, Nomination};
         for (own, nominated, standing, expected) in [
             (0, 2, Nomination, false),
             (0, 3, Nomination, true),
