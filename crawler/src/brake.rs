@@ -75,7 +75,7 @@ pub struct Brake {
 /// What a look has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// The circuit breaker opens: so many of so many fetches have failed.
+    /// The circuit breaker opens, because `failed` of `looks` fetches have failed.
     Braked {
         /// Failures in the window.
         failed: usize,

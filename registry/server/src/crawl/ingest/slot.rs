@@ -106,8 +106,8 @@ impl<'a> Seeker<'a> {
         (self.is_in_slot(state) || (is_further && self.may_feed(state))).then_some(state)
     }
 
-    /// The agent of the domain that it joins where it feeds none yet. What nobody vouches for joins nothing by its content
-    /// alone: whoever copies a card is not who wrote it.
+    /// The agent of the domain that the source joins, if it is not yet the source of one. A nomination joins no agent by its
+    /// content alone, because a copied card is not evidence of its author.
     fn joined(&self) -> Option<&'a AgentState> {
         if self.row.agent_id.is_some() {
             return None;
