@@ -108,13 +108,13 @@ async fn a_card_goes_from_registered_to_retired() {
     let suspend = ["agent", "suspend", &id, "--reason", "complaints"];
     done(
         &served.run(&suspend).await,
-        "is suspended (held by operator)",
+        "is suspended (on hold: operator)",
     );
     let gone = Program::run(served.anonymous(&["search", "repeat"])).await;
     ended(&gone, 1, "no agent matches");
     let hidden = Program::run(served.anonymous(&["show", &id])).await;
     ended(&hidden, 1, &id);
-    done(&served.run(&["show", &id]).await, "held back: operator");
+    done(&served.run(&["show", &id]).await, "on hold: operator");
     let resume = ["agent", "resume", &id, "--reason", "settled"];
     done(&served.run(&resume).await, "is approved");
     served.found("q=repeat").await;

@@ -142,7 +142,7 @@ async fn a_bare_host_with_several_agents_lists_them_and_asks() {
     for command in commands {
         let asked = served.run(&command).await;
         no(&asked);
-        for named in [&first, &second, "First", "Second", "which one you mean"] {
+        for named in [&first, &second, "First", "Second", "the one you mean"] {
             assert!(text(&asked.stderr).contains(named), "{named}: {asked:#?}");
         }
         let asked = served.run(&[&command[..], &["--json"]].concat()).await;

@@ -114,7 +114,7 @@ async fn a_group_that_fails_leaves_nothing(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// The largest group there can be: every visit asks as many sources as it may, every card is new, and
+/// The largest group there can be: every visit fetches the greatest number of sources, every card is new, and
 /// the domains have further sources that are not due. More values than one statement binds.
 async fn the_largest_group_is_written(url: &str) {
     let stage = Stage::with(url, |config| config.governance.approve_all = true).await;

@@ -138,7 +138,7 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Comman
     let held = if holds.is_empty() {
         String::new()
     } else {
-        format!(" (held by {})", holds.join(", "))
+        format!(" (on hold: {})", holds.join(", "))
     };
     let advice = summary.deprecation.as_ref();
     let advice = advice.map(|deprecation| format!(": {}", deprecation.sentence()));

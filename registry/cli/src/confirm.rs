@@ -1,15 +1,15 @@
-//! Asking before something that nobody can take back.
+//! Confirmation before an action that cannot be undone.
 
 use std::io::{BufRead, IsTerminal, Write};
 
 use super::failure::Failure;
 use super::terminal;
 
-/// Whether to go on with what cannot be taken back: `yes` where the command line says so, else as the person at the
-/// terminal answers. What is to be done is told first in any case.
+/// Asks for confirmation of an action that cannot be undone: `yes` confirms it on the command line, else the person at the
+/// terminal does. The action is printed first in any case.
 ///
 /// # Errors
-/// Where nobody can be asked.
+/// Where there is no terminal.
 pub fn confirm(what: &str, yes: bool) -> Result<bool, Failure> {
     if yes {
         terminal::note(what);

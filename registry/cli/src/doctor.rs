@@ -1,4 +1,4 @@
-//! `doctor`: what stands in the way, one line a check.
+//! `doctor`: checks of the installation, one line each.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const DNS_TIMEOUT: Duration = Duration::from_secs(5);
 /// A name that exists for documentation (RFC 2606 section 3) and is not going away.
 const DNS_NAME: &str = "example.com";
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckStatus {
@@ -65,7 +65,7 @@ pub async fn run(
             checks.push(DoctorCheck::new(
                 "configuration",
                 CheckStatus::Ok,
-                "can be read and fits together",
+                "is valid",
             ));
             checks.push(data_folder(&config.store.data_dir));
             checks.push(database(config).await);
@@ -101,14 +101,14 @@ fn data_folder(path: &Path) -> DoctorCheck {
     if !path.exists() {
         return check(
             CheckStatus::Warn,
-            format!("{shown} does not exist yet; the first start makes it"),
+            format!("{shown} does not exist yet; the first start creates it"),
         );
     }
     match tempfile::tempfile_in(path) {
-        Ok(_) => check(CheckStatus::Ok, format!("{shown} takes files")),
+        Ok(_) => check(CheckStatus::Ok, format!("{shown} is writable")),
         Err(error) => check(
             CheckStatus::Fail,
-            format!("{shown} takes no files: {error}; change its owner, or give --data-dir"),
+            format!("{shown} is not writable: {error}; change its owner, or give --data-dir"),
         ),
     }
 }
@@ -119,13 +119,13 @@ async fn database(config: Config) -> DoctorCheck {
     if config.store.database.is_empty() && !file.exists() {
         return check(
             CheckStatus::Warn,
-            "there is none yet; the first start makes it".into(),
+            "it does not exist yet; the first start creates it".into(),
         );
     }
     match local::ping_database(config).await {
         Ok(what) => check(CheckStatus::Ok, what),
         Err(Failure::Failed(line)) => check(CheckStatus::Fail, line),
-        Err(_) => check(CheckStatus::Fail, "does not answer".into()),
+        Err(_) => check(CheckStatus::Fail, "does not respond".into()),
     }
 }
 
@@ -148,7 +148,7 @@ async fn names() -> DoctorCheck {
         Err(error) => check(
             CheckStatus::Warn,
             format!(
-                "{DNS_NAME} cannot be resolved: {error}; agents out on the internet cannot be reached"
+                "{DNS_NAME} cannot be resolved: {error}; agents on the internet cannot be reached"
             ),
         ),
     }
@@ -162,7 +162,7 @@ async fn registry(client: &Client) -> DoctorCheck {
         Ok((status, body)) => {
             let broken = broken_checks(body.as_ref());
             let why = if broken.is_empty() {
-                format!("it answers HTTP {status}")
+                format!("it responds with HTTP {status}")
             } else {
                 broken
             };
@@ -174,7 +174,7 @@ async fn registry(client: &Client) -> DoctorCheck {
     }
 }
 
-/// The checks of `/readyz` that do not hold.
+/// Failing checks of `/readyz`.
 fn broken_checks(body: Option<&Value>) -> String {
     let checks = body
         .and_then(|body| body.get("checks"))

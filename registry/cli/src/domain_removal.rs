@@ -28,7 +28,7 @@ pub async fn run(
         Some(named) => {
             let source = own_source(&view, named)?;
             meant(format!(
-                "taking back your registration of {} at {}",
+                "withdrawing your registration of {} at {}",
                 source.url, view.domain
             ))?;
             client.delete_source(&view.domain, &source.id).await?;
@@ -44,8 +44,8 @@ pub async fn run(
                 format!("removing {domain} and retiring its agents for good ({agents})")
             } else {
                 format!(
-                    "taking back what you registered of {domain} and retiring for good what only you have \
-                     registered (agents that you see: {agents})"
+                    "withdrawing your registrations of {domain} and retiring for good the agents that only you \
+                     have registered (agents that you see: {agents})"
                 )
             })?;
             client.delete_domain(&view.domain).await?;
@@ -60,8 +60,8 @@ pub async fn run(
     Ok(CommandOutcome::Done)
 }
 
-/// What became of a domain: with sources of others it stays, and only the caller's own were taken back. Where the caller
-/// sees it no more, and never saw all of it, nobody tells whether it is still there: then `removed` is null.
+/// Result of the removal: a domain with sources of others stays, and only the caller's registrations are withdrawn.
+/// `removed` is null where the caller no longer sees the domain and never saw all of it.
 async fn removed_of(
     view: &DomainView,
     client: &Client,

@@ -37,7 +37,7 @@ pub fn show(console: &Console, domain: &DomainView, attempts: bool) -> Result<()
         .try_for_each(|line| console.line(line))
 }
 
-/// What there is one of.
+/// Facts of the domain, one line each.
 fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
     let or = |text: String, none: &str| {
         if text.is_empty() {
@@ -70,17 +70,17 @@ fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
             or(domain.owner.clone().unwrap_or_default(), "not known"),
         ),
         (
-            "known by",
+            "fingerprint",
             domain
                 .known_by
                 .as_ref()
-                .map_or_else(|| "nothing yet".to_owned(), known_by),
+                .map_or_else(|| "none yet".to_owned(), fingerprint),
         ),
         ("agents", or(named, "none yet")),
     ]
 }
 
-/// How much of what there is many of is told.
+/// Number of entries shown of a list.
 const fn most(limit: usize, whole: bool) -> usize {
     if whole { usize::MAX } else { limit }
 }
@@ -100,9 +100,9 @@ fn proof(proof: &Proof) -> String {
 }
 
 /// The domain fingerprint in one line.
-fn known_by(known: &OwnerFingerprint) -> String {
+fn fingerprint(known: &OwnerFingerprint) -> String {
     let or_none = |words: &[String]| match words {
-        [] => "none seen".to_owned(),
+        [] => "not seen".to_owned(),
         words => words.join(" "),
     };
     format!(
@@ -114,7 +114,7 @@ fn known_by(known: &OwnerFingerprint) -> String {
     )
 }
 
-/// What there may be many of.
+/// Lists of the domain, each cut to fit the screen.
 fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let (told, looks) = (most(REASONS, whole), most(CHECKS, whole));
@@ -134,14 +134,14 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
         }
     }
     more(&mut lines, "sources", domain.sources.len(), shown);
-    // The newest look alone; `--json` has those before it.
+    // The newest check only; `--json` has the earlier ones.
     let latest = domain.checks.first().map(|check| check.at);
     let mut checks: Vec<&ProofCheck> = domain
         .checks
         .iter()
         .filter(|check| Some(check.at) == latest)
         .collect();
-    // What was found tells more than that nothing was.
+    // A record that was found says more than an absent one.
     checks.sort_by_key(|check| check.outcome == ProofOutcome::Absent);
     lines.extend(checks.iter().take(looks).map(|check| {
         format!(
@@ -162,7 +162,7 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
     lines
 }
 
-/// Says how much was left out.
+/// Adds a line with the number of entries left out.
 fn more(lines: &mut Vec<String>, what: &str, all: usize, shown: usize) {
     if all > shown {
         let left = all - shown;
@@ -170,7 +170,7 @@ fn more(lines: &mut Vec<String>, what: &str, all: usize, shown: usize) {
     }
 }
 
-/// What to call a source.
+/// Kind of a source, in words.
 fn named(kind: &OpenEnum<SourceKind>) -> &'static str {
     match kind.known() {
         Some(SourceKind::Ard | SourceKind::AiCatalog) => "catalog",
@@ -179,7 +179,7 @@ fn named(kind: &OpenEnum<SourceKind>) -> &'static str {
     }
 }
 
-/// A source with how it fares, in one line.
+/// A source with its state and statistics, in one line.
 fn source_line(source: &SourceView, whole: bool) -> String {
     let due = source.next_due.map_or_else(
         || "no next fetch".to_owned(),
@@ -238,7 +238,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
     line
 }
 
-/// Whether an attempt yielded neither what was asked for nor word that it is what it was.
+/// Whether an attempt returned neither content nor 304.
 fn has_failed(attempt: &AttemptView) -> bool {
     !matches!(
         attempt.outcome.as_str(),

@@ -1,4 +1,4 @@
-//! Which agent a word of the command line means: exactly one, or the answer is no. Nothing is guessed, because what
+//! Resolves the agent that a word of the command line names: exactly one, or the answer is no. Nothing is guessed, because what
 //! follows may be a text with a credential, or an act that nobody can take back.
 //!
 //! What a card says of itself names nobody: anybody can write another's address into a card of their own. So an agent
@@ -20,12 +20,12 @@ use super::refusal::ClientError;
 use super::target::{AgentName, Target, asks, without_a_path};
 use super::terminal;
 
-/// Agents of one name that are told, where there are several.
-const TOLD: usize = 20;
-/// Columns of an agent's name where several are told.
+/// Agents of one name that are listed, if there are several.
+const LISTED: usize = 20;
+/// Columns of an agent's name in this list.
 const NAME_COLUMNS: usize = 60;
 
-/// The agents that a word may mean.
+/// Agents that a word may name.
 #[derive(Debug, Default)]
 struct Candidates {
     /// Whose card lies there, on a domain of that name.
@@ -34,12 +34,12 @@ struct Candidates {
     named_elsewhere: Vec<Hit>,
     /// That say of themselves that they answer there, or were put there by others than the owner of the domain.
     answering: Vec<Hit>,
-    /// How many more there are, which were not looked at.
+    /// Number of further agents, which were not fetched.
     more: usize,
 }
 
 impl Client {
-    /// The one agent that is meant, to read of it.
+    /// The one agent that a word names, to show it.
     ///
     /// # Errors
     /// [`Failure::No`] where there is none, and with the list of them where there are several.
@@ -48,16 +48,16 @@ impl Client {
         found.meant_by_a_reader(word, self.base())
     }
 
-    /// The one agent that is meant, to act on it or to speak to it.
+    /// The one agent that a word names, to act on it or to send to it.
     ///
     /// # Errors
-    /// As [`Client::find_agent`]; also where agents only say that they answer there.
+    /// [`Failure::No`] where there is none, where there are several, and where cards only name the address.
     pub async fn agent_to_act_on(&self, word: &str) -> Result<Hit, Failure> {
         let found = self.candidates(&AgentName::parse(word)?).await?;
         found.meant_by_an_act(word, self.base())
     }
 
-    /// The identifier of the one agent that is meant, to act on it.
+    /// Id of the one agent that a word names, to act on it.
     pub async fn agent_id(&self, word: &str) -> Result<Uuid, Failure> {
         match AgentName::parse(word)? {
             AgentName::Id(id) => Ok(id),
@@ -137,8 +137,8 @@ impl Client {
             if known.contains(&id) {
                 continue;
             }
-            // One more than is told decides that there are several.
-            if found.own.len() > TOLD {
+            // One more than is listed decides that there are several.
+            if found.own.len() > LISTED {
                 found.more += 1;
                 continue;
             }
@@ -182,7 +182,7 @@ impl Client {
     }
 }
 
-/// An answer, or `None` where there is no such thing.
+/// A response, or `None` for a 404.
 fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {
         Ok(reply) => Ok(Some(reply)),
@@ -217,7 +217,7 @@ impl Candidates {
         }
         let count = self.answering.len();
         let line = format!(
-            "{word} is no agent's own address; agents that others have put there, or that say they answer there: {count}"
+            "{word} is not the address of an agent's card; agents that others registered there, or whose cards name it: {count}"
         );
         Err(ask(&line, &self.answering, count))
     }
@@ -229,7 +229,7 @@ impl Candidates {
                 Ok(None) => Err(unknown(word, base)),
                 Err(several) => {
                     let count = several.len();
-                    let line = format!("{word} is where {count} agents say that they answer");
+                    let line = format!("the cards of {count} agents name {word}");
                     Err(ask(&line, &several, count))
                 }
             };
@@ -248,8 +248,8 @@ fn one(mut hits: Vec<Hit>) -> Result<Option<Hit>, Vec<Hit>> {
 
 /// Lists agents, of which there are so many, and asks which one is meant.
 fn ask(why: &str, hits: &[Hit], count: usize) -> Failure {
-    let told = || hits.iter().map(|hit| &hit.summary).take(TOLD);
-    let mut above: Vec<String> = told()
+    let listed = || hits.iter().map(|hit| &hit.summary).take(LISTED);
+    let mut above: Vec<String> = listed()
         .map(|agent| {
             let name = terminal::short(&agent.name, NAME_COLUMNS);
             format!(
@@ -258,10 +258,10 @@ fn ask(why: &str, hits: &[Hit], count: usize) -> Failure {
             )
         })
         .collect();
-    if count > TOLD {
-        above.push(format!("  and {} more", count - TOLD));
+    if count > LISTED {
+        above.push(format!("  and {} more", count - LISTED));
     }
-    let agents: Vec<_> = told()
+    let agents: Vec<_> = listed()
         .map(|agent| {
             json!({
                 "id": agent.id, "urn": agent.urn, "name": agent.name, "domain": agent.domain,
@@ -270,12 +270,12 @@ fn ask(why: &str, hits: &[Hit], count: usize) -> Failure {
         })
         .collect();
     let members = json!({"agents": agents, "total": count});
-    let line = format!("{why}; say by its id which one you mean");
+    let line = format!("{why}; give the id of the one you mean");
     Failure::no_with(line, above, &members)
 }
 
 fn unknown(word: &str, base: &str) -> Failure {
     Failure::No(format!(
-        "the registry at {base} knows no agent {word} that you may see; `a2a-registry search` lists what it knows"
+        "the registry at {base} has no agent {word} that you may see; `a2a-registry search` lists its agents"
     ))
 }

@@ -191,7 +191,7 @@ fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
         rest.conditions.remove(place);
         let any = any.iter();
         let any: Vec<String> = any
-            .map(|(facet, value)| format!("{}:{}", facet.as_str(), shown(value)))
+            .map(|(facet, value)| format!("{}:{}", facet.as_str(), quoted(value)))
             .collect();
         all.push(narrowing(any.join(" OR "), rest));
     }
@@ -210,7 +210,7 @@ fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
 }
 
 /// A value as it is written in a query.
-fn shown(value: &str) -> String {
+fn quoted(value: &str) -> String {
     match value.contains(char::is_whitespace) {
         true => format!("\"{value}\""),
         false => value.to_owned(),

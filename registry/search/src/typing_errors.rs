@@ -19,7 +19,7 @@ const LEAST_LETTERS: usize = 5;
 const MAX_MISTYPED: usize = 8;
 
 /// Words of the index that one word may be an error of; the most used ones count.
-const MAX_MEANT: usize = 8;
+const MAX_CORRECTIONS: usize = 8;
 
 /// A word that no more agents hold may be an error of theirs as well as the caller's; nor more than one agent of
 /// [`RARE_AMONG`], where that is more. Words that are used more often cost no look at their neighbours.
@@ -63,14 +63,14 @@ pub(super) fn add_corrections(
             continue;
         }
         mistyped += 1;
-        let meant = meant(fields, word, holders, statistics)?;
-        word.others.extend(meant);
+        let corrections = corrections(fields, word, holders, statistics)?;
+        word.others.extend(corrections);
     }
     Ok(())
 }
 
-/// The forms of the words that a word may be an error of which so many agents hold.
-fn meant(
+/// Forms of other words of which this word, which so many agents have, may be a typing error.
+fn corrections(
     fields: &Fields,
     word: &QueryWord,
     holders: u64,
@@ -82,12 +82,12 @@ fn meant(
         forms.retain(|form| is_long(form) && !own.contains(&form.as_str()));
     }
     let least = (holders * FAR_MORE).max(1);
-    let mut meant = used(fields, forms, least, statistics)?;
-    if meant.len() > MAX_MEANT {
-        meant = most_used(fields, meant, statistics)?;
-        meant.truncate(MAX_MEANT);
+    let mut corrections = used(fields, forms, least, statistics)?;
+    if corrections.len() > MAX_CORRECTIONS {
+        corrections = most_used(fields, corrections, statistics)?;
+        corrections.truncate(MAX_CORRECTIONS);
     }
-    Ok(meant)
+    Ok(corrections)
 }
 
 fn is_long(word: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What the first visits have brought, name by name.
+//! Results of the first crawls, name by name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -21,19 +21,19 @@ use super::super::target::asks;
 use super::RegisteredName;
 use super::agent::Agents;
 
-/// How long the first visits are waited for since something came of the last one.
+/// How long to wait for the next result of the first crawls.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pauses between two looks; the last one repeats.
+/// Pauses between two polls; the last one repeats.
 const PAUSES: [Duration; 3] = [
     Duration::from_millis(200),
     Duration::from_millis(500),
     Duration::from_secs(1),
 ];
-/// Domains looked at at once.
+/// Domains polled at the same time.
 const AT_ONCE: usize = 8;
 
-/// Waits for the first visits and says what came of each name, as soon as it is known: [`CommandOutcome::No`] where one has
-/// brought no card. With `--json` it prints each name's domain instead, at the end.
+/// Waits for the first crawls and prints the result of each name as soon as it is known: [`CommandOutcome::No`] if one has
+/// no card. With `--json` it prints each name's domain instead, at the end.
 ///
 /// # Errors
 /// Where standard output takes no more.
@@ -95,13 +95,13 @@ pub async fn tell(
     Ok(outcome)
 }
 
-/// Shows that something is waited for.
+/// Spinner while waiting.
 fn spinner() -> ProgressBar {
     let progress = ProgressBar::new_spinner();
     // Draws nothing where standard error is no terminal.
     progress.set_draw_target(ProgressDrawTarget::stderr());
     progress.enable_steady_tick(Duration::from_millis(100));
-    progress.set_message("waiting for the first visit");
+    progress.set_message("waiting for the first crawl");
     progress
 }
 
@@ -144,7 +144,7 @@ impl DomainLookup {
     }
 }
 
-/// Whether all is known that the first visit tells of a source. A card that it gave becomes an agent a moment later.
+/// Whether the first crawl has a result for a source. A fetched card becomes an agent a moment later.
 fn is_asked(source: &SourceView) -> bool {
     source.agent.is_some()
         || source.state == SourceState::Absent
@@ -211,7 +211,7 @@ async fn lines(
     for id in &ids {
         lines.extend(agents.lines(name, *id, domain).await);
     }
-    // Where a domain has brought an agent, what else was looked for on the way is not worth a line.
+    // If an agent was found, the other URLs that were tried need no line.
     let failed = sources.iter().filter(|source| {
         source.agent.is_none()
             && source.state != SourceState::Absent
@@ -224,7 +224,7 @@ async fn lines(
     (lines, brought)
 }
 
-/// What is known of a source from which no agent was created.
+/// A source from which no agent was created, in one line.
 fn without_agent(name: &str, source: &SourceView) -> String {
     let which = if name == source.url {
         name.to_owned()
@@ -242,10 +242,10 @@ fn without_agent(name: &str, source: &SourceView) -> String {
     };
     let next = source
         .next_due
-        .map(|due| format!("; visited again at {}", due.to_rfc3339()));
+        .map(|due| format!("; next fetch at {}", due.to_rfc3339()));
     let detail = attempt.detail.trim_end_matches('.');
     if gave_a_card(source) {
-        return format!("{which}: gave {detail}; there is no agent of it that you may see");
+        return format!("{which}: fetched {detail}; it has no agent that you may see");
     }
     if attempt.outcome == "catalog" {
         return format!("{which}: {detail}");

@@ -83,7 +83,8 @@ pub(crate) async fn ingest_card(
     Ok(is_new)
 }
 
-/// The account that approved a source's first card with its registration; `None` once the source has an agent.
+/// The account that approved the first card of a source with its registration, as long as it is not the source of an
+/// agent.
 fn word_given(group: &Group, source: i64) -> Option<Uuid> {
     let row = group.sources.get(&source)?;
     row.approve_as.filter(|_| row.agent_id.is_none())
