@@ -7,7 +7,7 @@ use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_registry_api::DomainView;
 
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::origin::Origin;
 use crate::support::tls::{Authority, TlsFront};
 
@@ -82,7 +82,7 @@ impl ProofFile {
     }
 }
 
-impl House {
+impl OwnershipSetup {
     /// A house that reaches the site, whose name leads there.
     pub async fn at(url: &str, site: &Site) -> Self {
         let guard = GuardConfig {
