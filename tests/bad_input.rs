@@ -28,7 +28,7 @@ fn card(name: &str) -> String {
 }
 
 /// A registry with one approved agent, which must be there and the same after whatever a test does.
-struct House {
+struct ApprovedAgent {
     origin: Origin,
     registry: ServingRegistry,
     agent: String,
@@ -36,7 +36,7 @@ struct House {
     bytes: String,
 }
 
-impl House {
+impl ApprovedAgent {
     async fn new() -> Self {
         Self::with(|setup| setup).await
     }

@@ -41,15 +41,15 @@ async fn all(api: &Api, path: &str, member: &str) -> Vec<Value> {
     }
 }
 
-/// What the clients have to do, and what was acknowledged.
-struct Work {
+/// The URLs that the clients register, and those acknowledged.
+struct Registrations {
     urls: Vec<String>,
     next: AtomicUsize,
     acknowledged: Mutex<BTreeSet<String>>,
     count: watch::Sender<usize>,
 }
 
-impl Work {
+impl Registrations {
     /// Registers one URL after the other until the process is gone or nothing is left to do. What was
     /// not acknowledged is done again later.
     async fn go_on(&self, api: &Api) {
@@ -86,7 +86,7 @@ async fn crash_by_kill_fifty_times() {
     let setup = Setup::new()
         .approve_all()
         .configure(&format!("[limits]\nagents_per_domain = {CARDS}"));
-    let work = Arc::new(Work {
+    let work = Arc::new(Registrations {
         urls,
         next: AtomicUsize::new(0),
         acknowledged: Mutex::default(),

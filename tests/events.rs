@@ -206,7 +206,7 @@ async fn another_process_follows_on_postgres() {
         .await
         .unwrap();
     there
-        .look(
+        .crawl(
             "shared.agents-test.com",
             OriginAnswer::Card(card("Shared", "Changed there")),
         )

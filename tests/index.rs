@@ -22,13 +22,13 @@ const AGENTS: usize = 4;
 const ENDINGS: [&str; 6] = ["pos", "idx", "term", "store", "fast", "fieldnorm"];
 
 /// A registry with approved agents, and the origin of their cards.
-struct World {
+struct IndexSetup {
     setup: Setup,
     _origin: Origin,
     serving: ServingRegistry,
 }
 
-impl World {
+impl IndexSetup {
     async fn of(setup: Setup) -> Self {
         let setup = setup.approve_all();
         let origin = Origin::start();
@@ -121,7 +121,7 @@ fn files_in(index: &Path, ending: &str) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_file_is_mended_under_way_and_at_the_start() {
-    let mut world = World::of(Setup::new()).await;
+    let mut world = IndexSetup::of(Setup::new()).await;
     for ending in ENDINGS {
         world = world
             .harmed(ending, |file| fs::remove_file(file).unwrap())
@@ -132,7 +132,7 @@ async fn a_missing_file_is_mended_under_way_and_at_the_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_file_is_mended_under_way_and_at_the_start() {
-    let mut world = World::of(Setup::new()).await;
+    let mut world = IndexSetup::of(Setup::new()).await;
     for ending in ENDINGS {
         world = world.harmed(ending, spoil).await;
     }
@@ -151,7 +151,7 @@ both_databases!(
 
 /// Every act that leaves an agent listed leaves it in every search, and the first search afterwards finds it changed.
 async fn acts_keep_agents_in_search(url: &str) {
-    let world = World::of(Setup::new().database(url)).await;
+    let world = IndexSetup::of(Setup::new().database(url)).await;
     let api = world.api();
     let list = api.search("q=flights").await;
     let id = list["agents"][0]["id"].as_str().unwrap().to_owned();

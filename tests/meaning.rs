@@ -235,7 +235,7 @@ async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
         )
         .await;
     stage
-        .look(
+        .crawl(
             "travel.agents-test.com",
             OriginAnswer::Card(card("Wings", "Recites verse and rhyme")),
         )
@@ -439,7 +439,7 @@ async fn one_bad_text_stops_nobody(url: &str) {
     assert!(again.is_complete());
     encoder.feel(Mood::Well);
     stage
-        .look(
+        .crawl(
             "bad.agents-test.com",
             OriginAnswer::Card(card("Bad", "A poem")),
         )

@@ -48,13 +48,13 @@ fn moved() -> Deprecate {
     }
 }
 
-/// A registry with a name server that says what it is told.
-struct House {
+/// A registry with a scripted name server.
+struct OwnershipSetup {
     stage: Stage,
     names: Arc<StaticResolver>,
 }
 
-impl House {
+impl OwnershipSetup {
     async fn new(url: &str) -> Self {
         Self::on(Stage::new(url).await)
     }

@@ -54,7 +54,7 @@ async fn change_cards(stage: &Stage, dice: &mut Dice, which: impl Fn(usize) -> b
         let text = words(dice, 14);
         let domain = format!("d{number}.agents-test.com");
         let changed = card(&format!("Agent {number} {}", words(dice, 2)), &text);
-        stage.look(&domain, OriginAnswer::Card(changed)).await;
+        stage.crawl(&domain, OriginAnswer::Card(changed)).await;
         stage.settle().await;
     }
 }
@@ -86,7 +86,7 @@ async fn two_replicas_answer_as_one() {
     for number in [1, 2, 4] {
         let domain = format!("d{number}.agents-test.com");
         first
-            .look(&domain, OriginAnswer::Card(texts[number].clone()))
+            .crawl(&domain, OriginAnswer::Card(texts[number].clone()))
             .await;
     }
     let second = first.beside().await;

@@ -168,12 +168,12 @@ async fn an_authorization_is_never_logged() {
 }
 
 /// What stands between a registry and its database: passes everything on until it is told to stop.
-struct Line {
+struct DatabaseProxy {
     address: std::net::SocketAddr,
     broken: watch::Sender<bool>,
 }
 
-impl Line {
+impl DatabaseProxy {
     async fn to(server: String) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let line = Arc::new(Self {
@@ -207,7 +207,7 @@ async fn readiness_does_not_wait_for_a_database_that_is_away() {
     let database = Database::postgres().await;
     let mut url = url::Url::parse(database.url()).unwrap();
     let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
-    let line = Line::to(server).await;
+    let line = DatabaseProxy::to(server).await;
     url.set_host(Some("127.0.0.1")).unwrap();
     url.set_port(Some(line.address.port())).unwrap();
     let registry = Setup::new().database(url.as_str()).start().await;

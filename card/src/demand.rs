@@ -14,7 +14,6 @@ pub struct Demand<'a> {
     ///
     /// A card that declares schemes without requiring any has one alternative for each of them, because that is what
     /// real cards mean. A card without either has none.
-    /// mean so. A card without either has none.
     pub alternatives: Vec<Vec<AskedScheme<'a>>>,
     /// Whether the card requires one of the alternatives, rather than only declaring their schemes.
     pub required: bool,

@@ -1,8 +1,8 @@
-//! Short names for the column definitions and references that every step is made of.
+//! Short definitions of columns and references for all steps.
 
 use sea_orm_migration::prelude::*;
 
-/// A reference to another table's key; rows that are pointed at cannot go away.
+/// A reference to another table's key; a referenced row cannot be deleted.
 pub(crate) fn references(
     from_table: &'static str,
     from_column: &'static str,
@@ -16,7 +16,7 @@ pub(crate) fn references(
         .take()
 }
 
-/// A plain index over some columns, named after them.
+/// An index over these columns, named after them.
 pub(crate) fn index(table: &'static str, columns: &[&'static str]) -> IndexCreateStatement {
     let mut statement = Index::create();
     statement

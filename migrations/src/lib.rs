@@ -1,9 +1,9 @@
 //! The schema of the registry, step by step, for SQLite and PostgreSQL.
 //!
-//! A step is history: it uses identifiers of its own, never those of the code that runs today, and is
-//! not changed once released. A change of schema comes in two releases: the first only adds (old code
-//! still runs beside it), the second takes away what nobody reads any more. Moments are signed 64-bit
-//! microseconds since 1970 UTC; derived JSON is TEXT on both engines.
+//! A step is history: it uses its own identifiers, never those of the current code, and is not changed once released.
+//! A change of schema needs two releases: the first only adds (the previous version can run at the same time), the
+//! second removes what no code reads any more. Times are signed 64-bit microseconds since 1970 UTC; derived JSON is
+//! TEXT on both engines.
 
 use sea_orm_migration::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Domains, their proofs, what is asked of them, and what came of it.
+//! Domains, their proofs, their sources, and the results of fetches and checks.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
@@ -82,7 +82,7 @@ impl MigrationTrait for Migration {
                     .take(),
             )
             .await?;
-        // The one row there ever is: whoever leases visits holds it meanwhile.
+        // The only row of its table: locked by whoever leases visits.
         manager
             .exec_stmt(
                 Query::insert()
@@ -303,9 +303,9 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// Visits by when they are due. Those that somebody waits for and those that are planned have an index each: the
-/// oldest of one kind is not to be looked for among a million of the other. Address blocks and leases stand beside, so
-/// that thousands of due visits to a block that is busy are passed over without a look at their rows.
+/// Visits by due time. Requested and planned visits have an index each, so that finding the oldest of one kind does
+/// not scan a million of the other. Address blocks and leases are included, so that thousands of due visits to a busy
+/// block are skipped without reading their rows.
 fn visits(kind: &str, which: Expr) -> IndexCreateStatement {
     Index::create()
         .name(format!("ix_domains_visit_{kind}"))

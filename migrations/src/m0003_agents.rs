@@ -1,4 +1,4 @@
-//! Agents, the versions of their cards, and what was decided on them.
+//! Agents, the versions of their cards, and the decisions on them.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

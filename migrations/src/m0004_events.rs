@@ -1,4 +1,4 @@
-//! The log of everything that happened, which index, caches and feed follow.
+//! The log of all events, which the index, caches and the feed follow.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

@@ -1,13 +1,12 @@
-//! What a look for a proof was for and has found, which requests asked only for what has changed, and what deleted
-//! domains leave behind.
+//! The reason and results of proof checks, which requests were conditional, and records of deleted domains.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-/// Fields of looks and attempts that were part of a sentence, or not kept; deleted domains by name.
+/// Fields of checks and attempts that were part of a sentence, or not stored; deleted domains by name.
 #[derive(Debug, DeriveMigrationName)]
 pub struct Migration;
 
-/// The new columns, one statement each: SQLite adds no two at once.
+/// The new columns, one statement each: SQLite cannot add two at once.
 fn columns() -> [(&'static str, &'static str, ColumnDef); 4] {
     [
         ("proof_checks", "wanted", text_null("wanted")),
@@ -38,7 +37,7 @@ impl MigrationTrait for Migration {
                 )
                 .await?;
         }
-        // A domain named again is found among those that were deleted.
+        // For finding a domain among the deleted ones when it is registered again.
         manager
             .create_index(
                 Index::create()
@@ -49,7 +48,7 @@ impl MigrationTrait for Migration {
                     .take(),
             )
             .await?;
-        // Nobody looks for proofs of a domain that is no more.
+        // Proofs of a deleted domain are no longer checked.
         let forget = Query::update()
             .table("domains")
             .value("check_due_at", Option::<i64>::None)

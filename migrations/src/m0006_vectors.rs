@@ -4,7 +4,7 @@ use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::keys::references;
 
-/// Models and what they have made of agents.
+/// Embedding models and their vectors of agents.
 #[derive(Debug, DeriveMigrationName)]
 pub struct Migration;
 

@@ -1,15 +1,15 @@
-//! Who has registered which source, which source gave which version of a card, and names that were taken back.
+//! Who registered each source, which source gave each version of a card, and removed registrations.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
 use crate::keys::{index, references};
 
-/// What tells a domain's own cards from those that others have nominated.
+/// Data that distinguishes a domain's own cards from those nominated by others.
 #[derive(Debug, DeriveMigrationName)]
 pub struct Migration;
 
-/// The new columns, one statement each: SQLite adds no two at once. What was there before is nobody's own until it is
-/// looked at: the registry does that at its next start.
+/// The new columns, one statement each: SQLite cannot add two at once. Existing rows belong to nobody until the
+/// registry attributes them at its next start.
 fn columns() -> [(&'static str, &'static str, ColumnDef); 5] {
     [
         (
@@ -107,7 +107,7 @@ impl MigrationTrait for Migration {
         manager
             .create_index(index("domains", &["owner_id"]))
             .await?;
-        // Who has registered what was there before is told by events alone.
+        // Only events tell who registered the existing sources.
         manager
             .create_index(
                 Index::create()

@@ -1,8 +1,8 @@
-//! What became of each signature of a card, kept with the version it was found on.
+//! The result of verifying each signature of a card, stored with the card's version.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-/// A verdict with its reason for each signature. Versions from before have none until they are derived again.
+/// The result with its reason for each signature. Existing versions have none until they are derived again.
 #[derive(Debug, DeriveMigrationName)]
 pub struct Migration;
 

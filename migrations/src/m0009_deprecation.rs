@@ -1,4 +1,4 @@
-//! What is told of an agent on its way out.
+//! The deprecation notice of an agent.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

@@ -1,4 +1,4 @@
-//! When a source is due by plan where somebody asked for it sooner, and where its last good answer came from.
+//! The planned due time of a source that was requested earlier, and the address of its last good response.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
@@ -6,7 +6,7 @@ use sea_orm_migration::{prelude::*, schema::*};
 #[derive(Debug, DeriveMigrationName)]
 pub struct Migration;
 
-/// The new columns, one statement each: SQLite adds no two at once.
+/// The new columns, one statement each: SQLite cannot add two at once.
 fn columns() -> [(&'static str, ColumnDef); 2] {
     [
         ("planned_at", big_integer_null("planned_at")),

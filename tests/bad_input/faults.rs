@@ -6,7 +6,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use sea_orm::ConnectionTrait as _;
 use serde_json::Value;
 
-use super::{CARD, House, card};
+use super::{ApprovedAgent, CARD, card};
 use crate::support::api::ApiResponse;
 use crate::support::both_databases;
 use crate::support::database::Database;
@@ -16,7 +16,7 @@ use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
 /// Writes are refused with that problem, everything that reads goes on.
-async fn only_reads(house: &House, slug: &str) {
+async fn only_reads(house: &ApprovedAgent, slug: &str) {
     let api = house.api();
     let other = Origin::start();
     let body = serde_json::json!({"card_url": other.url(CARD)});
@@ -33,14 +33,14 @@ async fn only_reads(house: &House, slug: &str) {
 }
 
 /// Registers one more agent; gives the event of its approval.
-async fn approved(house: &House, name: &str) -> Value {
+async fn approved(house: &ApprovedAgent, name: &str) -> Value {
     let other = Origin::start();
     other.answer(CARD, OriginReply::json(card(name)));
     house.api().approved(&other.url(CARD)).await
 }
 
 /// Writing works again, from the registration to the search.
-async fn writes_again(house: &House) {
+async fn writes_again(house: &ApprovedAgent) {
     let api = house.api();
     let approved = approved(house, "Afterwards").await;
     api.indexed(seq(&approved)).await;
@@ -52,7 +52,7 @@ async fn writes_again(house: &House) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn database_read_only_postgres() {
     let database = Database::postgres().await;
-    let house = House::with(|setup| setup.database(database.url())).await;
+    let house = ApprovedAgent::with(|setup| setup.database(database.url())).await;
     let mut options = sea_orm::ConnectOptions::new(database.url());
     options.max_connections(1).sqlx_logging(false);
     let operator = sea_orm::Database::connect(options).await.unwrap();
@@ -86,7 +86,7 @@ const DEAF_TO_FULL_FILES: &str = "trap '' XFSZ";
 async fn database_read_only_sqlite() {
     let setup = Setup::new().approve_all();
     let registry = setup.start_after(DEAF_TO_FULL_FILES).await;
-    let house = House::furnish(registry).await;
+    let house = ApprovedAgent::furnish(registry).await;
     files_may_grow(&house, Some(0));
     only_reads(&house, "read-only").await;
     files_may_grow(&house, None);
@@ -100,7 +100,7 @@ async fn index_disk_full_beside_a_database_that_takes_writes() {
     let database = Database::postgres().await;
     let setup = Setup::new().approve_all().database(database.url());
     let registry = setup.start_after(DEAF_TO_FULL_FILES).await;
-    let house = House::furnish(registry).await;
+    let house = ApprovedAgent::furnish(registry).await;
     let api = house.api();
     let failing = || async {
         let ready = api.get("/readyz").await;
@@ -137,7 +137,7 @@ async fn index_disk_full_beside_a_database_that_takes_writes() {
 }
 
 /// Lets the files of the process that serves grow to so many bytes, or as they like.
-fn files_may_grow(house: &House, bytes: Option<u64>) {
+fn files_may_grow(house: &ApprovedAgent, bytes: Option<u64>) {
     let process = Pid::from_raw(i32::try_from(house.registry.program.id()).unwrap());
     let limit = Rlimit {
         current: bytes,
@@ -149,7 +149,7 @@ fn files_may_grow(house: &House, bytes: Option<u64>) {
 /// A database file that cannot be written is told at start, in one line.
 #[tokio::test]
 async fn database_read_only_at_start() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let setup = house.registry.setup.clone();
     house.registry.stop().await;
     let file = setup.data().join("registry.sqlite");
@@ -171,7 +171,8 @@ both_databases!(table_missing);
 /// mistake, the log has its cause with the request's id, and readiness agrees with what callers see.
 async fn table_missing(url: &str) {
     let house =
-        House::with(|setup| setup.database(url).configure("[log]\nformat = \"json\"")).await;
+        ApprovedAgent::with(|setup| setup.database(url).configure("[log]\nformat = \"json\""))
+            .await;
     let mut options = sea_orm::ConnectOptions::new(url);
     options.max_connections(1).sqlx_logging(false);
     let operator = sea_orm::Database::connect(options).await.unwrap();
@@ -217,7 +218,7 @@ async fn table_missing(url: &str) {
 /// The folder of the index goes away while it serves: the next change brings it back.
 #[tokio::test]
 async fn index_folder_deleted_under_way() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     std::fs::remove_dir_all(index(&house.registry.setup)).unwrap();
     house.is_intact().await;
     writes_again(&house).await;
@@ -274,7 +275,7 @@ async fn corrupt_index_at_start() {
         },
         |file| std::fs::remove_file(file).unwrap(),
     ];
-    let mut house = House::new().await;
+    let mut house = ApprovedAgent::new().await;
     let setup = house.registry.setup.clone();
     for damage in damages {
         house.registry.stop().await;
@@ -312,7 +313,7 @@ async fn corrupt_index_at_start() {
 /// A folder belongs to one process: the second says so in one line and leaves the first alone.
 #[tokio::test]
 async fn second_process_on_one_data_folder() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let line = house.registry.setup.refused().await;
     assert!(line.contains("another process"), "{line}");
     assert!(line.contains("--data-dir"), "{line}");
@@ -327,7 +328,7 @@ async fn second_process_on_one_data_folder() {
 /// Ports, files and words that do not fit end the program before it has touched anything.
 #[tokio::test]
 async fn bad_settings() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let taken = house.api().url.strip_prefix("http://").unwrap();
     for (setup, word) in [
         (Setup::new().argument("--listen").argument(taken), "in use"),

@@ -3,14 +3,14 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{CARD, House, card};
+use super::{ApprovedAgent, CARD, card};
 use crate::support::api::ApiResponse;
 use crate::support::feed::seq;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::ADMIN;
 
 /// Sends a body, as it is, where domains are registered.
-async fn send(house: &House, body: impl Into<reqwest::Body>) -> ApiResponse {
+async fn send(house: &ApprovedAgent, body: impl Into<reqwest::Body>) -> ApiResponse {
     let request = house.api().request(Method::POST, "/v1/domains");
     let request = request.bearer_auth(ADMIN).body(body);
     ApiResponse::to(request.header("content-type", "application/json")).await
@@ -18,7 +18,7 @@ async fn send(house: &House, body: impl Into<reqwest::Body>) -> ApiResponse {
 
 #[tokio::test]
 async fn not_json() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     for body in [
         "",
         "{\"card_url\":",
@@ -42,7 +42,7 @@ async fn not_json() {
 
 #[tokio::test]
 async fn wrong_type() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     for (body, pointer) in [
         (json!({"card_url": 7}), "/card_url"),
         (json!({"domain": ["a.example"]}), "/domain"),
@@ -59,7 +59,7 @@ async fn wrong_type() {
 
 #[tokio::test]
 async fn unknown_field() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let body = json!({"domain": "a.example", "aprove": true}).to_string();
     let problem = send(&house, body).await.problem(400, "invalid-request");
     assert_eq!(problem["errors"][0]["pointer"], "/aprove", "{problem}");
@@ -71,7 +71,7 @@ async fn unknown_field() {
 #[tokio::test]
 async fn oversize_body() {
     const LIMIT: usize = 64 * 1024;
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let padded = |length: usize| {
         let body = json!({"card_url": house.origin.url(CARD)}).to_string();
         format!("{body}{}", " ".repeat(length - body.len()))
@@ -109,7 +109,7 @@ fn face(answer: &ApiResponse, agent: &str) -> (u16, Vec<(String, String)>, Strin
 /// What is hidden and what never was are answered alike, byte for byte.
 #[tokio::test]
 async fn unknown_agent() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let api = house.api();
     for unknown in [
         "01900000-0000-7000-8000-000000000000",
@@ -181,7 +181,7 @@ async fn unknown_agent() {
 
 #[tokio::test]
 async fn bad_page_token() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let api = house.api();
     let second = Origin::start();
     second.answer(CARD, OriginReply::json(card("Second")));
@@ -232,7 +232,7 @@ async fn bad_page_token() {
 
 #[tokio::test]
 async fn broken_escape_in_a_path() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     for path in [
         "/v1/agents/%zz",
         "/v1/agents/%ff",
@@ -252,7 +252,7 @@ async fn broken_escape_in_a_path() {
 
 #[tokio::test]
 async fn wrong_method() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let agent = &house.agent;
     for (method, path, allow) in [
         (Method::PUT, "/v1/agents".to_owned(), "GET"),
@@ -282,7 +282,7 @@ async fn wrong_method() {
 
 #[tokio::test]
 async fn unknown_query_parameter() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     for (path, pointer) in [
         ("/v1/agents?tags=travel", "/tags"),
         ("/v1/agents:suggest?q=f&prefix=1", "/prefix"),
@@ -304,7 +304,7 @@ async fn unknown_query_parameter() {
 
 #[tokio::test]
 async fn too_many_filters_or_words() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let filters = |count: usize| {
         let each = |at| format!("tag=t{at}");
         (0..count).map(each).collect::<Vec<_>>().join("&")

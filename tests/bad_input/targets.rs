@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CARD, House, card};
+use super::{ApprovedAgent, CARD, card};
 use crate::support::api::Api;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::Setup;
@@ -92,7 +92,7 @@ async fn private_address_behind_a_name() {
 /// Nobody listens: the attempt says so, and the domain stays registered for when somebody does.
 #[tokio::test]
 async fn unreachable_host() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let gone = Origin::start();
     let (port, url) = (gone.address().port(), gone.url(CARD));
     drop(gone);
@@ -115,7 +115,7 @@ async fn unreachable_host() {
 /// A page where a card should be: the attempt says so, and an agent that was there before keeps its card.
 #[tokio::test]
 async fn html_instead_of_a_card() {
-    let house = House::new().await;
+    let house = ApprovedAgent::new().await;
     let page = "<!doctype html><title>Welcome</title><h1>It works</h1>";
     let other = Origin::start();
     other.answer(CARD, OriginReply::html(page));

@@ -177,7 +177,7 @@ async fn sentence_encoders_are_installed_and_shown() {
 
     ended(&install("/no/model").await, 2, "/no/model");
     let (_other, path) = file("no folder");
-    ended(&install(&path).await, 2, "is no folder");
+    ended(&install(&path).await, 2, "is not a folder");
     ended(
         &install(folder.path().to_str().unwrap()).await,
         2,

@@ -250,9 +250,9 @@ async fn sources_of_one_account_freeze_nobody(url: &str) {
 /// that was on its way out before is where it was, and goes on from there.
 async fn an_outage_of_ours_freezes_verdicts(url: &str) {
     let stage = crowd(url).await;
-    stage.look(&name(0), OriginAnswer::Fails(Gone)).await;
+    stage.crawl(&name(0), OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::hours(2));
-    stage.look(&name(0), OriginAnswer::Fails(Gone)).await;
+    stage.crawl(&name(0), OriginAnswer::Fails(Gone)).await;
     assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Gone);
     stage.advance(Duration::days(29));
     assert_eq!(breaker_open_since(&stage.app), None);

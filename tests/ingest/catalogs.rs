@@ -26,15 +26,15 @@ fn at(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
 }
 
-/// A house whose catalogs and cards lie where the test says; the card at a path is named after it.
+/// A site with catalogs and cards at paths that the test chooses; the card at a path is named after it.
 #[derive(Clone, Default)]
-struct House {
+struct CatalogSite {
     ard: Option<OriginAnswer>,
     ai_catalog: Option<OriginAnswer>,
     cards: BTreeMap<String, Vec<u8>>,
 }
 
-impl House {
+impl CatalogSite {
     fn with(paths: &[&str]) -> Self {
         let cards = paths
             .iter()
@@ -73,7 +73,7 @@ fn catalog(entries: &[(&str, &str)], read: Read) -> OriginAnswer {
 }
 
 /// Makes visits as they come due, for that long.
-async fn live(stage: &Stage, house: &House, long: Duration) {
+async fn live(stage: &Stage, house: &CatalogSite, long: Duration) {
     let end = stage.now() + long;
     loop {
         while stage.visit(|source| house.answer(source)).await > 0 {}
@@ -148,7 +148,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
         ("b", "/b.json"),
         ("c", "/c.json"),
     ];
-    let mut house = House::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
+    let mut house = CatalogSite::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
     house.ai_catalog = house.ard.clone();
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::minutes(10)).await;
@@ -203,7 +203,7 @@ async fn a_card_url_brings_no_catalog(url: &str) {
 async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     let stage = Stage::new(url).await;
     let well_known = "/.well-known/agent-card.json";
-    let mut house = House::with(&[well_known, "/own.json"]).naming(&[
+    let mut house = CatalogSite::with(&[well_known, "/own.json"]).naming(&[
         ("copy", "/copy.json"),
         ("known", well_known),
         ("own", "/own.json"),
@@ -243,7 +243,7 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
 /// An identifier is the agent, wherever its card moves to; a new identifier for the same URL is none.
 async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     let stage = Stage::new(url).await;
-    let house = House::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
+    let house = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await;
@@ -272,7 +272,7 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
 /// Two entries that change places collide nowhere.
 async fn entries_that_change_places(url: &str) {
     let stage = Stage::new(url).await;
-    let house = House::with(&["/a.json", "/b.json"]);
+    let house = CatalogSite::with(&["/a.json", "/b.json"]);
     stage.register(DOMAIN).await;
     live(
         &stage,
@@ -298,7 +298,7 @@ async fn entries_that_change_places(url: &str) {
 /// A catalog that cannot be read any more is told of, and one that names nobody is no fault.
 async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
     let stage = Stage::new(url).await;
-    let house = House::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::hours(1)).await;
     let told = async || {
@@ -308,7 +308,7 @@ async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
             .find(|reason| reason.contains("ard.json"))
     };
     assert_eq!(told().await, None);
-    let away = House {
+    let away = CatalogSite {
         ard: Some(OriginAnswer::Fails(Timeout)),
         ..house.clone()
     };
@@ -327,10 +327,10 @@ async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
 /// that is not there any more, say nothing.
 async fn an_entry_that_leaves_ends_with_patience(url: &str) {
     let stage = Stage::new(url).await;
-    let house = House::with(&["/a.json", "/b.json"]);
+    let house = CatalogSite::with(&["/a.json", "/b.json"]);
     let both = house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
     let one = house.clone().naming(&[("a", "/a.json")]);
-    let part = House {
+    let part = CatalogSite {
         ard: Some(catalog(&[("a", "/a.json")], Read::InPart)),
         ..house.clone()
     };
@@ -349,9 +349,9 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
     live(&stage, &both, Duration::days(2)).await;
     assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2);
 
-    stage.look_at(DOMAIN, |source| one.answer(source)).await;
-    stage.look_at(DOMAIN, |source| one.answer(source)).await;
-    stage.look_at(DOMAIN, |source| one.answer(source)).await;
+    stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
+    stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
+    stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
     assert_eq!(
         of_kind(&shown(&stage).await, "entry").len(),
         2,
@@ -391,7 +391,7 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
 async fn either_catalog_keeps_an_agent(url: &str) {
     let stage = Stage::new(url).await;
     let both = [("a", "/a.json"), ("b", "/b.json")];
-    let mut house = House::with(&["/a.json", "/b.json"]).naming(&both);
+    let mut house = CatalogSite::with(&["/a.json", "/b.json"]).naming(&both);
     house.ai_catalog = Some(catalog(&both, Read::Whole));
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::hours(1)).await;
@@ -402,7 +402,7 @@ async fn either_catalog_keeps_an_agent(url: &str) {
         _ => house.answer(source),
     };
     for _ in 0..10 {
-        stage.look_lightly(DOMAIN, answer).await;
+        stage.crawl_conditionally(DOMAIN, answer).await;
         stage.advance(Duration::hours(12));
     }
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
@@ -411,7 +411,7 @@ async fn either_catalog_keeps_an_agent(url: &str) {
 /// A card whose endpoints lie on another registrable domain is flagged, whoever names it.
 async fn endpoints_elsewhere_are_flagged(url: &str) {
     let stage = Stage::new(url).await;
-    let mut house = House::with(&["/own.json", "/far.json"])
+    let mut house = CatalogSite::with(&["/own.json", "/far.json"])
         .naming(&[("own", "/own.json"), ("far", "/far.json")]);
     let serving = |path: &str, host: &str| {
         let text = String::from_utf8(card(path, "Serves")).unwrap();
@@ -443,7 +443,7 @@ async fn what_a_catalog_names_is_bounded(url: &str) {
     let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let entries: Vec<(&str, &str)> = paths.iter().map(|path| (*path, *path)).collect();
-    let house = House::with(&paths).naming(&entries);
+    let house = CatalogSite::with(&paths).naming(&entries);
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::minutes(1)).await;
     let view = shown(&stage).await;
@@ -465,7 +465,7 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
     let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
     let named = |count: usize| {
         let entries: Vec<(&str, &str)> = paths[..count].iter().map(|path| (*path, *path)).collect();
-        House::with(&paths).naming(&entries)
+        CatalogSite::with(&paths).naming(&entries)
     };
     let card_at = |path: &str| Registration {
         card_url: Some(at(path)),
@@ -533,7 +533,7 @@ async fn an_absent_catalog_rests_for_a_week(url: &str) {
     let stage = Stage::new(url).await;
     for outcome in [NotFound, NotACatalog, Timeout] {
         let well_known = "/.well-known/agent-card.json";
-        let mut house = House::with(&[well_known]);
+        let mut house = CatalogSite::with(&[well_known]);
         house.ard = Some(OriginAnswer::Fails(outcome));
         house.ai_catalog = house.ard.clone();
         stage.register(DOMAIN).await;
@@ -586,7 +586,7 @@ async fn approving_a_domain_approves_what_it_names_now(url: &str) {
         ..Registration::default()
     };
     register(&stage.app, &stage.admin, &what).await.unwrap();
-    let house = House::with(&["/a.json", "/b.json"]);
+    let house = CatalogSite::with(&["/a.json", "/b.json"]);
     live(
         &stage,
         &house.clone().naming(&[("a", "/a.json")]),
@@ -612,7 +612,7 @@ async fn approving_a_domain_approves_what_it_names_now(url: &str) {
 /// A retired agent does not come back because a catalog still names it.
 async fn the_retired_stay_retired(url: &str) {
     let stage = Stage::new(url).await;
-    let house = House::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await.id.to_string();
@@ -641,7 +641,8 @@ async fn the_retired_stay_retired(url: &str) {
 /// Deleting a domain ends everything that its catalogs brought; its name begins anew.
 async fn deleting_a_domain_ends_all(url: &str) {
     let stage = Stage::new(url).await;
-    let house = House::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
+    let house =
+        CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::hours(1)).await;
     domain_delete(&stage.app, &stage.admin, DOMAIN)

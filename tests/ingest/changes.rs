@@ -32,7 +32,7 @@ async fn the_same_content_in_other_bytes_changes_nothing(url: &str) {
         reordered(&again),
         approved.clone(),
     ] {
-        stage.look(DOMAIN, OriginAnswer::Card(bytes)).await;
+        stage.crawl(DOMAIN, OriginAnswer::Card(bytes)).await;
         stage.index_equals_database().await;
         assert_eq!(stage.served(agent.id).await.as_ref(), Some(&approved));
     }
@@ -54,7 +54,7 @@ async fn a_change_waits_while_the_old_version_is_served(url: &str) {
     let first = card("Changing", "First");
     let agent = stage.publish_approved(DOMAIN, &first).await;
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Changing", "Second")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Changing", "Second")))
         .await;
     let review = stage.open_review(agent.id).await.unwrap();
     assert_eq!(review.previous, Some(a2a_card::digest(&first)));
@@ -63,7 +63,7 @@ async fn a_change_waits_while_the_old_version_is_served(url: &str) {
     stage.index_equals_database().await;
 
     let third = card("Changing", "Third");
-    stage.look(DOMAIN, OriginAnswer::Card(third.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(third.clone())).await;
     let states: Vec<_> = stage
         .reviews(agent.id)
         .await
@@ -102,15 +102,15 @@ async fn a_rejected_successor_leaves_the_old_version(url: &str) {
     let first = card("Changing", "First");
     let agent = stage.publish_approved(DOMAIN, &first).await;
     let bad = card("Changing", "Bad");
-    stage.look(DOMAIN, OriginAnswer::Card(bad.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(bad.clone())).await;
     stage.reject(agent.id).await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
     assert_eq!(stage.served(agent.id).await.as_ref(), Some(&first));
     stage
-        .look(DOMAIN, OriginAnswer::Card(reordered(&bad)))
+        .crawl(DOMAIN, OriginAnswer::Card(reordered(&bad)))
         .await;
-    stage.look(DOMAIN, OriginAnswer::Card(first.clone())).await;
-    stage.look(DOMAIN, OriginAnswer::Card(bad.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(first.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(bad.clone())).await;
     assert_eq!(stage.open_review(agent.id).await, None);
     assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, Rejected);
     assert_eq!(stage.served(agent.id).await.as_ref(), Some(&first));
@@ -129,10 +129,10 @@ async fn returning_to_approved_content_withdraws_the_question(url: &str) {
     let agent = stage.publish_approved(DOMAIN, &first).await;
     let served = stage.agent(DOMAIN).await.approved_version;
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Changing", "Second")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Changing", "Second")))
         .await;
     stage
-        .look(DOMAIN, OriginAnswer::Card(reordered(&first)))
+        .crawl(DOMAIN, OriginAnswer::Card(reordered(&first)))
         .await;
     assert_eq!(stage.reviews(agent.id).await.last().unwrap().1, Withdrawn);
     assert_eq!(stage.open_review(agent.id).await, None);
@@ -162,7 +162,7 @@ async fn another_name_is_the_same_agent(url: &str) {
         .publish_approved(DOMAIN, &card("Old name", "Same place"))
         .await;
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("New name", "Same place")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("New name", "Same place")))
         .await;
     assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
     stage.index_equals_database().await;
@@ -180,7 +180,7 @@ async fn versions_are_bounded(url: &str) {
     let rounds = VERSIONS_PER_AGENT + 5;
     for round in 1..=rounds {
         stage
-            .look(
+            .crawl(
                 DOMAIN,
                 OriginAnswer::Card(card("Restless", &format!("Number {round}"))),
             )

@@ -43,7 +43,9 @@ async fn a_low_change_is_approved_by_rule(url: &str) {
     let first = card("Classes", "Steady");
     let agent = stage.publish_approved(DOMAIN, &first).await;
     let second = with(&first, "/version", json!("1.0.1"));
-    stage.look(DOMAIN, OriginAnswer::Card(second.clone())).await;
+    stage
+        .crawl(DOMAIN, OriginAnswer::Card(second.clone()))
+        .await;
     assert_eq!(stage.served(agent.id).await, Some(second));
     assert_eq!(stage.open_review(agent.id).await, None);
     assert_eq!(diff(&stage, agent.id).await, Low);
@@ -64,7 +66,7 @@ async fn a_high_change_waits(url: &str) {
     let first = card("Classes", "Steady");
     let agent = stage.publish_approved(DOMAIN, &first).await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Card(with(
                 &first,
@@ -94,19 +96,19 @@ async fn a_critical_change_holds_until_it_is_settled(url: &str) {
         "/url",
         json!("https://classes.agents-test.com.evil.example/a2a"),
     );
-    stage.look(DOMAIN, OriginAnswer::Card(away.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(away.clone())).await;
     assert_eq!(stage.holds(agent.id).await, ["critical_change"]);
     assert_eq!(stage.served(agent.id).await, None);
     assert_eq!(diff(&stage, agent.id).await, Critical);
     stage.index_equals_database().await;
     assert!(stage.found_by_anyone().await.is_empty());
 
-    stage.look(DOMAIN, OriginAnswer::Card(first.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(first.clone())).await;
     assert!(stage.holds(agent.id).await.is_empty());
     assert_eq!(stage.served(agent.id).await, Some(first.clone()));
     stage.index_equals_database().await;
 
-    stage.look(DOMAIN, OriginAnswer::Card(away.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(away.clone())).await;
     stage.approve(agent.id).await;
     assert!(stage.holds(agent.id).await.is_empty());
     assert_eq!(stage.served(agent.id).await, Some(away));
@@ -120,10 +122,10 @@ async fn a_change_is_judged_against_what_is_approved(url: &str) {
     let first = card("Classes", "Steady");
     let agent = stage.publish_approved(DOMAIN, &first).await;
     let high = with(&first, "/description", json!("Something else"));
-    stage.look(DOMAIN, OriginAnswer::Card(high.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(high.clone())).await;
     // Against the newest version this would be low.
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Card(with(&high, "/version", json!("9"))),
         )

@@ -25,13 +25,13 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
     vouch(&stage).await;
     let first = signer.sign(&card("Signed", "By another house"));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(first, foreign(&signer)))
+        .crawl(DOMAIN, OriginAnswer::Signed(first, foreign(&signer)))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     stage.approve(agent).await;
     let second = signer.sign(&card("Signed", "By another house, once more"));
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(second.clone(), foreign(&signer)),
         )
@@ -58,7 +58,7 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
     }
     // The fetch that follows finds the same, and no other version.
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(second.clone(), foreign(&signer)),
         )
@@ -70,7 +70,7 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
         .unwrap();
     assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
     stage
-        .look(DOMAIN, OriginAnswer::Signed(second, foreign(&signer)))
+        .crawl(DOMAIN, OriginAnswer::Signed(second, foreign(&signer)))
         .await;
     assert_eq!(states(&stage, agent).await, [Unknown, Unknown]);
     stage.index_equals_database().await;
@@ -85,7 +85,7 @@ async fn an_enrolled_key_decides(url: &str) {
     vouch(&stage).await;
     let bytes = signer.sign(&card("Signed", "By another house"));
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(bytes.clone(), foreign(&signer)),
         )
@@ -117,7 +117,7 @@ async fn a_mended_signature_is_decided_on_anew(url: &str) {
     stage.register(DOMAIN).await;
     let bytes = signer.sign(&card("Signed", "With another key of that name"));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), wrong.found()))
+        .crawl(DOMAIN, OriginAnswer::Signed(bytes.clone(), wrong.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     assert_eq!(states(&stage, agent).await, [Invalid]);

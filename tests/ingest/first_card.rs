@@ -114,12 +114,12 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
     stage.index_equals_database().await;
 
-    stage.look(DOMAIN, OriginAnswer::Card(first.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(first.clone())).await;
     stage
-        .look(DOMAIN, OriginAnswer::Card(reordered(&first)))
+        .crawl(DOMAIN, OriginAnswer::Card(reordered(&first)))
         .await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Card(signed("Refused", "Sells snake oil", "key-1", "bbbbbbbb")),
         )
@@ -131,14 +131,16 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     assert_eq!(stage.reviews(agent.id).await.len(), 1);
 
     let second = card("Refused", "Sells apples");
-    stage.look(DOMAIN, OriginAnswer::Card(second.clone())).await;
+    stage
+        .crawl(DOMAIN, OriginAnswer::Card(second.clone()))
+        .await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
     assert_eq!(
         stage.open_review(agent.id).await.unwrap().digest,
         a2a_card::digest(&second)
     );
 
-    stage.look(DOMAIN, OriginAnswer::Card(first.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(first.clone())).await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Rejected);
     let states: Vec<_> = stage
         .reviews(agent.id)
@@ -149,7 +151,7 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     assert_eq!(states, [Rejected, Superseded]);
     stage.index_equals_database().await;
 
-    stage.look(DOMAIN, OriginAnswer::Card(second)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(second)).await;
     stage.approve(agent.id).await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
     stage.index_equals_database().await;
@@ -163,7 +165,7 @@ async fn another_key_asks_anew(url: &str) {
         .await;
     stage.reject(agent.id).await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Card(signed("Signed", "Signs", "key-2", "aaaa")),
         )
@@ -291,7 +293,7 @@ async fn registering_with_approval_approves_the_first_card(url: &str) {
     let agent = stage.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Approved);
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Trusted", "Not this")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Trusted", "Not this")))
         .await;
     assert!(stage.open_review(agent.id).await.is_some());
     assert_eq!(
@@ -455,7 +457,7 @@ async fn acts_have_their_place(url: &str) {
     assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Acted", "Asks something")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Acted", "Asks something")))
         .await;
     agent_retire(app, admin, &id, &act("over")).await.unwrap();
     assert_eq!(

@@ -172,7 +172,7 @@ async fn attempts_are_bounded(url: &str) {
         .visit(|source| OriginAnswer::Card(card("Asked", &source.url)))
         .await;
     for _ in 0..ATTEMPTS_PER_SOURCE + 3 {
-        stage.look(busy, OriginAnswer::NotModified).await;
+        stage.crawl(busy, OriginAnswer::NotModified).await;
     }
     let kept = async |domain: &str| {
         let row = domains::domain_by_name(&stage.store, domain)

@@ -96,7 +96,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
         OriginAnswer::NotModified,
         OriginAnswer::Fails(NotACard),
     ] {
-        stage.look_lightly(DOMAIN, |_| answer.clone()).await;
+        stage.crawl_conditionally(DOMAIN, |_| answer.clone()).await;
     }
     assert_eq!(days(&stage).await, first);
     assert_eq!(
@@ -113,7 +113,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     // The moment that was planned has come: whoever asks now has that look made, and it counts.
     stage.advance(due - stage.now());
     stage
-        .look_lightly(DOMAIN, |_| OriginAnswer::Fails(Timeout))
+        .crawl_conditionally(DOMAIN, |_| OriginAnswer::Fails(Timeout))
         .await;
     let counted = days(&stage).await;
     assert_eq!((counted[0].looks, counted[0].good), (2, 1));
@@ -195,7 +195,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     let bytes = card("Past", "Had a certificate");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
     assert!(agent.tls);
-    stage.look(DOMAIN, OriginAnswer::Fails(TlsInvalid)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(TlsInvalid)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!((row.tls, row.liveness.as_str()), (false, "stale"));
     stage.index_equals_database().await;
@@ -212,7 +212,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Gone);
     stage.index_equals_database().await;
     assert!(stage.found_by_anyone().await.is_empty());
-    stage.look(DOMAIN, OriginAnswer::Card(bytes)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(bytes)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!((row.tls, row.liveness.as_str()), (true, "fresh"));
     stage.index_equals_database().await;
@@ -225,7 +225,7 @@ async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
     for _ in 0..5 {
         stage.advance(Duration::days(20));
-        stage.look(DOMAIN, OriginAnswer::Fails(NotACard)).await;
+        stage.crawl(DOMAIN, OriginAnswer::Fails(NotACard)).await;
     }
     let row = stage.agent(DOMAIN).await;
     assert_eq!(row.liveness, LivenessState::Stale);
@@ -241,13 +241,15 @@ async fn bytes_of_the_ended_go(url: &str) {
     let stage = Stage::new(url).await;
     let (own, common) = (card("Past", "Alone"), card("Past", "Common"));
     let ended = stage.publish_approved(DOMAIN, &own).await;
-    stage.look(DOMAIN, OriginAnswer::Card(common.clone())).await;
+    stage
+        .crawl(DOMAIN, OriginAnswer::Card(common.clone()))
+        .await;
     let other = stage.publish("other.agents-test.com", &common).await;
-    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::hours(2));
-    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::days(31));
-    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(Gone)).await;
     let row = stage
         .agents()
         .await

@@ -45,7 +45,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     let bytes = card("Fading", "Fades");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
     stage.index_equals_database().await;
-    stage.look(DOMAIN, OriginAnswer::Fails(NotFound)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(NotFound)).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!(row.liveness, LivenessState::Stale);
     assert!(
@@ -102,11 +102,11 @@ async fn thirty_days_gone_is_retired(url: &str) {
         .publish_approved(DOMAIN, &card("Fading", "Fades"))
         .await;
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Fading", "Asks")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Fading", "Asks")))
         .await;
-    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::hours(2));
-    stage.look(DOMAIN, OriginAnswer::Fails(Gone)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(Gone)).await;
     let gone = stage.agent(DOMAIN).await.gone_since.unwrap();
     while stage.agents().await[0].retired_at.is_none() {
         next_visit(&stage, OriginAnswer::Fails(Gone)).await;
@@ -135,9 +135,9 @@ async fn not_modified_refreshes(url: &str) {
     let agent = stage
         .publish_approved(DOMAIN, &card("Steady", "Stays"))
         .await;
-    stage.look(DOMAIN, OriginAnswer::Fails(Timeout)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(Timeout)).await;
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
-    stage.look(DOMAIN, OriginAnswer::NotModified).await;
+    stage.crawl(DOMAIN, OriginAnswer::NotModified).await;
     let row = stage.agent(DOMAIN).await;
     assert_eq!(row.liveness, LivenessState::Fresh);
     let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
@@ -187,7 +187,7 @@ async fn the_better_source_counts(url: &str) {
         .count();
     assert_eq!(flaps, 0, "it was never anything but fresh");
     // The last good source fails too, long after the first one: gone, not retired at once.
-    stage.look(DOMAIN, OriginAnswer::Fails(NotFound)).await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(NotFound)).await;
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
     stage.index_equals_database().await;
 }

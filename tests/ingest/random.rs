@@ -87,7 +87,7 @@ async fn step(
                 1 => OriginAnswer::Card(reordered(&bytes)),
                 _ => OriginAnswer::Card(bytes),
             };
-            stage.look(&domain, answer).await;
+            stage.crawl(&domain, answer).await;
         }
         (5, Some(agent)) if stage.open_review(agent.id).await.is_some() => {
             let review = stage.approve(agent.id).await;

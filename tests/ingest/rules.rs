@@ -74,9 +74,9 @@ async fn what_came_under_denial_is_asked_about_afterwards(url: &str) {
         .restart(|config| config.governance.deny_domains = pattern("*.agents-test.com"))
         .await;
     let new = card("Denied", "Meanwhile");
-    stage.look(DOMAIN, OriginAnswer::Card(new.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(new.clone())).await;
     stage
-        .look(
+        .crawl(
             "new.agents-test.com",
             OriginAnswer::Card(card("New", "First seen denied")),
         )
@@ -123,7 +123,7 @@ async fn approvals_of_approve_all_go_with_it(url: &str) {
         .await;
     assert_eq!(flag.lifecycle, Lifecycle::Approved);
     stage
-        .look(
+        .crawl(
             "flag-test.com",
             OriginAnswer::Card(card("By the flag", "Changed")),
         )
@@ -177,7 +177,7 @@ async fn what_waits_is_decided_by_new_rules(url: &str) {
     let old = card("Known", "Before");
     let known = stage.publish_approved(DOMAIN, &old).await;
     let new = card("Known", "After");
-    stage.look(DOMAIN, OriginAnswer::Card(new.clone())).await;
+    stage.crawl(DOMAIN, OriginAnswer::Card(new.clone())).await;
     let first = stage
         .publish("first.agents-test.com", &card("First", "Waits"))
         .await;

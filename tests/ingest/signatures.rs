@@ -64,7 +64,7 @@ async fn a_signature_with_its_key_is_untrusted(url: &str) {
     let bytes = signer.sign(&card("Signed", "Vouched for"));
     stage.register(DOMAIN).await;
     stage
-        .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), signer.found()))
+        .crawl(DOMAIN, OriginAnswer::Signed(bytes.clone(), signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
@@ -81,7 +81,7 @@ async fn keys_may_come_later_and_go(url: &str) {
     let bytes = signer.sign(&card("Signed", "Vouched for"));
     stage.register(DOMAIN).await;
     stage
-        .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), away()))
+        .crawl(DOMAIN, OriginAnswer::Signed(bytes.clone(), away()))
         .await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
@@ -98,7 +98,7 @@ async fn keys_may_come_later_and_go(url: &str) {
         (signer.found(), "untrusted"),
     ] {
         stage
-            .look(DOMAIN, OriginAnswer::Signed(bytes.clone(), found))
+            .crawl(DOMAIN, OriginAnswer::Signed(bytes.clone(), found))
             .await;
         assert_eq!(signature(&stage, agent.id).await, state);
         stage.index_equals_database().await;
@@ -126,7 +126,7 @@ async fn signing_anew_is_no_change(url: &str) {
     let plain = card("Signed", "Vouched for");
     stage.register(DOMAIN).await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(signer.sign(&plain), signer.found()),
         )
@@ -135,7 +135,7 @@ async fn signing_anew_is_no_change(url: &str) {
     stage.approve(agent.id).await;
     let again = crate::support::stage::reordered(&signer.sign(&plain));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(again, signer.found()))
+        .crawl(DOMAIN, OriginAnswer::Signed(again, signer.found()))
         .await;
     assert_eq!(stage.versions(agent.id).await.len(), 1);
     crate::ingest::derivation::age(&stage, Default::default()).await;
@@ -165,11 +165,11 @@ async fn a_signature_that_is_lost_is_critical(url: &str) {
         let domain = format!("{name}.agents-test.com");
         stage.register(&domain).await;
         stage
-            .look(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
+            .crawl(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
             .await;
         let agent = stage.agent(&domain).await;
         stage.approve(agent.id).await;
-        stage.look(&domain, answer).await;
+        stage.crawl(&domain, answer).await;
         assert_eq!(stage.holds(agent.id).await, ["critical_change"], "{name}");
         assert_eq!(stage.served(agent.id).await, None, "{name}");
         let review = stage.open_review(agent.id).await.unwrap();
@@ -186,7 +186,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     let bytes = card("Signing", "By a key it is known by");
     let agent = stage.publish_approved(DOMAIN, &bytes).await.id;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(first.sign(&bytes), first.found()),
         )
@@ -197,7 +197,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     assert!(!pinned.is_empty());
     // Signed anew by the same key, as SDKs do at every start: nothing.
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(first.sign(&bytes), first.found()),
         )
@@ -206,7 +206,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
 
     let versions = stage.versions(agent).await.len();
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(second.sign(&bytes), second.found()),
         )
@@ -217,7 +217,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     stage.index_equals_database().await;
     // It does not go away by itself, and not while the keys are away.
     stage
-        .look(DOMAIN, OriginAnswer::Signed(second.sign(&bytes), away()))
+        .crawl(DOMAIN, OriginAnswer::Signed(second.sign(&bytes), away()))
         .await;
     assert_eq!(stage.holds(agent).await, ["key_changed"]);
     let act = a2a_registry_api::Act {
@@ -230,7 +230,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     assert!(stage.holds(agent).await.is_empty());
     assert_ne!(stage.agent(DOMAIN).await.pins, pinned);
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(second.sign(&bytes), second.found()),
         )
@@ -238,7 +238,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     assert!(stage.holds(agent).await.is_empty());
     // And the first one would be another key again.
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(first.sign(&bytes), first.found()),
         )
@@ -260,7 +260,7 @@ async fn a_new_key_with_a_new_card_is_critical(url: &str) {
     let agent = stage.agent(DOMAIN).await.id;
     stage.approve(agent).await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(second.sign(&new), second.found()),
         )
@@ -273,7 +273,7 @@ async fn a_new_key_with_a_new_card_is_critical(url: &str) {
     stage.approve(agent).await;
     assert!(stage.holds(agent).await.is_empty());
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(second.sign(&new), second.found()),
         )
@@ -300,7 +300,7 @@ async fn keys_of_another_house_are_never_passed_over(url: &str) {
     };
     let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(bytes, foreign))
+        .crawl(DOMAIN, OriginAnswer::Signed(bytes, foreign))
         .await;
     let agent = stage.agent(DOMAIN).await;
     assert_eq!(stage.served(agent.id).await, None);

@@ -344,7 +344,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     let bytes = card("Phoenix", "Burns");
     let first = stage.publish_approved(DOMAIN, &bytes).await;
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Phoenix", "Asks")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Phoenix", "Asks")))
         .await;
     let under_way = stage.outcomes(|_| panic!("nothing is due")).await;
     assert!(under_way.is_empty());

@@ -111,7 +111,7 @@ async fn vouched_for(url: &str) -> (Stage, Signer, Vec<u8>, Uuid) {
     vouch(&stage).await;
     let real = signer.sign(&card("Signed", "Vouched for"));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(real.clone(), signer.found()))
+        .crawl(DOMAIN, OriginAnswer::Signed(real.clone(), signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     (stage, signer, real, agent)
@@ -161,7 +161,7 @@ async fn every_view_has_the_verdict(url: &str) {
     let signer = Signer::new(JKU);
     stage.register(DOMAIN).await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
         )
@@ -251,7 +251,7 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
                 json!("Changed since"),
             );
             stage
-                .look(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
+                .crawl(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
                 .await;
             let agent = stage.agent(&domain).await.id;
             assert_eq!(
@@ -271,7 +271,7 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
             stage.approve(agent).await;
             assert_eq!(stage.served(agent).await, Some(bytes.clone()), "{name}");
             stage
-                .look(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
+                .crawl(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
                 .await;
             assert_eq!(
                 stage.served(agent).await,
@@ -291,7 +291,7 @@ async fn a_forgery_shows_in_every_view(url: &str) {
     // By its content alone this would be a change of class low.
     let forgery = forged(&real, "version", json!("1.0.1"));
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(forgery.clone(), signer.found()),
         )
@@ -379,13 +379,13 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     let (stage, signer, real, agent) = vouched_for(url).await;
     let forgery = forged(&real, "version", json!("1.0.1"));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(forgery.clone(), away(&signer)))
+        .crawl(DOMAIN, OriginAnswer::Signed(forgery.clone(), away(&signer)))
         .await;
     assert_eq!(states(&stage, agent).await, [Invalid, Untrusted]);
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
     // Nor does it help to take the key out of the set.
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(
                 forged(&real, "version", json!("1.0.2")),
@@ -413,7 +413,7 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     .await
     .unwrap();
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(
                 forged(&real, "version", json!("1.0.3")),
@@ -436,14 +436,14 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     let late = "late.agents-test.com";
     stage.register(late).await;
     stage
-        .look(late, OriginAnswer::Signed(forgery.clone(), away(&signer)))
+        .crawl(late, OriginAnswer::Signed(forgery.clone(), away(&signer)))
         .await;
     let agent = stage.agent(late).await.id;
     stage.approve(agent).await;
     assert_eq!(stage.served(agent).await, Some(forgery.clone()));
     assert_eq!(states(&stage, agent).await, [Unknown]);
     stage
-        .look(late, OriginAnswer::Signed(forgery, signer.found()))
+        .crawl(late, OriginAnswer::Signed(forgery, signer.found()))
         .await;
     assert_eq!(of_versions(&stage, agent).await[0].state, Invalid);
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
@@ -459,20 +459,20 @@ async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
     stage.register(DOMAIN).await;
     let first = signer.sign(&card("Signed", "Vouched for"));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(first, signer.found()))
+        .crawl(DOMAIN, OriginAnswer::Signed(first, signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     stage.approve(agent).await;
     let second = signer.sign(&card("Signed", "Vouched for again"));
     stage
-        .look(DOMAIN, OriginAnswer::Signed(second.clone(), signer.found()))
+        .crawl(DOMAIN, OriginAnswer::Signed(second.clone(), signer.found()))
         .await;
     stage.approve(agent).await;
     assert_eq!(states(&stage, agent).await, [Untrusted, Untrusted]);
 
     let other = Signer::new(JKU).found_as("k2");
     stage
-        .look(DOMAIN, OriginAnswer::Signed(second, other))
+        .crawl(DOMAIN, OriginAnswer::Signed(second, other))
         .await;
     derive_again(&stage.app).await.unwrap();
     let verdicts = of_versions(&stage, agent).await;
@@ -515,7 +515,7 @@ async fn what_an_older_build_admitted_is_withheld(url: &str) {
                 .unwrap();
         }
         stage
-            .look(&domain, OriginAnswer::Signed(bytes.clone(), away(&signer)))
+            .crawl(&domain, OriginAnswer::Signed(bytes.clone(), away(&signer)))
             .await;
         let agent = stage.agent(&domain).await.id;
         if !vouched {
@@ -578,7 +578,7 @@ async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str)
             ),
         };
         stage
-            .look(
+            .crawl(
                 &domain,
                 OriginAnswer::Signed(signed.clone(), signer.found()),
             )
@@ -626,7 +626,7 @@ async fn verdicts_are_searched(url: &str) {
         .id;
     stage.register(DOMAIN).await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Signed(signer.sign(&card("Signed", "Vouched for")), signer.found()),
         )
@@ -700,7 +700,7 @@ async fn cards_of_an_sdk_are_judged(url: &str) {
         let domain = format!("{name}.agents-test.com");
         stage.register(&domain).await;
         stage
-            .look(&domain, OriginAnswer::Signed(bytes, found))
+            .crawl(&domain, OriginAnswer::Signed(bytes, found))
             .await;
         let agent = stage.agent(&domain).await.id;
         let verdict = of_agent(&stage, agent).await;

@@ -19,7 +19,7 @@ use serde_json::Value;
 use time::Duration;
 use uuid::Uuid;
 
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
@@ -119,7 +119,7 @@ both_databases!(
 /// Submitters come from the events; what a rule has approved of a nomination waits again, what a person has stays;
 /// both fall to L0, and their names are nobody's for ever. The owner's own stay as they were.
 async fn what_was_taken_in_before_is_decided_anew(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, own) = house.proved().await;
     let stranger = house.account("stranger").await;
     let at = |path: &str| Registration {
@@ -166,7 +166,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
         .await
         .unwrap();
 
-    let House { stage, names } = house;
+    let OwnershipSetup { stage, names } = house;
     let before = seq(&stage).await;
     let stage = stage.restart(|_| ()).await;
     let strangers = Some(stranger.account.as_ref().unwrap().id);
@@ -247,7 +247,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     assert_eq!((again.lifecycle.as_str(), again.urn), ("approved", None));
 
     // The owner takes one over; the name that was taken back is not given out again.
-    let house = House { stage, names };
+    let house = OwnershipSetup { stage, names };
     register(&house.stage.app, &owner, &at("/rule.json"))
         .await
         .unwrap();
@@ -260,7 +260,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
 }
 /// An agent whose source has ended keeps its name: nothing says any more that it was not the domain's own.
 async fn what_nothing_feeds_keeps_its_name(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (_, own) = house.proved().await;
     let before = row(&house.stage, own).await;
     assert!(before.urn.is_some());

@@ -25,7 +25,7 @@ use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
-use super::House;
+use super::OwnershipSetup;
 use super::ways::Step::{
     self, Card, Catalog, CatalogOfAnotherHost, DeleteOther, Domain, Lapse, LiesAt, Look,
     OtherIsAnothers, Prove, ProveOther, Redirect, Transfer as Give, Visit, Vouch as Word,
@@ -37,7 +37,7 @@ use crate::support::stage::{OriginAnswer, Read, card};
 
 /// The accounts of a house, and what each row's domain serves.
 struct Scene<'a> {
-    house: &'a House,
+    house: &'a OwnershipSetup,
     accounts: BTreeMap<&'static str, Caller>,
     domain: String,
     path: &'static str,
@@ -205,7 +205,7 @@ impl Scene<'_> {
             }
             Look => {
                 stage
-                    .look_at(&self.domain, |source| self.answer(source))
+                    .crawl_with(&self.domain, |source| self.answer(source))
                     .await
             }
         }
@@ -254,12 +254,12 @@ impl Scene<'_> {
     }
 }
 
-async fn house(url: &str, configure: impl FnOnce(&mut Config)) -> House {
+async fn house(url: &str, configure: impl FnOnce(&mut Config)) -> OwnershipSetup {
     let stage = crate::support::stage::Stage::with(url, configure).await;
-    House::on(stage)
+    OwnershipSetup::on(stage)
 }
 
-async fn go_through(house: &House, ways: &[Way], prefix: &str) {
+async fn go_through(house: &OwnershipSetup, ways: &[Way], prefix: &str) {
     let mut accounts = BTreeMap::new();
     for name in ["owner", "heir", "stranger", "partner", "curator"] {
         let role = if name == "curator" {
@@ -382,7 +382,7 @@ async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
     // The copy changes, as little as it may.
     let other = card("Travel", "Books flights of somebody else");
     stage
-        .look_at(domain, |source| {
+        .crawl_with(domain, |source| {
             OriginAnswer::Card(if source.kind == SourceKind::Url {
                 other.clone()
             } else {

@@ -17,12 +17,12 @@ use a2a_registry_server::paging::PageRequest;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{DOMAIN, House, STANDING};
+use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 
 /// A domain with an agent that `acme` has registered and proved, and `rival` has proved as well.
 struct Disputed {
-    house: House,
+    house: OwnershipSetup,
     acme: Caller,
     rival: Caller,
     agent: Uuid,
@@ -32,7 +32,7 @@ struct Disputed {
 
 impl Disputed {
     async fn new(url: &str) -> Self {
-        let house = House::new(url).await;
+        let house = OwnershipSetup::new(url).await;
         let (acme, agent) = house.proved().await;
         let rival = house.account("rival").await;
         let theirs = house.register(&rival, DOMAIN).await;

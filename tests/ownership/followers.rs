@@ -11,7 +11,7 @@ use a2a_registry_store::entity::version_source;
 use a2a_registry_store::{Store, Write, domains};
 use time::Duration;
 
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::database::{Database, until_somebody_waits};
 use crate::support::stage::{OriginAnswer, card};
 
@@ -30,7 +30,7 @@ async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>
 }
 
 /// A write that holds a domain and has ended whose it was.
-async fn ending(house: &House, domain: &str) -> Write {
+async fn ending(house: &OwnershipSetup, domain: &str) -> Write {
     let write = house.stage.store.write().await.unwrap();
     let row = domains::domain_by_name(&write, domain).await.unwrap();
     let mut row = row.unwrap();
@@ -41,7 +41,7 @@ async fn ending(house: &House, domain: &str) -> Write {
 }
 
 /// A house whose account has proved these domains, with one card, which the first of them gives.
-async fn owned(house: &House, proved: &[&str], answer: OriginAnswer) -> Caller {
+async fn owned(house: &OwnershipSetup, proved: &[&str], answer: OriginAnswer) -> Caller {
     let owner = house.account("acme").await;
     for domain in proved {
         let view = house.register(&owner, domain).await;
@@ -66,7 +66,7 @@ fn redirected() -> OriginAnswer {
 }
 
 /// What became of the agent: its lifecycle, whether it has a name, and what its newest version stands as.
-async fn became(house: &House) -> (String, bool, String) {
+async fn became(house: &OwnershipSetup) -> (String, bool, String) {
     let agent = house.stage.agent(DOMAIN).await;
     let mut versions = house.stage.versions(agent.id).await;
     let standing = versions.remove(0).standing;
@@ -83,7 +83,7 @@ fn nominated() -> (String, bool, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_is_judged_as_it_is_on_postgres() {
     let database = Database::postgres().await;
-    let house = House::new(database.url()).await;
+    let house = OwnershipSetup::new(database.url()).await;
     let owner = owned(&house, &[DOMAIN], redirected()).await;
     assert_eq!(became(&house).await, nominated());
     let view = house.register(&owner, OTHER).await;
@@ -99,10 +99,10 @@ async fn a_follower_is_judged_as_it_is_on_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
     let database = Database::postgres().await;
-    let house = House::new(database.url()).await;
+    let house = OwnershipSetup::new(database.url()).await;
     owned(&house, &[DOMAIN, OTHER], OriginAnswer::NotModified).await;
     let held = ending(&house, OTHER).await;
-    let looking = house.stage.look(DOMAIN, redirected());
+    let looking = house.stage.crawl(DOMAIN, redirected());
     once_free(&house.stage.store, held, looking).await;
     assert_eq!(became(&house).await, nominated());
 }
@@ -111,7 +111,7 @@ async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
     let database = Database::postgres().await;
-    let house = House::new(database.url()).await;
+    let house = OwnershipSetup::new(database.url()).await;
     let own = OriginAnswer::Card(card("Travel", "Books flights"));
     owned(&house, &[DOMAIN, OTHER], own).await;
     let (lifecycle, named, standing) = became(&house).await;

@@ -11,7 +11,7 @@ use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_store::entity::source;
 
-use super::{DOMAIN, House, STANDING};
+use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Read, Stage, card, card_url};
 
@@ -26,7 +26,7 @@ async fn urns(stage: &Stage) -> BTreeMap<String, Option<String>> {
         .collect()
 }
 
-async fn register_card(house: &House, owner: &Caller, path: &str) -> String {
+async fn register_card(house: &OwnershipSetup, owner: &Caller, path: &str) -> String {
     let url = format!("https://{DOMAIN}{path}");
     let what = Registration {
         card_url: Some(url.clone()),
@@ -45,7 +45,7 @@ both_databases!(
 /// A proof names the agents of a domain; the name stays whatever becomes of the proof and of the card, and
 /// leads to the agent.
 async fn a_proof_names_agents_for_good(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let owner = house.account("acme").await;
     let view = house.register(&owner, DOMAIN).await;
     let stage = &house.stage;
@@ -79,7 +79,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
     );
 
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Voyages", "Books flights")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Voyages", "Books flights")))
         .await;
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
     house.remove(STANDING);
@@ -94,7 +94,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
 
 /// Agents of one name are numbered, those that come after the proof too; who has ended keeps its name.
 async fn no_two_agents_have_one_name(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, first) = house.proved().await;
     let stage = &house.stage;
     let a = register_card(&house, &owner, "/a.json").await;
@@ -105,7 +105,7 @@ async fn no_two_agents_have_one_name(url: &str) {
         url if url == b => OriginAnswer::Card(card("TRAVEL!", "Books ships")),
         _ => OriginAnswer::Card(card("Travel", "Books flights")),
     };
-    stage.look_at(DOMAIN, answer).await;
+    stage.crawl_with(DOMAIN, answer).await;
     let numbered = |number: u32| Some(format!("{TRAVEL}-{number}"));
     let named = urns(stage).await;
     assert_eq!(named["well-known"].as_deref(), Some(TRAVEL));
@@ -125,7 +125,7 @@ async fn no_two_agents_have_one_name(url: &str) {
         .await
         .unwrap();
     let again = register_card(&house, &owner, "/a.json").await;
-    stage.look_at(DOMAIN, answer).await;
+    stage.crawl_with(DOMAIN, answer).await;
     let living = stage.agents().await;
     let anew = living
         .iter()
@@ -138,7 +138,7 @@ async fn no_two_agents_have_one_name(url: &str) {
 
 /// What a domain's own catalog calls an agent is its name where it names this publisher.
 async fn a_catalog_names_its_agents(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let owner = house.account("acme").await;
     let view = house.register(&owner, DOMAIN).await;
     let stage = &house.stage;
@@ -155,8 +155,8 @@ async fn a_catalog_names_its_agents(url: &str) {
         "ai_catalog" | "well_known" => OriginAnswer::Fails(NotFound),
         _ => OriginAnswer::Card(card(&format!("At {}", source.url), "Books flights")),
     };
-    stage.look_at(DOMAIN, answer).await;
-    stage.look_at(DOMAIN, answer).await;
+    stage.crawl_with(DOMAIN, answer).await;
+    stage.crawl_with(DOMAIN, answer).await;
     assert!(
         urns(stage).await.values().all(Option::is_none),
         "nothing is proved yet"

@@ -7,24 +7,24 @@ use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
 use super::site::{ProofFile, Site};
-use super::{DOMAIN, House, STANDING};
+use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
 
 /// A house that admits plain HTTP, any port, and this machine.
-async fn open_house(url: &str) -> House {
+async fn open_house(url: &str) -> OwnershipSetup {
     let stage = Stage::with(url, |config| {
         config.crawler.allow_http = true;
         config.crawler.allow_ports = config::AllowPorts::Word("any".into());
         config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     })
     .await;
-    House::on(stage)
+    OwnershipSetup::on(stage)
 }
 
-impl House {
+impl OwnershipSetup {
     /// Makes every visit that is due; says how many there were.
     async fn visits(&self) -> usize {
         self.stage
@@ -117,7 +117,7 @@ async fn every_host_name_may_opt_out_later(url: &str) {
 
 /// A name server that does not answer gives no permission: the first visit waits until it does.
 async fn silence_puts_a_first_visit_off(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     house
         .names
         .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
@@ -144,7 +144,7 @@ async fn silence_puts_a_first_visit_off(url: &str) {
 
 /// A name server that never answers does not keep a domain out for good.
 async fn lasting_silence_ends_the_wait(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     house
         .names
         .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
@@ -160,7 +160,7 @@ async fn lasting_silence_ends_the_wait(url: &str) {
 
 /// An opt-out that is found after some silence is honoured as if it had been found at once.
 async fn an_opt_out_after_silence_counts(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     house
         .names
         .set_texts(STANDING, TxtAnswer::Bogus("the signature is wrong".into()));
@@ -193,7 +193,7 @@ async fn looking_for_proofs_leaves_who_has_opted_out_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = House::at(url, &site).await;
+    let house = OwnershipSetup::at(url, &site).await;
     house
         .names
         .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));

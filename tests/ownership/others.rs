@@ -17,7 +17,7 @@ use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::domains;
 use time::Duration;
 
-use super::{DOMAIN, House, STANDING};
+use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Read, card};
 
@@ -36,7 +36,7 @@ fn urls(view: &DomainView) -> Vec<&str> {
     view.sources.iter().map(|one| one.url.as_str()).collect()
 }
 
-impl House {
+impl OwnershipSetup {
     /// Two accounts with a card each on one domain that nobody has proved.
     pub(super) async fn of_two(&self) -> [Caller; 2] {
         let two = [self.account("first").await, self.account("second").await];
@@ -78,7 +78,7 @@ both_databases!(
 /// Of an unproved domain each sees its own sources, agents and reasons, stands as their submitter, and outsiders see
 /// what is listed.
 async fn each_sees_its_own_sources(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
     let stage = &house.stage;
     let (_, of_first) = house.source_of("/first.json").await;
@@ -144,7 +144,7 @@ async fn each_sees_its_own_sources(url_of_database: &str) {
 /// Whoever registers what is there already sees it as its submitter would, unless its owner hides it: then it looks
 /// like a domain that nobody knew.
 async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let (owner, agent) = house.proved().await;
     let stranger = house.account("stranger").await;
     let stage = &house.stage;
@@ -193,7 +193,7 @@ async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str
 
 /// What feeds a hidden agent, by its owner's word or its catalog's, is answered as what nobody knew.
 async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let (owner, first) = house.proved().await;
     let stage = &house.stage;
     register(&stage.app, &owner, &at("/secret.json"))
@@ -202,7 +202,7 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
     let named = vec![("named".to_owned(), url("/named.json"))];
     for _ in 0..2 {
         stage
-            .look_at(DOMAIN, |source| match source.kind.as_str() {
+            .crawl_with(DOMAIN, |source| match source.kind.as_str() {
                 "ard" => OriginAnswer::Catalog(named.clone(), Read::Whole),
                 "ai_catalog" => OriginAnswer::NotModified,
                 _ => OriginAnswer::Card(card(&source.url, "Is the owner's")),
@@ -264,7 +264,7 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
 /// Why an agent is withheld is between its owner and the curators: not for whoever registers its domain, before the owner
 /// or after it.
 async fn what_is_withheld_is_its_owners(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let early = house.account("early").await;
     house.register(&early, DOMAIN).await;
     let (owner, agent) = house.proved().await;
@@ -316,7 +316,7 @@ async fn what_is_withheld_is_its_owners(url_of_database: &str) {
 /// Whoever registered a domain first sees of it what an outsider does once somebody else tries to prove it, has proved
 /// it, or had.
 async fn the_first_registrant_is_no_owner(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let first = house.account("first").await;
     house.register(&first, DOMAIN).await;
     house
@@ -348,7 +348,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     domain_patch(app, &owner, DOMAIN, &contact).await.unwrap();
     house
         .stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Card(card("Travel", "Books trains too")),
         )
@@ -405,7 +405,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
 
 /// What waits for a decision does not show in when a listed agent last changed.
 async fn a_change_that_waits_does_not_show(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let (_, agent) = house.proved().await;
     let stage = &house.stage;
     let changed = async || {
@@ -416,7 +416,7 @@ async fn a_change_that_waits_does_not_show(url_of_database: &str) {
     };
     let before = changed().await;
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Card(card("Travel", "Waits for a curator")),
         )
@@ -430,7 +430,7 @@ async fn a_change_that_waits_does_not_show(url_of_database: &str) {
 
 /// Each takes back its own: the source ends with its last registration, and with it what it alone has fed.
 async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
     let app = &house.stage.app;
     let (id, agent) = house.source_of("/first.json").await;
@@ -468,7 +468,7 @@ async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
 
 /// Whoever registered a domain first does not delete what others have, and never what a curator approved of theirs.
 async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
     let app = &house.stage.app;
     let (_, of_first) = house.source_of("/first.json").await;
@@ -494,7 +494,7 @@ async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
 
 /// Why an agent waits is what kept the rules from deciding: not a proof that is there.
 async fn what_waits_says_what_keeps_it(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let owner = house.account("acme").await;
     let stranger = house.account("stranger").await;
     let view = house.register(&owner, DOMAIN).await;

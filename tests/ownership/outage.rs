@@ -7,7 +7,7 @@ use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::visits::outage::breaker_open_since;
 use time::Duration;
 
-use super::{House, STANDING};
+use super::{OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, card};
 
@@ -15,7 +15,7 @@ const PARENT: &str = "_a2a-registry.agents-test.com";
 /// Other domains, whose failing looks show that it is us.
 const OTHERS: usize = 30;
 
-impl House {
+impl OwnershipSetup {
     /// Lets every card come in, from many domains.
     async fn crowd(&self) {
         for number in 0..OTHERS {
@@ -57,7 +57,7 @@ both_databases!(
 /// Weeks without our network lapse no domain. Every look is noted and soon repeated, and the first one that finds
 /// the record again goes on from there.
 async fn an_outage_of_ours_lapses_no_domain(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let proved = house.shown(&owner).await.proofs[0].clone();
     house.crowd().await;
@@ -99,7 +99,7 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
 /// A resolver of ours that denies everything, or lies about it, ends no proof and no opt-out either; days of that
 /// do not count as days without the record.
 async fn what_our_own_network_denies_is_not_missing(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, _) = house.proved().await;
     house.crowd().await;
     let quiet = "quiet.agents-test.com";

@@ -6,7 +6,7 @@ use a2a_registry_server::agents::views::agent_show;
 use serde_json::Value;
 
 use super::site::{ProofFile, Site};
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
@@ -16,14 +16,14 @@ use crate::support::tls::{Authority, TlsFront};
 use crate::support::waiting::eventually;
 
 /// A registry, an origin behind TLS, and an authority that the registry trusts.
-struct World {
+struct TlsSetup {
     registry: ServingRegistry,
     origin: Origin,
     front: TlsFront,
     authority: Authority,
 }
 
-impl World {
+impl TlsSetup {
     async fn new() -> Self {
         let setup = Setup::bare();
         let authority = Authority::new("the tests' own");
@@ -70,7 +70,7 @@ impl World {
 /// A card over TLS is on the first step of the ladder, until its certificate is none any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn valid_tls_is_the_first_step() {
-    let world = World::new().await;
+    let world = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
     world
         .origin
@@ -104,7 +104,7 @@ async fn valid_tls_is_the_first_step() {
 /// A certificate that nobody vouches for is no card's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_strangers_certificate_shows_nothing() {
-    let world = World::new().await;
+    let world = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
     world
         .origin
@@ -134,7 +134,7 @@ async fn a_file_proves_a_domain(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = House::at(url, &site).await;
+    let house = OwnershipSetup::at(url, &site).await;
     let origin = &site.origin;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;

@@ -20,7 +20,7 @@ use ring::signature::Ed25519KeyPair;
 use time::Duration;
 use uuid::Uuid;
 
-use super::{DOMAIN, House, STANDING, moved};
+use super::{DOMAIN, OwnershipSetup, STANDING, moved};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, card};
 
@@ -36,7 +36,7 @@ both_databases!(
 
 /// `policy=none` is honoured for everybody, proved or not, and ends with the record.
 async fn a_domain_opts_out_by_its_own_record(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let agent = house
         .stage
         .publish_approved(DOMAIN, &card("Travel", "Books flights"))
@@ -88,7 +88,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
 
 /// Whoever has proved a domain looks after it and its agents; a stranger does not.
 async fn an_owner_looks_after_its_agents(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let stranger = house.account("stranger").await;
     let app = &house.stage.app;
@@ -170,7 +170,7 @@ async fn an_owner_looks_after_its_agents(url: &str) {
 
 /// An owner opts its domain out and in again by itself.
 async fn an_owner_opts_out_and_in(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let set = |opt_out| DomainPatch {
         contact: None,
@@ -198,7 +198,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
 
 /// A domain that is given away is the other account's to prove; the old record counts no more.
 async fn a_domain_is_given_away(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let heir = house.account("heir").await;
     let app = &house.stage.app;
@@ -235,7 +235,7 @@ async fn a_domain_is_given_away(url: &str) {
 /// A key that its owner names verifies cards that do not say where their keys lie, and is a step of the
 /// ladder; taken back it is none.
 async fn an_owner_names_its_keys(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let app = &house.stage.app;
     let random = SystemRandom::new();
@@ -282,7 +282,7 @@ async fn an_owner_names_its_keys(url: &str) {
     };
     house
         .stage
-        .look(DOMAIN, OriginAnswer::Card(bytes.clone()))
+        .crawl(DOMAIN, OriginAnswer::Card(bytes.clone()))
         .await;
     if house.stage.open_review(agent).await.is_some() {
         house.stage.approve(agent).await;
@@ -304,7 +304,7 @@ async fn an_owner_names_its_keys(url: &str) {
 /// Whoever a card names in the owner extension looks after that agent as long as nobody has proved its
 /// domain, and after no other one.
 async fn a_card_names_its_owner(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let [author, other] = [house.account("author").await, house.account("other").await];
     let app = &house.stage.app;
     let named = |account: &str| {
@@ -378,7 +378,7 @@ async fn a_card_names_its_owner(url: &str) {
 
 /// Another owner begins a new generation: nothing of the old one counts, decisions by persons neither.
 async fn a_new_generation_asks_for_everything_again(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let app = &house.stage.app;
     let bytes = card("Travel", "Books flights");
     let agent = house.stage.publish_approved(DOMAIN, &bytes).await.id;
@@ -415,7 +415,7 @@ async fn a_new_generation_asks_for_everything_again(url: &str) {
     );
     house.stage.index_equals_database().await;
     // The very content that a person had approved waits again, also after the next look.
-    house.stage.look(DOMAIN, OriginAnswer::Card(bytes)).await;
+    house.stage.crawl(DOMAIN, OriginAnswer::Card(bytes)).await;
     assert_eq!(house.stage.served(agent).await, None);
     house.stage.approve(agent).await;
     assert!(house.stage.served(agent).await.is_some());

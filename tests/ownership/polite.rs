@@ -7,12 +7,12 @@ use a2a_registry_store::entity::domain;
 use time::Duration;
 
 use super::site::{ProofFile, Site};
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::origin::OriginReply;
 use crate::support::stage::{OriginAnswer, card};
 
-impl House {
+impl OwnershipSetup {
     async fn row(&self) -> domain::Model {
         let row = domains::domain_by_name(&self.stage.store, DOMAIN).await;
         row.unwrap().unwrap()
@@ -36,7 +36,7 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = House::at(url, &site).await;
+    let house = OwnershipSetup::at(url, &site).await;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;
     let file = ProofFile::of(&view);
@@ -84,7 +84,7 @@ async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = House::at(url, &site).await;
+    let house = OwnershipSetup::at(url, &site).await;
     let (acme, other) = (house.account("acme").await, house.account("other").await);
     let mut paths = Vec::new();
     for account in [&acme, &other] {

@@ -12,7 +12,7 @@ use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::error::ErrorKind;
 use time::Duration;
 
-use super::{DOMAIN, House, STANDING};
+use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
@@ -34,7 +34,7 @@ both_databases!(
 
 /// Registering says what to place; looking for it says where it was looked for and what was there.
 async fn a_record_that_is_placed_proves_a_domain(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;
     let account = acme.account.as_ref().unwrap().id;
@@ -113,7 +113,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
 
 /// The one-off record proves as well, below its own name, until it expires.
 async fn a_one_off_record_proves_for_its_time(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;
     let one_off = &view.challenges[1];
@@ -135,7 +135,7 @@ async fn a_one_off_record_proves_for_its_time(url: &str) {
 
 /// Another account cannot prove a domain with what was given to the first.
 async fn a_challenge_is_its_accounts_own(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let [acme, mallory] = [house.account("acme").await, house.account("mallory").await];
     let view = house.register(&acme, DOMAIN).await;
     let missing = domain_verify(&house.stage.app, &mallory, DOMAIN)
@@ -165,7 +165,7 @@ async fn a_challenge_is_its_accounts_own(url: &str) {
 
 /// Five checks may fail in an hour; then the answer says when the next one is possible.
 async fn failed_checks_are_limited(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     house.register(&acme, DOMAIN).await;
     for _ in 0..5 {
@@ -187,7 +187,7 @@ async fn failed_checks_are_limited(url: &str) {
 
 /// Checks that have failed while a clock was ahead keep nobody waiting until its time has come.
 async fn failed_checks_of_the_future_do_not_count(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     house.register(&acme, DOMAIN).await;
     house.stage.advance(Duration::days(365));
@@ -217,7 +217,7 @@ async fn failed_checks_of_the_future_do_not_count(url: &str) {
 
 /// Others who say that a domain is theirs, however many, keep nobody from proving that it is not.
 async fn claims_of_others_lock_nobody_out(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     for number in 1..=5 {
         let claimant = house.account(&format!("claimant{number}")).await;
         house.register(&claimant, DOMAIN).await;
@@ -251,7 +251,7 @@ async fn claims_of_others_lock_nobody_out(url: &str) {
 
 /// A proof that stands is looked for every day, however many there are: one that nobody looks for would never end.
 async fn every_standing_proof_is_looked_for(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let mut accounts = Vec::new();
     let mut values = Vec::new();
     for number in 1..=7 {
@@ -287,7 +287,7 @@ async fn every_standing_proof_is_looked_for(url: &str) {
 
 /// A record that goes away ends the proof after three days, the agents are withheld until it is back.
 async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     assert!(house.stage.served(agent).await.is_some());
     house.remove(STANDING);
@@ -312,7 +312,7 @@ async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
 
 /// A name server that does not answer says nothing about the record, for ten days.
 async fn silence_is_not_absence(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (_, agent) = house.proved().await;
     let down = || TxtAnswer::Failed("SERVFAIL".into());
     for name in [STANDING, "_a2a-registry.agents-test.com"] {
@@ -327,7 +327,7 @@ async fn silence_is_not_absence(url: &str) {
 
 /// An admin's word keeps a domain verified whatever becomes of its record, and is no step of the ladder.
 async fn an_admins_word_stands_beside_a_record(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (_, agent) = house.proved().await;
     let word = a2a_registry_api::Vouch {
         reason: "a partner".into(),
@@ -358,7 +358,7 @@ async fn an_admins_word_stands_beside_a_record(url: &str) {
 /// Two accounts that prove a domain equally well dispute it: its agents are withheld and neither may change
 /// anything, until one of the records is gone.
 async fn two_proofs_are_a_dispute(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let (acme, agent) = house.proved().await;
     let other = house.account("other").await;
     let theirs = house.register(&other, DOMAIN).await;
@@ -399,7 +399,7 @@ async fn two_proofs_are_a_dispute(url: &str) {
 
 /// A record of the domain above counts for those below it where it says so, and less than one of their own.
 async fn a_parents_record_counts_where_it_says_so(url: &str) {
-    let house = House::new(url).await;
+    let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;
     let exact = view.challenges[0].value.clone().unwrap();

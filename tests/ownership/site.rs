@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use a2a_registry_api::DomainView;
 use tempfile::NamedTempFile;
 
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::origin::Origin;
 use crate::support::stage::Stage;
 use crate::support::tls::{Authority, TlsFront};
@@ -90,8 +90,8 @@ impl ProofFile {
     }
 }
 
-impl House {
-    /// A house that reaches the site, whose name leads there.
+impl OwnershipSetup {
+    /// A registry that reaches the site, whose name leads there.
     pub async fn at(url: &str, site: &Site) -> Self {
         let stage = Stage::with(url, |config| {
             config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];

@@ -6,7 +6,7 @@ use a2a_registry_server::caller::Caller;
 use a2a_registry_server::events::list::events_after;
 
 use super::site::Site;
-use super::{DOMAIN, House, STANDING};
+use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
 use crate::support::stage::{OriginAnswer, card};
@@ -16,7 +16,7 @@ const JKU: &str = "https://travel.agents-test.com/keys.json";
 
 /// A proved domain on its own site, with one agent whose card is signed.
 struct Owned {
-    house: House,
+    house: OwnershipSetup,
     site: Site,
     owner: Caller,
     signer: Signer,
@@ -25,7 +25,7 @@ struct Owned {
 impl Owned {
     async fn new(url: &str) -> Option<Self> {
         let site = Site::on_443().await?;
-        let house = House::at(url, &site).await;
+        let house = OwnershipSetup::at(url, &site).await;
         house
             .names
             .set_name_servers(ZONE, ["ns1.first.example", "ns2.first.example"]);
@@ -48,7 +48,7 @@ impl Owned {
     async fn signed_by(&self, signer: &Signer) {
         let bytes = signer.sign(&card("Travel", "Books flights"));
         let answer = OriginAnswer::Signed(bytes, signer.found());
-        self.house.stage.look(DOMAIN, answer).await;
+        self.house.stage.crawl(DOMAIN, answer).await;
     }
 
     async fn known_by(&self) -> OwnerFingerprint {

@@ -13,7 +13,7 @@ use time::Duration;
 use uuid::Uuid;
 
 use super::others::{at, url};
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Read, card};
 
@@ -30,7 +30,7 @@ fn site(source: &source::Model, named: &[&str]) -> OriginAnswer {
     }
 }
 
-impl House {
+impl OwnershipSetup {
     /// Visits such a site until what its catalog names has come in.
     async fn sees_site(&self, named: &[&str]) {
         for _ in 0..3 {
@@ -83,7 +83,7 @@ both_databases!(
 /// A stranger has registered the domain, and its owner only a card: what the domain's proof covers is not the
 /// stranger's to end.
 async fn what_is_the_owners_stays(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
         house.account("owner").await,
@@ -123,7 +123,7 @@ async fn what_is_the_owners_stays(url_of_database: &str) {
 
 /// What a stranger has registered and the owner's catalog names is the owner's as long as the catalog names it.
 async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
         house.account("owner").await,
@@ -141,7 +141,7 @@ async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
     assert_eq!(house.lifecycle(agent).await, "approved");
     house
         .stage
-        .look_at(DOMAIN, |source| site(source, &[]))
+        .crawl_with(DOMAIN, |source| site(source, &[]))
         .await;
     assert_eq!(house.lifecycle(agent).await, "pending");
     house.stage.index_equals_database().await;
@@ -149,7 +149,7 @@ async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
 
 /// Whoever gave a domain away takes back its registration, and nothing that is the heir's, proved or not yet.
 async fn a_former_owner_ends_nothing(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let (former, agent) = house.proved().await;
     let heir = house.account("heir").await;
     let app = &house.stage.app;
@@ -175,7 +175,7 @@ async fn a_former_owner_ends_nothing(url_of_database: &str) {
 
 /// A catalog's entries are whose the catalog is: they end with it, and while one of them is approved it stays.
 async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let first = house.account("first").await;
     house.register(&first, DOMAIN).await;
     house.sees_site(&["/a.json", "/b.json"]).await;
@@ -212,7 +212,7 @@ async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
 
 /// A catalog that names what somebody else has registered makes it nobody else's: it does not end with the catalog.
 async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = [house.account("first").await, house.account("second").await];
     let app = &house.stage.app;
     house.register(&first, DOMAIN).await;
@@ -236,7 +236,7 @@ async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
 
 /// What somebody has registered and taken back does not keep the domain's catalog from naming it.
 async fn what_was_taken_back_can_be_named(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
         house.account("owner").await,
@@ -257,7 +257,7 @@ async fn what_was_taken_back_can_be_named(url_of_database: &str) {
 
 /// A catalog that is what it was names again what somebody has taken back.
 async fn what_was_taken_back_is_named_again(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
         house.account("owner").await,
@@ -271,7 +271,7 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
     for _ in 0..2 {
         house
             .stage
-            .look_lightly(DOMAIN, |source| match source.kind.as_str() {
+            .crawl_conditionally(DOMAIN, |source| match source.kind.as_str() {
                 "ard" if !source.full_wanted => OriginAnswer::NotModified,
                 _ => site(source, &["/a.json"]),
             })
@@ -285,7 +285,7 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
 
 /// Whoever takes back a registration that others share sees nothing of the agent any more, and is not its submitter.
 async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
     let (app, stage) = (&house.stage.app, &house.stage);
     let (id, agent) = house.source_of("/first.json").await;
@@ -301,7 +301,7 @@ async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
         "nobody's agent is its submitter's to see"
     );
     stage
-        .look(
+        .crawl(
             DOMAIN,
             OriginAnswer::Card(card(&url("/first.json"), "Has changed")),
         )

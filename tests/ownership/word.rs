@@ -10,7 +10,7 @@ use a2a_registry_server::domains::withdrawal::domain_delete;
 use time::Duration;
 
 use super::others::{at, url};
-use super::{DOMAIN, House};
+use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::signer::Signer;
 use crate::support::stage::{OriginAnswer, Read, card};
@@ -38,13 +38,13 @@ both_databases!(
 
 /// Another owner's cards are not what was approved with the registration, whether a card had come in before or not.
 async fn it_ends_with_the_generation(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let stage = &house.stage;
     for comes_before in [true, false] {
         register(&stage.app, &stage.admin, &whole()).await.unwrap();
         if comes_before {
             stage
-                .look(DOMAIN, OriginAnswer::Card(card("Travel", "Books flights")))
+                .crawl(DOMAIN, OriginAnswer::Card(card("Travel", "Books flights")))
                 .await;
             assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
         }
@@ -56,7 +56,7 @@ async fn it_ends_with_the_generation(url_of_database: &str) {
             .await
             .unwrap();
         stage
-            .look(
+            .crawl(
                 DOMAIN,
                 OriginAnswer::Card(card("Travel", "Of another owner")),
             )
@@ -73,7 +73,7 @@ async fn it_ends_with_the_generation(url_of_database: &str) {
 
 /// A first card that it could not approve has used it up: what a person rejected is not approved by serving another.
 async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let stage = &house.stage;
     let signer = Signer::new("https://travel.agents-test.com/keys.json");
     let mut broken: serde_json::Value =
@@ -82,13 +82,13 @@ async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
     register(&stage.app, &stage.admin, &whole()).await.unwrap();
     let broken = serde_json::to_vec(&broken).unwrap();
     stage
-        .look(DOMAIN, OriginAnswer::Signed(broken, signer.found()))
+        .crawl(DOMAIN, OriginAnswer::Signed(broken, signer.found()))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
     stage.reject(agent).await;
     stage
-        .look(DOMAIN, OriginAnswer::Card(card("Travel", "Whatever comes")))
+        .crawl(DOMAIN, OriginAnswer::Card(card("Travel", "Whatever comes")))
         .await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
     assert_eq!(stage.served(agent).await, None);
@@ -96,12 +96,12 @@ async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
 
 /// What the catalog named at the first look is what the word was given for, not what it names instead of it later.
 async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let stage = &house.stage;
     register(&stage.app, &stage.admin, &whole()).await.unwrap();
     for named in ["/a.json", "/b.json", "/b.json"] {
         stage
-            .look_at(DOMAIN, |source| match source.kind.as_str() {
+            .crawl_with(DOMAIN, |source| match source.kind.as_str() {
                 "ard" => OriginAnswer::Catalog(vec![("one".into(), url(named))], Read::Whole),
                 "entry" if source.url == url("/b.json") => {
                     OriginAnswer::Card(card("Other", "Is elsewhere"))
@@ -116,7 +116,7 @@ async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
 
 /// A copy that joined another agent was all that a curator saw: what a redirect brings there later is not.
 async fn it_does_not_follow_a_redirect(url_of_database: &str) {
-    let house = House::new(url_of_database).await;
+    let house = OwnershipSetup::new(url_of_database).await;
     let (_, own) = house.proved().await;
     let stage = &house.stage;
     let same = card("Travel", "Books flights");
@@ -129,7 +129,7 @@ async fn it_does_not_follow_a_redirect(url_of_database: &str) {
     assert_eq!(joined, own);
     let evil = card("Evil", "Somewhere else");
     stage
-        .look_at(DOMAIN, |source| {
+        .crawl_with(DOMAIN, |source| {
             if source.url == url("/copy.json") {
                 OriginAnswer::Redirected(evil.clone(), "https://evil.example/card.json".into())
             } else {

@@ -9,7 +9,7 @@ use super::api::Api;
 use super::program::{Finished, Program};
 use super::setup::Setup;
 
-/// What the program prints of itself, a line each, with `--json`.
+/// A line that the program prints about itself with `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StatusLine {

@@ -222,18 +222,18 @@ impl Stage {
         group.len()
     }
 
-    /// Looks at every source of one domain now, and finds this.
-    pub async fn look(&self, domain: &str, answer: OriginAnswer) {
-        self.look_at(domain, |_| answer.clone()).await;
+    /// Fetches every source of one domain now; each gives this answer.
+    pub async fn crawl(&self, domain: &str, answer: OriginAnswer) {
+        self.crawl_with(domain, |_| answer.clone()).await;
     }
 
-    /// Looks at every source of one domain now, with a wish for all of it in full.
-    pub async fn look_at(&self, domain: &str, answer: impl Fn(&source::Model) -> OriginAnswer) {
+    /// Fetches every source of one domain now, unconditionally.
+    pub async fn crawl_with(&self, domain: &str, answer: impl Fn(&source::Model) -> OriginAnswer) {
         self.recrawl(domain, true, answer).await;
     }
 
-    /// Looks at every source of one domain now; a 304 will do.
-    pub async fn look_lightly(
+    /// Fetches every source of one domain now, conditionally.
+    pub async fn crawl_conditionally(
         &self,
         domain: &str,
         answer: impl Fn(&source::Model) -> OriginAnswer,

@@ -1,4 +1,4 @@
-//! Completing a card for a version: what it requires is put in, what it cannot say is taken out.
+//! Completes a card for a version: adds required members, and removes those that it cannot express.
 
 use std::mem;
 
@@ -16,24 +16,24 @@ use crate::wire::members::is_security_member;
 use crate::wire::names::is_media_type;
 use crate::{AgentCard, Capabilities, Extension, Family, Parsed, Skill, rules};
 
-/// The media type of a card that names none, as 0.1 has it.
+/// Media type of a card that names none, as in 0.1.
 const DEFAULT_MODE: &str = "text/plain";
 
-/// The version of an agent whose card names none.
+/// Version of an agent whose card names none.
 const DEFAULT_VERSION: &str = "0.0.0";
 
-/// The organisation where nothing is known of it.
+/// Organisation of an agent whose card names none.
 const NO_ORGANIZATION: &str = "unknown";
 
-/// The page of an organisation that names none.
+/// Page of an organisation that names none.
 const NO_PAGE: &str = "about:blank";
 
-/// The id of the skill of an agent whose card names none.
+/// Id of the skill of an agent whose card names none.
 const DEFAULT_SKILL: &str = "default";
 
-/// The card with everything that the version requires and nothing that it cannot say.
+/// The card with everything that the version requires and nothing that it cannot express.
 ///
-/// Every text that is required is `Some`, even an empty one; every interface is dated.
+/// Every required text is `Some`, even an empty one; every interface has a version.
 pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Findings) -> AgentCard {
     let root = Pointer::Root;
     let mut card = parsed.card.clone();
@@ -55,8 +55,8 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
         texts.into_iter().flatten().all(String::is_empty)
     });
     if let Some(provider) = &mut card.provider {
-        // Half of who runs an agent is worth saying. The other half cannot be guessed: an organisation is called by
-        // the host it is found at, and a page that is nowhere is an empty one.
+        // One of organisation and page is still useful. The other cannot be guessed: the organisation is named after
+        // the host of the card, and a missing page is an empty one.
         let at = root.name("provider");
         let url = provider.url.as_deref().unwrap_or_default();
         let host = Url::parse(url)
@@ -94,7 +94,7 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
     card
 }
 
-/// Takes out what the card says about security and nobody could read.
+/// Removes unreadable security members.
 fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     let demand = has_unread_demand(card);
@@ -111,8 +111,8 @@ fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     });
 }
 
-/// Takes out the signatures, which cover other bytes, and what no version knows. Comes last, as a card may
-/// have more unknown members than there is room for findings.
+/// Removes the signatures, which cover other bytes, and members of no version. Comes last, as a card may have more
+/// unknown members than there is room for findings.
 fn leave_out(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     if !card.signatures.is_empty() {
@@ -125,7 +125,7 @@ fn leave_out(card: &mut AgentCard, out: &mut Findings) {
     }
 }
 
-/// Puts a default where there is no text.
+/// Sets a default if there is no text.
 fn fill(text: &mut Option<String>, default: &str, at: &Pointer<'_>, out: &mut Findings) {
     if text.is_none() {
         out.add(&rules::CONVERT_DEFAULT, at, default);
@@ -133,7 +133,7 @@ fn fill(text: &mut Option<String>, default: &str, at: &Pointer<'_>, out: &mut Fi
     }
 }
 
-/// Leaves out modes that are no media types: every version asks for those.
+/// Removes modes that are not media types, which every version requires.
 fn media_types(modes: &mut Vec<String>, at: &Pointer<'_>, out: &mut Findings) {
     modes.retain(|mode| {
         let fits = is_media_type(mode) && mode.chars().count() <= Length::Line.limit();
@@ -144,7 +144,7 @@ fn media_types(modes: &mut Vec<String>, at: &Pointer<'_>, out: &mut Findings) {
     });
 }
 
-/// Marks the card as converted, and leaves out what the version does not know.
+/// Marks the card as converted, and removes capabilities that the version does not know.
 fn capabilities(
     capabilities: &mut Capabilities,
     family: Family,
@@ -168,7 +168,7 @@ fn capabilities(
         out.add(&rules::LIST_CUT, &at, &found);
         extensions.truncate(MAX_LIST - 1);
     }
-    // Reading leaves out what is no object; a model made otherwise may hold anything.
+    // Reading ignores params that are not an object; a model from elsewhere may contain any value.
     for extension in extensions.iter_mut() {
         extension.params = extension.params.take().filter(Value::is_object);
     }
@@ -189,7 +189,7 @@ fn origin(extension: &Extension) -> Option<Family> {
     from.as_str()?.parse().ok()
 }
 
-/// Completes every skill; 1.0 wants at least one, and a tag in each.
+/// Completes every skill; 1.0 requires at least one, and a tag in each.
 fn skills(card: &mut AgentCard, target: ConversionTarget, out: &mut Findings) {
     let root = Pointer::Root;
     let list = root.name("skills");

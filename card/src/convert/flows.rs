@@ -1,4 +1,4 @@
-//! The OAuth flows of a converted card, from an object in any spelling.
+//! Completes the OAuth flows of a converted card, from an object in any spelling.
 
 use serde_json::{Map, Value};
 
@@ -8,16 +8,15 @@ use crate::member::snake_case;
 use crate::pointer::Pointer;
 use crate::rules;
 
-/// A flow and the addresses without which nobody can go through it.
+/// A flow with the addresses that it needs.
 struct Flow {
     name: &'static str,
     addresses: &'static [&'static str],
-    /// Whether 0.3 does not know it.
+    /// Whether 0.3 does not have it.
     since_1_0: bool,
 }
 
-/// The flows of all versions, the one most worth keeping first: 1.0 has room for one in a scheme, and has
-/// deprecated the last two.
+/// The flows of all versions, the most useful first: 1.0 allows one in a scheme, and has deprecated the last two.
 const FLOWS: [Flow; 5] = [
     Flow {
         name: "authorizationCode",
@@ -46,8 +45,8 @@ const FLOWS: [Flow; 5] = [
     },
 ];
 
-/// The flows that the version can say, as an object that may be empty. No address is invented: a flow that
-/// lacks one is left out.
+/// The flows that the version can express, as an object that may be empty. A flow without its addresses is removed,
+/// since they cannot be guessed.
 pub(super) fn complete(
     flows: &Value,
     target: ConversionTarget,
@@ -99,7 +98,7 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Whether the flow can be gone through.
+/// Whether the flow has its addresses.
 fn has_addresses(flow: &Flow, told: &Map<String, Value>) -> bool {
     let mut addresses = flow.addresses.iter();
     addresses.all(|name| text(told, name).is_some())
@@ -135,7 +134,7 @@ fn write(
     written
 }
 
-/// Scopes by name with what they are for; a list of names says nothing of that.
+/// Scopes by name with their descriptions, which a list of names does not have.
 fn scopes(told: &Value) -> Map<String, Value> {
     let text = |value: &Value| Value::from(value.as_str().unwrap_or_default());
     match told {

@@ -1,4 +1,4 @@
-//! The interfaces of a converted card: each dated, and in 0.3 all of one version.
+//! Completes the interfaces of a converted card: each has a version, and in 0.3 all have the same.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::{Family, Interface, Parsed, rules};
 
-/// Dates every interface, and leaves those that the version can write.
+/// Sets the version of every interface, and keeps those that the version can express.
 pub(super) fn complete(
     interfaces: &mut Vec<Interface>,
     parsed: &Parsed,
@@ -47,7 +47,7 @@ pub(super) fn complete(
     let spoken = |interface: &Interface| {
         let version = version(interface);
         match target {
-            // A client of 1.0 speaks to any 1.x agent (1.0 §3.6).
+            // A client of 1.0 can call any 1.x agent (1.0 §3.6).
             ConversionTarget::V1_0 => version.starts_with("1."),
             ConversionTarget::V0_3 => version == "0.3",
         }
@@ -65,8 +65,8 @@ pub(super) fn complete(
     }
 }
 
-/// Whether clients of the version can call the interface: those of 1.0 speak to 0.3 as well, and those of
-/// either know three bindings.
+/// Whether clients of the version can call the interface: those of 1.0 support 0.3 as well, and both support three
+/// bindings.
 fn has_client(interface: &Interface, target: ConversionTarget) -> bool {
     let old = |version: &str| {
         version
@@ -85,9 +85,9 @@ fn version(interface: &Interface) -> &str {
     interface.protocol_version.as_deref().unwrap_or_default()
 }
 
-/// Dates interfaces by the form of their card where nothing else does. A caller that names no version is
-/// taken for one of 0.3 (1.0 §3.6), so that is what an agent of unknown age is taken for as well, and one whose
-/// card only looks like an older version: clients pass over what is older than 0.3.
+/// Sets the version of interfaces that have none, by the form of their card. A caller that names no version counts as
+/// 0.3 (1.0 §3.6), so an agent of unknown version counts as 0.3 as well, and so does one whose card only looks like
+/// an older version: clients ignore anything older than 0.3.
 fn date(interfaces: &mut [Interface], parsed: &Parsed, list: &Pointer<'_>, out: &mut Findings) {
     let assumed = match parsed.family {
         Family::V1_0 | Family::Dual | Family::Snake1 | Family::OtherInterfaces => "1.0",
@@ -117,7 +117,7 @@ fn date(interfaces: &mut [Interface], parsed: &Parsed, list: &Pointer<'_>, out: 
     }
 }
 
-/// Writes 0.3 for agents of 0.2: the requests are the same, and clients refuse everything older than 0.3.
+/// Writes 0.3 for agents of 0.2: the requests are the same, and clients refuse anything older than 0.3.
 fn raise(interfaces: &mut [Interface], list: &Pointer<'_>, out: &mut Findings) {
     let mut raised = 0_usize;
     for interface in &mut *interfaces {
@@ -132,7 +132,7 @@ fn raise(interfaces: &mut [Interface], list: &Pointer<'_>, out: &mut Findings) {
     }
 }
 
-/// Leaves the interfaces of the version nearest to 0.3, without tenants.
+/// Keeps the interfaces of the version nearest to 0.3, without tenants.
 fn choose(interfaces: &mut Vec<Interface>, list: &Pointer<'_>, out: &mut Findings) {
     let mut versions = interfaces.iter().map(version);
     let exact = versions.clone().find(|version| *version == "0.3");

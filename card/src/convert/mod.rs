@@ -1,8 +1,7 @@
-//! Conversions: any readable card, written as a card of 1.0 or of 0.3.
+//! Converts any readable card to the form of 1.0 or of 0.3.
 //!
-//! A conversion has two steps. The first completes the model: it puts in what the version requires, takes
-//! out what it cannot say, and leaves a finding for each. The second writes what is left, and has nothing
-//! to decide any more.
+//! A conversion has two steps. The first completes the model: it adds what the version requires, removes what it
+//! cannot express, and adds a finding for each. The second writes the result and makes no decisions.
 
 mod complete;
 mod flows;
@@ -23,26 +22,25 @@ use crate::finding::{Finding, Findings};
 /// A card in the form of another version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
-    /// The members of the card. It is never signed, and an extension of the URI [`CONVERTED_EXTENSION`]
-    /// says where it comes from.
+    /// The members of the card. It is never signed, and an extension with the URI [`CONVERTED_EXTENSION`] names the
+    /// original form.
     pub card: Map<String, Value>,
-    /// What had to be put in and what could not be said, at most [`crate::MAX_FINDINGS`]. Pointers lead
-    /// into the converted card; for what was left out, to where it would stand. An error says that the
-    /// card cannot be used as it is.
+    /// Findings about added and removed members, at most [`crate::MAX_FINDINGS`]. Pointers refer to the converted
+    /// card; for a removed member, to where it would be. An error means that the card cannot be used as it is.
     pub findings: Vec<Finding>,
 }
 
 /// Writes a card in the form of 1.0 (1.0 §4.4).
 ///
-/// Every required member is there, and no required list is empty; only a card without any address stays
-/// without `supportedInterfaces`. Everything that both the card's version and 1.0 can say is kept, as far
-/// as [`crate::parse`] understood it. An interface keeps the protocol version it had: the agent speaks
-/// what it spoke. But clients of 1.0 pass over everything older than 0.3, so an agent of 0.2 is written as one of
-/// 0.3, whose requests it understands, and so is one that only the form of its card dates. Where no client of
-/// 1.0 can call any interface, the finding `convert.no-client` says so.
+/// Every required member is present, and no required list is empty; only a card without any address has no
+/// `supportedInterfaces`. Everything that both the card's version and 1.0 can express is kept, as far as
+/// [`crate::parse`] could read it. An interface keeps its protocol version, since conversion does not change the
+/// agent. But clients of 1.0 ignore anything older than 0.3, so an agent of 0.2 is written as one of 0.3, whose
+/// requests it understands, and so is one whose version is only known from the form of its card. If no client of 1.0
+/// can call any interface, there is the finding `convert.no-client`.
 ///
-/// Converting the result once more gives the same card. It may be some times larger than the original, as
-/// names stand in for missing descriptions.
+/// Converting the result once more gives the same card. It may be several times larger than the original, as names
+/// replace missing descriptions.
 ///
 /// ```
 /// let old = br#"{"name": "Echo", "url": "https://echo.example/", "authentication": {"schemes": ["bearer"]}}"#;
@@ -60,11 +58,11 @@ pub fn to_1_0(parsed: &Parsed) -> Converted {
 
 /// Writes a card in the form of 0.3 (0.3 §5.5).
 ///
-/// As [`to_1_0`], with one limit more: all addresses of a 0.3 card share one `protocolVersion`. Those that
-/// speak 0.3 are written where there are any, else those of the first other 0.x version, else those of the
-/// version the card prefers; a finding names each of the others. `protocolVersion` is the version the
-/// agent really speaks there, with `0` for the patch, so a card of 1.0 becomes one of 0.3's form that says
-/// `1.0.0`; the linter holds it to 0.3 because of its mark.
+/// The rules are those of [`to_1_0`], with one further limit: all addresses of a 0.3 card share one
+/// `protocolVersion`. The addresses of 0.3 are kept if there are any, else those of the first other 0.x version, else
+/// those of the version that the card prefers; a finding names each of the others. `protocolVersion` is the version
+/// that the agent really supports, with `0` for the patch, so a card of 1.0 gets the form of 0.3 with `1.0.0`;
+/// because of its mark, the linter applies the rules of 0.3.
 pub fn to_0_3(parsed: &Parsed) -> Converted {
     convert(parsed, ConversionTarget::V0_3)
 }

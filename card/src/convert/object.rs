@@ -1,21 +1,21 @@
-//! Writing objects whose empty members are left out, and the objects that 0.3 and 1.0 write alike.
+//! Writes objects without empty members, and the objects that are the same in 0.3 and 1.0.
 
 use serde_json::{Map, Value};
 
 use crate::{Extension, Provider, Skill};
 
-/// An object in the making.
+/// An object under construction.
 #[derive(Debug, Default)]
 pub(super) struct Object(Map<String, Value>);
 
 impl Object {
-    /// Adds a member, whatever it holds.
+    /// Adds a member with any value.
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Adds a text where there is one.
+    /// Adds a text if there is one.
     pub(super) fn text(self, name: &str, text: Option<&String>) -> Self {
         match text {
             Some(text) => self.with(name, text.as_str()),
@@ -23,7 +23,7 @@ impl Object {
         }
     }
 
-    /// Adds a member where there is one.
+    /// Adds a member if there is one.
     pub(super) fn option(self, name: &str, value: Option<Object>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -31,7 +31,7 @@ impl Object {
         }
     }
 
-    /// Adds a truth value that is set.
+    /// Adds a truth value if it is true.
     pub(super) fn flag(self, name: &str, flag: bool) -> Self {
         if flag { self.with(name, true) } else { self }
     }
@@ -86,7 +86,7 @@ pub(super) fn provider(provider: &Provider) -> Object {
         .text("url", provider.url.as_ref())
 }
 
-/// One extension. That a caller need not speak it is worth saying.
+/// One extension. `required` is written even if it is false.
 pub(super) fn extension(extension: &Extension) -> Object {
     let object = Object::default()
         .with("uri", extension.uri.as_str())

@@ -1,5 +1,5 @@
-//! The security of a converted card: schemes that say all their version requires, and requirements that
-//! never ask for less than the card did.
+//! Completes the security of a converted card: schemes with everything that the version requires, and requirements
+//! that never become weaker.
 
 use std::collections::HashSet;
 use std::mem;
@@ -13,22 +13,23 @@ use crate::member::{Length, MAX_LIST, unique};
 use crate::pointer::Pointer;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-/// What becomes of a scheme.
+/// The treatment of a scheme.
 enum Fate {
     /// It is written.
     Kept,
-    /// It asks for nothing, which is said by leaving it out of the requirements.
+    /// It requires nothing, so it is removed from the requirements.
     Open,
-    /// No version can say it. The requirements go on naming it, for otherwise the agent would look open.
+    /// No version can express it. The requirements still name it, so that the agent does not seem to need no
+    /// credentials.
     Unsayable,
 }
 
-/// Completes the schemes, and frees the requirements of those that ask for nothing.
+/// Completes the schemes, and removes those that require nothing from the requirements.
 pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut Findings) {
     let root = Pointer::Root;
     let at = root.name("securitySchemes");
     let mut schemes = mem::take(&mut card.security_schemes);
-    // Names that differed by white space alone are equal by now.
+    // Names that differed only in white space are equal by now.
     schemes.dedup_by(|later, first| later.name == first.name);
     let mut open = HashSet::new();
     let mut told = HashSet::new();
@@ -72,7 +73,7 @@ pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut
     }
 }
 
-/// Puts in where a key goes, and says so where the card does not.
+/// Sets the location of a key, and returns a remark if the card does not give it.
 fn complete_key(location: &mut String, parameter: &mut String) -> Option<&'static str> {
     let told = !location.is_empty() && !parameter.is_empty();
     if location.is_empty() {
@@ -87,7 +88,7 @@ fn complete_key(location: &mut String, parameter: &mut String) -> Option<&'stati
     (!told).then_some("The card does not say in full where the key goes; the rest is assumed.")
 }
 
-/// Puts into a scheme what the versions require; what was assumed is said in its description.
+/// Adds the members of a scheme that the versions require; assumptions are stated in its description.
 fn complete_scheme(
     scheme: &mut SecurityScheme,
     target: ConversionTarget,
@@ -106,7 +107,7 @@ fn complete_scheme(
             complete_key(location, parameter)
         }
         SchemeKind::Http { scheme, .. } => {
-            // Lower case can be longer than what was read, and would be cut when it is read again.
+            // Lower case can be longer than the original, and would be cut when it is read again.
             if scheme.chars().count() > Length::Line.limit() {
                 out.add(&rules::CONVERT_SCHEME, at, scheme);
                 return Fate::Unsayable;

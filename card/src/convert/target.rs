@@ -1,12 +1,12 @@
-//! The versions a card can be converted to, and the mark of one that was.
+//! Versions to which a card can be converted, and the mark of a converted card.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// The URI of the extension that marks a card as converted.
 ///
-/// The entry is never `required`; its parameter `from` is the name of the family the card was first
-/// converted from, and stays so when it is converted again.
+/// The entry is never `required`; its parameter `from` is the name of the card's original family, and is kept when
+/// the card is converted again.
 pub const CONVERTED_EXTENSION: &str = "urn:a2a-registry:converted";
 
 /// The versions a card can be converted to.
@@ -37,7 +37,7 @@ impl fmt::Display for ConversionTarget {
     }
 }
 
-/// The text names no version that cards are converted to.
+/// The text is not a version to which cards are converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cards are converted to 1.0 and 0.3, not to {0:?}")]
 pub struct UnknownTarget(pub String);

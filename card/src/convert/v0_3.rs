@@ -1,4 +1,4 @@
-//! Writes a completed card as 0.3 has it (0.3 §5.5, §5.6).
+//! Writes a completed card in the form of 0.3 (0.3 §5.5, §5.6).
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::{AgentCard, Capabilities, Interface, SchemeKind, SecurityRequirement,
 pub(super) fn write(card: &AgentCard) -> Map<String, Value> {
     let preferred = card.interfaces.first();
     let version = preferred.and_then(|interface| interface.protocol_version.as_deref());
-    // The additional ones repeat the preferred one (0.3 §5.6), but a list of it alone says nothing.
+    // The additional ones repeat the preferred one (0.3 §5.6), but a list of only that one is redundant.
     let additional = if card.interfaces.len() > 1 {
         card.interfaces.as_slice()
     } else {
@@ -56,7 +56,7 @@ fn interface(interface: &Interface) -> Object {
         .with("transport", interface.binding.as_str())
 }
 
-/// The capabilities; the flag for the extended card stands beside them.
+/// The capabilities; the flag for the extended card is beside them.
 fn capabilities(capabilities: &Capabilities) -> Object {
     let extensions = capabilities.extensions.iter().map(object::extension);
     Object::default()
@@ -69,7 +69,7 @@ fn capabilities(capabilities: &Capabilities) -> Object {
         .list("extensions", extensions)
 }
 
-/// One scheme by its name, told by its `type` (0.3 §5.5.3); `None` for a kind that no version knows.
+/// One scheme by its name, with its `type` (0.3 §5.5.3); `None` for a kind that no version knows.
 fn scheme(scheme: &SecurityScheme) -> Option<(String, Object)> {
     let typed = |kind: &str| {
         Object::default()

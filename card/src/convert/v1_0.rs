@@ -1,4 +1,4 @@
-//! Writes a completed card as 1.0 has it (1.0 §4.4, §4.5).
+//! Writes a completed card in the form of 1.0 (1.0 §4.4, §4.5).
 
 use serde_json::{Map, Value};
 
@@ -51,8 +51,7 @@ fn capabilities(capabilities: &Capabilities) -> Object {
         .flag("extendedAgentCard", capabilities.extended_agent_card)
 }
 
-/// One scheme by its name, inside the member that tells its kind (1.0 §4.5.1); `None` for a kind that no
-/// version knows.
+/// One scheme by its name, inside the member for its kind (1.0 §4.5.1); `None` for a kind that no version knows.
 fn scheme(scheme: &SecurityScheme) -> Option<(String, Object)> {
     let object = Object::default().text("description", scheme.description.as_ref());
     let (wrapper, inner) = match &scheme.kind {

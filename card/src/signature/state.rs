@@ -1,4 +1,4 @@
-//! One state and one summary for all signatures of a card.
+//! Combines the results of all signatures of a card into one state and one summary.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,15 +13,15 @@ use crate::AgentCard;
 /// The state of a card's signatures as a whole; the best entry counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SignatureState {
-    /// No entry in the form of a JWS.
+    /// No entry is a JWS.
     Unsigned,
     /// One verifies with a key that is bound to the domain or enrolled.
     Valid,
-    /// One verifies, with a key that is bound to nothing.
+    /// One verifies, but with a key that is not bound to the domain.
     Untrusted,
-    /// None verifies, and at least one is wrong, malformed or refused.
+    /// None verifies, and at least one is invalid, malformed or refused.
     Invalid,
-    /// There are signatures, and no key to be had.
+    /// There are signatures, but no keys to verify them with.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for SignatureState {
     }
 }
 
-/// The text names no signature state.
+/// The text is not the name of a signature state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no signature state is called {0:?}")]
 pub struct UnknownSignatureState(pub String);
@@ -70,12 +70,11 @@ impl FromStr for SignatureState {
     }
 }
 
-/// The state of the entries that [`super::verify`] gave. `bound` says of a valid entry whether its key is
-/// bound to the card's domain or enrolled; the thumbprint in its verdict names the key.
+/// The state of the entries that [`super::verify`] returned. `bound` decides for a valid entry whether its key is
+/// bound to the card's domain or enrolled; the thumbprint in its verdict identifies the key.
 ///
-/// The best valid entry counts. Otherwise one that is wrong makes the whole `invalid`, also beside others
-/// whose keys are unknown. Entries that have no JWS form at all are other proofs than signatures and count
-/// for nothing.
+/// The best valid entry counts. Otherwise one invalid entry makes the whole `invalid`, even beside others whose keys
+/// are unknown. Entries that are not a JWS at all are not signatures and do not count.
 pub fn verified_state(
     entries: &[SignatureEntry],
     bound: impl Fn(&SignatureEntry) -> bool,
@@ -100,7 +99,7 @@ pub fn verified_state(
     state
 }
 
-/// Which of two entries decides.
+/// Rank by which one of two entries decides.
 fn weight(state: SignatureState) -> u8 {
     match state {
         SignatureState::Unsigned => 0,
@@ -111,13 +110,12 @@ fn weight(state: SignatureState) -> u8 {
     }
 }
 
-/// What the signatures say, apart from their bytes: one line `class alg kid` for each entry, sorted and
-/// without repetitions, with `alg` and `kid` as JSON texts or `null`. Empty when there are none.
+/// Summary of the signatures, apart from their bytes: one line `class alg kid` for each entry, sorted and without
+/// duplicates, with `alg` and `kid` as JSON texts or `null`. Empty if there are none.
 ///
-/// The class is `sound` for valid signatures and for those whose key is unknown, `unsound` for all others. So
-/// a key set that cannot be reached for a while neither makes another version nor voids a decision, while
-/// a signature that turns out wrong, or is mended, does both. Cards that an agent signs anew at every start
-/// have equal summaries.
+/// The class is `sound` for valid signatures and for those whose key is unknown, `unsound` for all others. So a key
+/// set that cannot be fetched for a while neither makes another version nor voids a decision, while a signature that
+/// turns out invalid, or is repaired, does both. Cards that an agent signs again at every start have equal summaries.
 pub fn verified_summary(entries: &[SignatureEntry]) -> String {
     let lines: BTreeSet<String> = entries
         .iter()
@@ -135,13 +133,13 @@ pub fn verified_summary(entries: &[SignatureEntry]) -> String {
     lines.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// [`verified_summary`] as far as it can be told without keys.
+/// Summary of the signatures like [`verified_summary`], as far as it can be known without keys.
 pub fn signing_summary(card: &AgentCard) -> String {
     verified_summary(&signature_entries(card))
 }
 
-/// [`verified_state`] as far as it can be told without keys: never [`SignatureState::Valid`] or
-/// [`SignatureState::Untrusted`].
+/// State of the signatures like [`verified_state`], as far as it can be known without keys: never
+/// [`SignatureState::Valid`] or [`SignatureState::Untrusted`].
 pub fn signature_state(card: &AgentCard) -> SignatureState {
     verified_state(&signature_entries(card), |_| false)
 }

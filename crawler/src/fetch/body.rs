@@ -26,7 +26,6 @@ enum Encoding {
 ///
 /// Decoding begins when the body is complete: while a slow server sends, the memory in use is what it has sent,
 /// without a decoder's window.
-/// what it has sent, and no decoder's window.
 pub(super) async fn read(
     mut response: Response,
     headers: &HeaderMap,

@@ -38,7 +38,6 @@ impl Fetcher {
     ///
     /// # Errors
     /// If no valid TLS connection could be made.
-    /// Why no valid TLS connection came about.
     pub async fn tls_key(&self, origin: &Url) -> Result<String, FetchError> {
         let mut url = origin.clone();
         url.set_path(AGENT_CARD_PATH);

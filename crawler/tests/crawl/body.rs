@@ -106,7 +106,7 @@ async fn bombs_and_odd_encodings_are_refused() {
     }
 }
 
-/// Input 117, the other way: what lies beyond the announced length is nobody's answer.
+/// Input 117, the other way: bytes beyond the announced length belong to no response.
 #[tokio::test]
 async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
     let server = Server::start(|request| match request.path.as_str() {
@@ -131,7 +131,7 @@ async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
     }
 }
 
-/// Only a 200 has a body that matters; what comes with other answers is not even read.
+/// Only a 200 has a body that matters; for other statuses it is not even read.
 #[tokio::test]
 async fn bodies_of_other_answers_are_not_read() {
     let head = format!(

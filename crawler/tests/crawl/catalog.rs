@@ -1,4 +1,4 @@
-//! Asking for catalogs: conditions, nested catalogs, bounds, and what each answer settles.
+//! Fetches of catalogs: conditional requests, nested catalogs, limits, and the verdict on each response.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Proofs looked for over the wire: records through the real resolver, files through the real client.
+//! Checks for proofs over the wire: records through the real resolver, files through the real client.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ async fn a_one_off_record_proves_at_either_name() {
     for (at_plain, at_own, verdict) in [
         (said(&[&record]), TxtAnswer::Absent, proved),
         (TxtAnswer::Absent, said(&["other", &record]), proved),
-        // One name's proof stands whatever the other one says.
+        // A proof at one name counts whatever the other name has.
         (failed(), said(&[&record]), proved),
         (bogus(), said(&[&record]), proved),
         (said(&[&foreign]), TxtAnswer::Absent, CheckVerdict::Wrong),
@@ -146,7 +146,7 @@ async fn a_standing_record_proves_or_opts_out() {
         assert!(check.detail.contains(found), "{check:?}");
         fit_for_people(&check);
     }
-    // Whoever asks, an opt-out is seen; and a proof is nothing to one who asks for no account.
+    // An opt-out is seen whichever account is checked; and a proof counts only for a given account.
     let fetcher = fetcher_answering(&[(&standing_name(HOST), said(&[&opted_out]))]);
     let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
     assert_eq!(check.verdict, CheckVerdict::OptedOut);
@@ -155,7 +155,7 @@ async fn a_standing_record_proves_or_opts_out() {
     assert_eq!(check.verdict, CheckVerdict::Wrong);
 }
 
-/// Nobody proves a public suffix, an address or a special name, so nothing is looked up.
+/// A public suffix, an address or a special name cannot be proved, so nothing is looked up.
 #[tokio::test]
 async fn hosts_that_cannot_be_proved_are_refused() {
     let names = NameServer::start(|name, _| panic!("{name} was asked")).await;

@@ -1,4 +1,4 @@
-//! What a request says, and how a server that does not answer properly is named.
+//! Requests of the fetcher, and the errors for servers that do not respond properly.
 
 use std::time::Duration;
 

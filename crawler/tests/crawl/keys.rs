@@ -1,4 +1,4 @@
-//! The key sets that signatures name: asked for on the card's own origin, and nowhere else.
+//! Key sets that signatures name: fetched from the card's own origin, and from nowhere else.
 
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig, KeySetRules, MAX_KEY_SETS};
 use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};

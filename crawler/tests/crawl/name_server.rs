@@ -21,7 +21,7 @@ fn v4(last: u8) -> [u8; 4] {
 
 /// Answers by the first label of the name.
 fn zone(name: &str, kind: RecordType) -> Option<Zone> {
-    // The search list of the system must not be tried: every name asked is rooted at the test's own.
+    // The system's search list must not be used: every queried name is rooted at the test's own.
     let label = name
         .strip_suffix(".example.com")
         .expect("another name was asked");
@@ -114,7 +114,7 @@ async fn texts_are_records_absence_failure_or_forgery() {
     assert!(matches!(texts(&long).await, TxtAnswer::Failed(_)));
 }
 
-/// A check is a look, and not what an earlier look remembers.
+/// A check makes a look-up of its own, and does not use the cache of an earlier one.
 #[tokio::test]
 async fn texts_are_asked_for_each_time() {
     let server = NameServer::start(zone).await;
@@ -147,7 +147,7 @@ async fn both_families_are_asked_and_absence_needs_both() {
     assert!(matches!(resolve("unsure").await, Err(DnsError::Failure(_))));
 }
 
-/// Input 92: what is not looked at must not be dialled, so a longer answer is none.
+/// Input 92: an address that is not checked must not be dialled, so a longer answer is a failure.
 #[tokio::test]
 async fn answers_are_bounded() {
     assert_eq!(resolve("most").await.unwrap().len(), MAX_ADDRESSES);

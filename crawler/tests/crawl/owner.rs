@@ -1,4 +1,4 @@
-//! What tells one owner of a host from the next: name servers, and the key of its certificate.
+//! Marks of a host's owner: name servers, and the key of its certificate.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Sending JSON: what is sent, to whom alone, and how much is taken.
+//! Sending JSON: the request, its only receiver, and limits on the response.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ fn options(bearer: &Bearer) -> PostOptions<'_> {
     }
 }
 
-/// Posts with the token, and makes sure that nothing of what comes back shows it.
+/// Posts with the token, and checks that no part of the response shows it.
 async fn post(server: &Server) -> Fetched {
     let bearer = Bearer::new(TOKEN).unwrap();
     let fetched = fetcher()
@@ -245,7 +245,7 @@ async fn improper_servers_are_told_apart() {
             .post_json(&server.url("/"), b"{}".to_vec(), &PostOptions::default())
             .await;
         assert_eq!(outcome(&fetched), Some(expected), "{reply:?}");
-        // What was sent may have been done, so it is not sent again.
+        // The service may have acted on the request, so it is not sent again.
         assert!(server.requests().len() < 2, "{reply:?}");
     }
 }

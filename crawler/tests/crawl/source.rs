@@ -1,4 +1,4 @@
-//! Asking sources for cards: both well-known paths, conditions, and what each answer settles.
+//! Fetches of cards: both well-known paths, conditional requests, and the verdict on each response.
 
 use a2a_crawler::AttemptOutcome::{
     self, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified, Refused,
@@ -150,7 +150,7 @@ async fn the_older_path_is_not_asked_after_other_failures() {
     }
 }
 
-/// Where the older path has nothing either, the first answer says what is wrong.
+/// If the older path has nothing either, the first response tells what is wrong.
 #[tokio::test]
 async fn the_telling_answer_decides() {
     for (first, second, outcome) in [

@@ -1,4 +1,4 @@
-//! TLS: what is trusted, and what is wrong with what is not.
+//! TLS: trusted certificates, and the errors for others.
 
 use std::time::Duration;
 

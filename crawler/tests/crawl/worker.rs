@@ -19,7 +19,7 @@ async fn reached<T: Clone>(receiver: &mut watch::Receiver<T>, event: impl FnMut(
     wait.await.expect("it never happened").unwrap().clone()
 }
 
-/// Keeps visits in a queue, and counts what is asked of it.
+/// Keeps visits in a queue, and counts the calls.
 struct Queue {
     due: Mutex<VecDeque<Visit>>,
     /// Fails so many leases first.
@@ -102,7 +102,7 @@ impl Frontier for Queue {
     }
 }
 
-/// Remembers groups, and refuses what it is told to.
+/// Remembers groups, and refuses some as scripted.
 struct Store {
     kept: watch::Sender<Vec<Vec<i64>>>,
     refused_groups: Mutex<usize>,
@@ -235,7 +235,7 @@ async fn a_single_outcome_is_delivered_at_once() {
     running.stop().await;
 }
 
-/// All sources of a visit lie on one host: where it wants to be left alone, the others are not asked.
+/// All sources of a visit lie on one host: if it wants no further request, the others are not fetched.
 #[tokio::test]
 async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
     for (status, headers, asked) in [

@@ -1,4 +1,4 @@
-//! What came back, read from the shapes of every version.
+//! Reads answers in the forms of every version.
 
 use a2a_card::Interface;
 use serde_json::Value;
@@ -7,32 +7,32 @@ use super::TalkError;
 use super::choice::{Dialect, Route};
 use super::error::shorten;
 
-/// At most so many artifacts are summarised; the rest is in [`AgentAnswer::raw`].
+/// Most artifacts that are summarised; the rest is in [`AgentAnswer::raw`].
 const ARTIFACT_LIMIT: usize = 100;
 
 /// An agent's answer. Every text in it is the agent's own, unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentAnswer {
-    /// The answer in words: a message's text parts, or a task's artifacts' text, or what its status or
-    /// last message says. A task that did not complete leads with its status, which says why. Empty
-    /// where the agent gave no text.
+    /// The answer as text: a message's text parts, or a task's artifacts' text, or the text of its status or last
+    /// message. A task that did not complete starts with its status, which gives the reason. Empty if the agent sent
+    /// no text.
     pub text: String,
-    /// The task's state in the words of 0.3, such as `completed` or `input-required`; `None` when the
-    /// agent answered with a message.
+    /// The task's state as 0.3 spells it, such as `completed` or `input-required`; `None` if the agent answered with
+    /// a message.
     pub state: Option<String>,
-    /// The task, to ask for again.
+    /// The task's identifier, for asking for it later.
     pub task_id: Option<String>,
-    /// The conversation, to go on with.
+    /// The conversation's identifier, for continuing it.
     pub context_id: Option<String>,
     /// The task's artifacts in order, the first hundred.
     pub artifacts: Vec<ArtifactSummary>,
-    /// Parts of a message that are no text, described.
+    /// Descriptions of a message's parts that are not text.
     pub other_parts: Vec<String>,
-    /// Why this is not the agent's last word; `None` when it is.
+    /// Why this is not the agent's final answer; `None` if it is.
     pub unfinished: Option<String>,
     /// The interface that answered.
     pub interface: Interface,
-    /// How it was spoken to.
+    /// How the agent was called.
     pub dialect: Dialect,
     /// The task or message as received.
     pub raw: Value,
@@ -43,22 +43,22 @@ pub struct AgentAnswer {
 pub struct ArtifactSummary {
     /// Its name.
     pub name: Option<String>,
-    /// Its text parts, one a line.
+    /// Its text parts, one per line.
     pub text: String,
-    /// The media types its parts name, each once.
+    /// The media types that its parts name, without duplicates.
     pub media_types: Vec<String>,
-    /// Its parts that are no text, described, such as `file report.pdf (application/pdf)`.
+    /// Descriptions of its parts that are not text, such as `file report.pdf (application/pdf)`.
     pub other_parts: Vec<String>,
 }
 
 impl AgentAnswer {
-    /// Whether the agent is still at work, so that asking again can bring more.
+    /// Whether the agent is still working, so that asking again may give more.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self.state.as_deref(), Some("submitted" | "working"))
     }
 }
 
-/// Reads the result of a send: a task or a message, wrapped (`{"task": …}`, 1.0) or told by `kind`.
+/// Reads the result of a send: a task or a message, wrapped (`{"task": …}`, 1.0) or marked by `kind`.
 pub(super) fn read(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     let kind = raw.get("kind").and_then(Value::as_str);
     if let Some(task) = raw.get("task").filter(|task| task.is_object()) {
@@ -67,7 +67,7 @@ pub(super) fn read(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> 
     if let Some(message) = raw.get("message").filter(|message| message.is_object()) {
         return Ok(message_answer(message.clone(), route));
     }
-    // Without a kind the shape tells: only a task has a status, only a message has parts.
+    // Without `kind` the form decides: only a task has a status, only a message has parts.
     match kind {
         Some("task") => task_answer(raw, route),
         Some("message") => Ok(message_answer(raw, route)),
@@ -162,7 +162,7 @@ fn last_said(task: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// `TASK_STATE_INPUT_REQUIRED` and `input-required` are one state; so are both spellings of `canceled`.
+/// `TASK_STATE_INPUT_REQUIRED` and `input-required` are the same state; so are both spellings of `canceled`.
 fn plain_state(state: &str) -> String {
     let state = state.strip_prefix("TASK_STATE_").unwrap_or(state);
     match state.to_ascii_lowercase().replace('_', "-") {
@@ -171,7 +171,7 @@ fn plain_state(state: &str) -> String {
     }
 }
 
-/// Reads the parts of a message or an artifact. 0.3's proto form calls a message's parts `content`.
+/// Reads the parts of a message or an artifact. The protobuf form of 0.3 calls a message's parts `content`.
 fn read_parts(holder: &Value) -> ArtifactSummary {
     let mut summary = ArtifactSummary {
         name: member(holder, "name"),
@@ -204,7 +204,7 @@ fn media_type(part: &Value) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-/// What a part without text is: a file inside the answer, a file elsewhere, or data.
+/// Describes a part without text: a file inside the answer, a file elsewhere, or data.
 fn describe(part: &Value, media_type: Option<&str>) -> String {
     let first = |pointers: &[&str]| {
         pointers

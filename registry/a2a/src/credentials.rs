@@ -1,28 +1,30 @@
-//! The user's credentials, put into requests as the card asks.
+//! Adds the user's credentials to requests, as the card requires.
 
 use a2a_card::{AgentCard, AskedScheme, SchemeKind};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-use super::choice::{Credential, Entry, Given, Means, Obstacle, credential, entry, key_place};
+use super::choice::{
+    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
+};
 use super::error::shorten;
 use super::{SendOptions, TalkError};
 
-/// What every request to the agent carries.
+/// The credentials in every request to the agent.
 #[derive(Default)]
 pub(super) struct Credentials {
-    /// Headers: the ones schemes ask for, then the user's own.
+    /// Headers: those that schemes require, then the user's own.
     pub headers: HeaderMap,
-    /// Keys that go into the query, by their parameter.
+    /// Keys in the query, by their parameter.
     pub query: Vec<(String, String)>,
-    /// Whether anything here came from the user.
+    /// Whether any of them came from the user.
     pub any: bool,
 }
 
-/// Places the user's credentials as the card asks.
+/// Chooses the credentials for a card.
 ///
-/// The first alternative that can be met is taken, one that asks for something before one that asks for
-/// nothing, so that given credentials are used. A token is sent even where the card asks for none: the
-/// user gave it for this agent, and cards often leave their security out.
+/// The first alternative that can be met is used; one that requires something comes before one that requires nothing,
+/// so that given credentials are used. A token is sent even if the card requires none: the user gave it for this
+/// agent, and cards often omit their security.
 pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Credentials, TalkError> {
     let own = own_headers(&options.headers)?;
     let means = Means::Given(Given {
@@ -30,10 +32,10 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
         api_key: options.api_key.is_some(),
         headers: own.keys().map(HeaderName::as_str).collect(),
     });
-    let wanted = match entry(card, &means) {
-        Entry::With(wanted) => wanted,
-        Entry::Free => volunteered(card, options)?,
-        Entry::Closed(alternatives) => return Err(needed(&alternatives)),
+    let wanted = match choose_credentials(card, &means) {
+        CredentialChoice::With(wanted) => wanted,
+        CredentialChoice::Free => volunteered(card, options)?,
+        CredentialChoice::Closed(alternatives) => return Err(needed(&alternatives)),
     };
     let mut credentials = Credentials {
         any: !own.is_empty(),
@@ -51,8 +53,8 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
     Ok(credentials)
 }
 
-/// What is sent to an agent that asks for nothing: the token as a bearer, the key where a declared scheme
-/// says.
+/// The credentials for an agent that requires none: the token as a bearer token, the key as a declared scheme
+/// defines.
 fn volunteered(card: &AgentCard, options: &SendOptions) -> Result<Vec<Credential>, TalkError> {
     let mut credentials = Vec::new();
     if options.bearer.is_some() {
@@ -73,7 +75,7 @@ fn place(
 ) -> Result<(), TalkError> {
     let value = match credential {
         Credential::Bearer => &options.bearer,
-        // The user sends it by hand.
+        // The user sets it by hand.
         Credential::Authorization => &None,
         _ => &options.api_key,
     };
@@ -116,7 +118,7 @@ fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, TalkError> {
     Ok(headers)
 }
 
-/// A header value that no debug output shows.
+/// A header value that is never shown in debug output.
 fn secret(value: &str, name: &str) -> Result<HeaderValue, TalkError> {
     let mut value = HeaderValue::try_from(value).map_err(|_| TalkError::BadHeader {
         name: shorten(name),
@@ -125,7 +127,7 @@ fn secret(value: &str, name: &str) -> Result<HeaderValue, TalkError> {
     Ok(value)
 }
 
-/// The error that says what is missing: every alternative in words, and the flag for the first one.
+/// The error for missing credentials: every alternative in words, and the flag for the first one.
 fn needed(alternatives: &[Vec<AskedScheme<'_>>]) -> TalkError {
     let mut words = Vec::new();
     let mut hint = None;
@@ -144,7 +146,7 @@ fn needed(alternatives: &[Vec<AskedScheme<'_>>]) -> TalkError {
         words.push(parts.join(" and "));
     }
     if words.is_empty() {
-        words.push("credentials that the card describes in no form that is understood".to_owned());
+        words.push("credentials that the card describes in an unknown form".to_owned());
     }
     TalkError::CredentialsNeeded {
         needed: shorten(&words.join(", or ")),
@@ -154,7 +156,7 @@ fn needed(alternatives: &[Vec<AskedScheme<'_>>]) -> TalkError {
     }
 }
 
-/// What a scheme asks for, and the flag that gives it.
+/// Description of a scheme's credential, and the flag to provide it.
 fn ask(asked: &AskedScheme<'_>) -> (String, &'static str) {
     const BY_HAND: &str = "use --header 'NAME: VALUE'";
     const BEARER: &str = "use --bearer TOKEN";
@@ -181,7 +183,7 @@ fn ask(asked: &AskedScheme<'_>) -> (String, &'static str) {
         Ok(Some(Credential::CookieKey(name))) => (format!("an API key in the cookie {name}"), KEY),
         Ok(Some(Credential::QueryKey(name))) => (format!("an API key in the query {name}"), KEY),
         Err(Obstacle::NoPlace) => (
-            "an API key without a place in the request".to_owned(),
+            "an API key at an unknown place in the request".to_owned(),
             BY_HAND,
         ),
         Err(Obstacle::Certificate) => {
@@ -191,7 +193,7 @@ fn ask(asked: &AskedScheme<'_>) -> (String, &'static str) {
             (format!("{label} (a scheme send does not know)"), BY_HAND)
         }
         Err(Obstacle::Unexplained) => (
-            format!("{}, which the card does not explain", asked.name),
+            format!("{}, which the card does not describe", asked.name),
             BY_HAND,
         ),
     }

@@ -1,30 +1,30 @@
-//! Why there is no answer.
+//! Errors of a call to an agent.
 
 use reqwest::StatusCode;
 
 use super::choice::NoRoute;
 
-/// Why [`send_text`](super::send_text) gives no answer. Each message is one line that says what to do.
-/// Parts of it may come from the card or the agent: make it safe before it reaches a terminal.
+/// Why [`send_text`](super::send_text) returned no answer. Each message is one line that says what to do. It may
+/// contain text of the card or the agent, which the caller must make safe before it reaches a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TalkError {
     /// The card lists no address at all.
     #[error("the card lists no interface, so there is no address to send to")]
     NoInterface,
-    /// The card lists interfaces, and this client can use none of them.
+    /// The card lists interfaces, but this client can use none of them.
     #[error(
-        "none of the card's interfaces can be used: {reasons}; send speaks JSONRPC 0.2, 0.3 and 1.0 and HTTP+JSON 1.0"
+        "none of the card's interfaces can be used: {reasons}; this client supports JSONRPC 0.2, 0.3 and 1.0 and HTTP+JSON 1.0"
     )]
     NoneUsable {
-        /// Why not, interface by interface, shortened.
+        /// The reason for each interface, shortened.
         reasons: String,
     },
-    /// The card asks for credentials, and what was given meets none of its alternatives.
-    #[error("the agent asks for credentials: {needed}; {hint}")]
+    /// The card requires credentials, and those given meet none of its alternatives.
+    #[error("the agent requires credentials: {needed}; {hint}")]
     CredentialsNeeded {
-        /// What the card, or the agent's refusal, asks for.
+        /// The credentials required by the card, or by the agent's refusal.
         needed: String,
-        /// Which flag gives it.
+        /// The flag to provide them.
         hint: String,
     },
     /// Credentials were sent, and the agent refused them.
@@ -34,23 +34,23 @@ pub enum TalkError {
     CredentialsRefused {
         /// 401 or 403.
         status: u16,
-        /// What the agent said, led in by `: `, or empty.
+        /// The agent's message after `: `, or empty.
         detail: String,
     },
-    /// A key was given, and the card does not say where it would go.
+    /// A key was given, but the card does not say where to send it.
     #[error(
-        "the card names no API key scheme, so there is no place for the key; use --header 'NAME: VALUE'"
+        "the card names no API key scheme, so it is unknown where to send the key; use --header 'NAME: VALUE'"
     )]
     KeyHasNoPlace,
-    /// A header, token or key holds what no header can hold.
+    /// A header, token or key contains characters that a header cannot contain.
     #[error(
         "{name} cannot be sent as a header: names take letters, digits and hyphens, values no control characters"
     )]
     BadHeader {
-        /// Which one; never its value, which may be secret.
+        /// Its name; never its value, which may be secret.
         name: String,
     },
-    /// No connection came about.
+    /// No connection could be made.
     #[error("no connection to {url}: {reason}; is the agent running?")]
     Unreachable {
         /// The address.
@@ -58,8 +58,8 @@ pub enum TalkError {
         /// The innermost cause.
         reason: String,
     },
-    /// The connection broke while the request or the answer was under way.
-    #[error("the exchange with {url} broke off: {reason}; the agent may have received the message")]
+    /// The connection was lost during the request or the response.
+    #[error("the connection to {url} was lost: {reason}; the agent may have received the message")]
     Broken {
         /// The address.
         url: String,
@@ -74,7 +74,7 @@ pub enum TalkError {
         /// The time allowed.
         seconds: u64,
     },
-    /// The agent sends callers elsewhere, which is not followed to another host.
+    /// The agent redirects to another host, which is not followed.
     #[error("{url} redirects to {to}, which is not followed; the card should name the new address")]
     Redirected {
         /// The address.
@@ -82,56 +82,56 @@ pub enum TalkError {
         /// The `Location`, shortened.
         to: String,
     },
-    /// An HTTP error without a protocol error in it.
+    /// An HTTP error status without a protocol error in the body.
     #[error("{url} answered HTTP {status}{detail}")]
     Http {
         /// The address.
         url: String,
         /// The status.
         status: u16,
-        /// What the body says, led in by `: `, or empty.
+        /// The body's message after `: `, or empty.
         detail: String,
     },
     /// The agent answered with a protocol error (1.0 section 5.4).
-    #[error("the agent answered error {code}: {message}{hint}")]
+    #[error("the agent responded with error {code}: {message}{hint}")]
     Protocol {
         /// The JSON-RPC code, or the HTTP status over HTTP+JSON.
         code: i64,
         /// `google.rpc.ErrorInfo`'s reason, where there is one, such as `VERSION_NOT_SUPPORTED`.
         reason: Option<String>,
-        /// The agent's words, shortened.
+        /// The agent's message, shortened.
         message: String,
-        /// What it means for the sender, led in by `; `, or empty.
+        /// The meaning of the code after `; `, or empty.
         hint: &'static str,
     },
-    /// The answer is longer than [`BODY_LIMIT`](super::BODY_LIMIT).
-    #[error("the answer of {url} is longer than {limit} bytes and was not read to its end")]
+    /// The response is longer than [`BODY_LIMIT`](super::BODY_LIMIT).
+    #[error("the response of {url} is longer than {limit} bytes, which is the limit")]
     TooLarge {
         /// The address.
         url: String,
         /// The limit in bytes.
         limit: usize,
     },
-    /// The answer is no JSON.
+    /// The response is not JSON.
     #[error(
-        "{url} answered {content_type} instead of JSON ({beginning}); is this the agent's endpoint?"
+        "{url} responded with {content_type} instead of JSON ({beginning}); is this the agent's endpoint?"
     )]
     NotJson {
         /// The address.
         url: String,
         /// Its `Content-Type`, or `nothing named`.
         content_type: String,
-        /// How it begins, shortened.
+        /// Its beginning, shortened.
         beginning: String,
     },
-    /// The answer is JSON, and neither a task nor a message.
+    /// The response is JSON, but neither a task nor a message.
     #[error("the agent's answer is neither a task nor a message: {beginning}")]
     NotAnAnswer {
-        /// How it begins, shortened.
+        /// Its beginning, shortened.
         beginning: String,
     },
-    /// The machine's TLS set-up cannot be used.
-    #[error("the HTTP client cannot start: {reason}")]
+    /// The machine's TLS configuration cannot be used.
+    #[error("the HTTP client could not be made: {reason}")]
     NoClient {
         /// The cause.
         reason: String,
@@ -148,7 +148,7 @@ impl From<NoRoute> for TalkError {
 }
 
 impl TalkError {
-    /// Whether the agent certainly did not take the message up, so that another interface may be tried.
+    /// Whether the agent certainly did not accept the message, so that another interface may be tried.
     pub(super) fn not_taken_up(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -162,20 +162,20 @@ impl TalkError {
     }
 }
 
-/// What a protocol error code means for the sender (1.0 section 5.4, JSON-RPC 2.0 section 5.1).
+/// Meaning of a protocol error code for the sender (1.0 section 5.4, JSON-RPC 2.0 section 5.1).
 pub(super) fn hint_for(code: i64) -> &'static str {
     match code {
         -32601 => {
             "; the agent does not know the method, its card may name the wrong protocol version"
         }
-        -32009 => "; the agent does not speak the protocol version its card names",
-        -32008 => "; the agent needs a protocol extension that send does not speak",
-        -32005 => "; the agent does not take plain text",
+        -32009 => "; the agent does not support the protocol version that its card names",
+        -32008 => "; the agent requires a protocol extension that this client does not support",
+        -32005 => "; the agent does not accept plain text",
         _ => "",
     }
 }
 
-/// The error for a refused caller: what is needed, or that what was sent did not do.
+/// The error for a refused request: missing credentials, or refused ones.
 pub(super) fn refused(
     status: StatusCode,
     sent: bool,
@@ -190,8 +190,11 @@ pub(super) fn refused(
     }
     let named = challenge.map(shorten).filter(|text| !text.is_empty());
     let needed = match named {
-        Some(challenge) => format!("it answered HTTP {} and wants {challenge}", status.as_u16()),
-        None => format!("it answered HTTP {}{}", status.as_u16(), led_in(said)),
+        Some(challenge) => format!(
+            "it responded with HTTP {} and requires {challenge}",
+            status.as_u16()
+        ),
+        None => format!("it responded with HTTP {}{}", status.as_u16(), led_in(said)),
     };
     TalkError::CredentialsNeeded {
         needed,
@@ -199,7 +202,7 @@ pub(super) fn refused(
     }
 }
 
-/// `: text`, shortened, or nothing.
+/// The shortened text after `: `, or nothing.
 pub(super) fn led_in(text: &str) -> String {
     let text = shorten(text);
     if text.is_empty() {
@@ -209,11 +212,11 @@ pub(super) fn led_in(text: &str) -> String {
     }
 }
 
-/// At most 200 characters of a foreign text, on one line.
+/// At most 200 characters of foreign text, on one line.
 pub(super) fn shorten(text: &str) -> String {
     const LONGEST: usize = 200;
     let mut words = String::new();
-    // Only so much is looked at that a huge text costs nothing.
+    // Only this much is read, so that a huge text costs nothing.
     for word in text.split_whitespace().take(LONGEST) {
         if !words.is_empty() {
             words.push(' ');

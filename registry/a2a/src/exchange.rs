@@ -1,4 +1,4 @@
-//! One HTTP request and its answer, within the bounds of a call.
+//! One HTTP request and its response, within the limits of a call.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::choice::Route;
 use super::credentials::Credentials;
 use super::error::{led_in, refused, shorten};
 
-/// The longest answer that is read, in bytes.
+/// Most bytes of a response that are read.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Redirects within the agent's host that are followed.
+/// Most redirects followed within the agent's host.
 const REDIRECT_LIMIT: usize = 5;
 
-/// A client for one agent, with the credentials every request carries and the moment it must be done by.
+/// An HTTP client for one agent, with the credentials of every request and the deadline of the call.
 pub(super) struct Exchange {
     client: Client,
     headers: HeaderMap,
@@ -30,9 +30,9 @@ pub(super) struct Exchange {
     deadline: Instant,
 }
 
-/// An answer, read whole.
+/// A response with its whole body.
 pub(super) struct HttpReply {
-    /// The status: never 401, 403 or a redirect, which are errors of their own.
+    /// The status: never 401, 403 or a redirect, which are separate errors.
     pub status: StatusCode,
     url: String,
     content_type: String,
@@ -47,7 +47,7 @@ impl Exchange {
         timeout: Duration,
         deadline: Instant,
     ) -> Result<Self, TalkError> {
-        // A program that installed a provider keeps it; without one the client could not be built.
+        // A program's own provider is kept; without one the client could not be built.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
@@ -55,7 +55,7 @@ impl Exchange {
             .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::custom(follow));
         if is_loopback(&route.url) {
-            // A proxy has no way to an agent on this machine.
+            // A proxy cannot reach an agent on this machine.
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| TalkError::NoClient {
@@ -71,12 +71,12 @@ impl Exchange {
         })
     }
 
-    /// The moment everything must be done by.
+    /// Deadline of the whole call.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Sends one request and reads its answer whole, [`BODY_LIMIT`] bytes at most.
+    /// Sends one request and reads the whole response, at most [`BODY_LIMIT`] bytes.
     pub async fn request(
         &self,
         method: Method,
@@ -101,7 +101,7 @@ impl Exchange {
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.to_string());
         }
-        // Last, so that what the user gave by hand replaces what is set here.
+        // Last, so that the user's own headers replace these.
         let request = request.headers(self.headers.clone());
         let answered = async {
             let response = request
@@ -183,12 +183,12 @@ impl HttpReply {
         })
     }
 
-    /// How the body begins.
+    /// The beginning of the body.
     pub fn beginning(&self) -> String {
         String::from_utf8_lossy(&self.body[..self.body.len().min(1024)]).into_owned()
     }
 
-    /// The error for a status that is no success, with what the body says about it.
+    /// The error for an unsuccessful status, with the message in the body.
     pub fn http_error(&self) -> TalkError {
         TalkError::Http {
             url: self.url.clone(),
@@ -197,7 +197,7 @@ impl HttpReply {
         }
     }
 
-    /// What an error body says in words: the usual members of a JSON one, or plain text.
+    /// The message in an error body: the usual members of a JSON one, or plain text.
     fn said(&self) -> String {
         let Ok(document) = serde_json::from_slice::<Value>(&self.body) else {
             let plain = self.content_type.starts_with("text/plain");
@@ -222,8 +222,8 @@ impl HttpReply {
     }
 }
 
-/// Follows redirects that keep method and body (307, 308) within the agent's own host, where credentials
-/// may go: same host and port, or the same host from http to https.
+/// Follows redirects that keep method and body (307, 308) within the agent's own host, to which credentials may be
+/// sent: same host and port, or the same host from http to https.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps_method = matches!(
         attempt.status(),
@@ -251,7 +251,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The address as shown in messages: without user, password, query and fragment, which may be secret.
+/// The address for messages: without user, password, query and fragment, which may be secret.
 fn shown(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
@@ -270,7 +270,7 @@ fn failed(error: &reqwest::Error, shown: &str) -> TalkError {
     }
 }
 
-/// The innermost cause of an error, which is the one that says what happened and names no address.
+/// The innermost cause of an error, which is the specific one and contains no address.
 fn innermost(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut said = None;

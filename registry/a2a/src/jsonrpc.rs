@@ -8,10 +8,10 @@ use super::choice::{Dialect, Route};
 use super::error::{hint_for, shorten};
 use super::exchange::{Exchange, HttpReply};
 
-/// Calls `method` and gives its `result`. The content type is `application/json` in every version.
+/// Calls `method` and returns its `result`. The content type is `application/json` in every version.
 ///
-/// A protocol error is read whatever the HTTP status, since some servers send one with a status of its
-/// own. The answer's `id` is not compared: it came as the response to this very request.
+/// A protocol error is read with any HTTP status, since some servers send one with an error status. The response's
+/// `id` is not compared: it belongs to this very request.
 pub(super) async fn call(
     exchange: &Exchange,
     route: &Route,

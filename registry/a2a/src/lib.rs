@@ -1,8 +1,8 @@
-//! The A2A client behind `a2a-registry send`: one text in, the agent's answer out.
+//! The A2A client behind `a2a-registry send`: sends one text and returns the agent's answer.
 //!
-//! It speaks 1.0 over JSON-RPC and HTTP+JSON, and 0.2 and 0.3 over JSON-RPC. It knows the card model
-//! and nothing else of the registry, so it can be used alone. Everything it hands back was written by
-//! the agent and is left as it came: whoever shows it on a terminal or a page makes it safe first.
+//! It supports 1.0 over JSON-RPC and HTTP+JSON, and 0.2 and 0.3 over JSON-RPC. It depends on the card model and on
+//! nothing else of the registry, so it can be used alone. All returned text is the agent's own and unchanged: the
+//! caller makes it safe before it reaches a terminal or a page.
 
 mod answer;
 pub mod choice;
@@ -28,34 +28,33 @@ pub use exchange::BODY_LIMIT;
 use choice::Route;
 use exchange::Exchange;
 
-/// How often an unfinished task is asked for at most, whatever the deadline.
+/// Most requests for an unfinished task, whatever the deadline.
 pub const POLL_LIMIT: u32 = 120;
 
-/// The longest a call may be told to take.
+/// Longest timeout of a call.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a caller of [`send_text`] decides.
+/// Options of [`send_text`].
 #[derive(Clone)]
 pub struct SendOptions {
     /// Token for schemes that take one in `Authorization: Bearer` (HTTP bearer, OAuth 2, OIDC).
     pub bearer: Option<String>,
-    /// Key for an API-key scheme; it goes where the card's scheme says.
+    /// Key for an API key scheme; it is sent where the card's scheme says.
     pub api_key: Option<String>,
-    /// Further request headers, name and value, sent as given. A header that a scheme asks for counts
-    /// as meeting it, so these serve schemes that have no option of their own, such as HTTP Basic.
+    /// Additional request headers, name and value, sent as given. A header that a scheme requires counts as meeting
+    /// it, which serves schemes without an option of their own, such as HTTP Basic.
     pub headers: Vec<(String, String)>,
-    /// How long everything together may take: every request, and waiting for an unfinished task. A day
-    /// at most.
+    /// Longest duration of the whole call: every request, and waiting for an unfinished task. At most a day.
     pub timeout: Duration,
-    /// Pause before an unfinished task is asked for the first time; it doubles up to two seconds.
+    /// Pause before the first request for an unfinished task; it doubles up to two seconds.
     pub poll_interval: Duration,
-    /// Identifier of the message. The caller makes it, so that it can be random in use and known in a
-    /// test; agents may treat two messages of one identifier as one.
+    /// Identifier of the message. The caller chooses it, so that it can be random in use and fixed in a test; agents
+    /// may treat two messages with the same identifier as one.
     pub message_id: String,
 }
 
 impl SendOptions {
-    /// Options without credentials, with a minute's patience.
+    /// Options without credentials, with a timeout of one minute.
     #[must_use]
     pub fn new(message_id: impl Into<String>) -> Self {
         Self {
@@ -70,7 +69,7 @@ impl SendOptions {
 }
 
 impl std::fmt::Debug for SendOptions {
-    /// Says which credentials there are, and none of them.
+    /// Shows which credentials are set, but not their values.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("SendOptions")
@@ -86,16 +85,15 @@ impl std::fmt::Debug for SendOptions {
 
 /// Sends one text message to the agent that `card` describes, and waits for its answer.
 ///
-/// Takes the card's interfaces in its own order (1.0 section 8.3.2) and uses the first one that this
-/// client speaks. The next one is tried only where the message cannot have been taken up: no connection
-/// came about, or the agent said that it does not know the method or the version. A task that is still
-/// being worked on is asked for until it rests, [`POLL_LIMIT`] times at most; when the time is over
-/// first, the answer says so in [`AgentAnswer::unfinished`].
+/// Tries the card's interfaces in its own order (1.0 section 8.3.2) and uses the first one that this client supports.
+/// The next one is tried only if the message was certainly not accepted: no connection could be made, or the agent
+/// reported that it does not know the method or the version. The client polls an unfinished task until it stops
+/// working, at most [`POLL_LIMIT`] times; if the deadline comes first, [`AgentAnswer::unfinished`] says so.
 ///
 /// # Errors
 ///
-/// Every way in which there is no answer is a [`TalkError`] of its own, each with one line that says
-/// what to do. Missing credentials are noticed before anything is sent.
+/// Every failure is a [`TalkError`] with one line that says what to do. Missing credentials are reported before
+/// anything is sent.
 pub async fn send_text(
     card: &AgentCard,
     text: &str,
@@ -138,8 +136,8 @@ async fn speak(
     Ok(wait(exchange, route, answer, options).await)
 }
 
-/// Asks for an unfinished task until it rests. What is known already is never thrown away: when asking
-/// fails or the time is over, the last answer stands, with the reason why it is not the last word.
+/// Polls an unfinished task until it stops working. The last known answer is never lost: if polling fails or the
+/// deadline comes, it is returned with the reason why it is not final.
 async fn wait(
     exchange: &Exchange,
     route: &Route,
@@ -151,7 +149,8 @@ async fn wait(
     let mut asked = 0;
     while answer.is_under_way() {
         let Some(task_id) = answer.task_id.clone() else {
-            answer.unfinished = Some("the agent gave no task id to ask for".to_owned());
+            answer.unfinished =
+                Some("the agent gave no task id, so its progress cannot be read".to_owned());
             break;
         };
         let next = Instant::now() + pause;
@@ -172,7 +171,8 @@ async fn wait(
         match asked_again {
             Ok(newer) => answer = newer,
             Err(error) => {
-                answer.unfinished = Some(format!("asking for the task failed: {error}"));
+                answer.unfinished =
+                    Some(format!("the state of the task could not be read: {error}"));
                 break;
             }
         }

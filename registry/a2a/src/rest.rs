@@ -1,4 +1,4 @@
-//! The same calls over HTTP+JSON (1.0 section 11).
+//! Calls over HTTP+JSON (1.0 section 11).
 
 use reqwest::Method;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use super::{TalkError, v1};
 
 /// Sends a message: `POST /message:send`, or `POST /{tenant}/message:send`.
 ///
-/// The body is sent as `application/json`, as 1.0.0 asks. 1.0.1 prefers `application/a2a+json`, which
-/// servers of the earlier release need not know, while every server reads the former.
+/// The body is sent as `application/json`, as 1.0.0 requires. 1.0.1 prefers `application/a2a+json`, which servers of
+/// the earlier release may not know, while every server accepts the former.
 pub(super) async fn send(
     exchange: &Exchange,
     route: &Route,
@@ -28,7 +28,7 @@ pub(super) async fn send(
     )
 }
 
-/// Asks for a task: `GET /tasks/{id}`.
+/// Gets a task: `GET /tasks/{id}`.
 pub(super) async fn get_task(
     exchange: &Exchange,
     route: &Route,

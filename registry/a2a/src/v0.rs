@@ -1,14 +1,14 @@
-//! The shapes of 0.2 and 0.3, which tell parts, messages and tasks apart by `kind`.
+//! The forms of 0.2 and 0.3, which distinguish parts, messages and tasks by `kind`.
 
 use serde_json::{Value, json};
 
-/// Sends a message.
+/// Method that sends a message.
 pub const SEND: &str = "message/send";
-/// Asks for a task.
+/// Method that gets a task.
 pub const GET: &str = "tasks/get";
 
-/// Parameters of [`SEND`]: one text part, and the wish to wait for the answer (0.3 section 7.1.1).
-/// 0.2 requires the accepted modes; `text` is what agents made for 0.1 and early 0.2 call plain text.
+/// Parameters of [`SEND`]: one text part, and the request to wait for the answer (0.3 section 7.1.1). 0.2 requires
+/// the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2.
 #[must_use]
 pub fn send_params(text: &str, message_id: &str) -> Value {
     json!({

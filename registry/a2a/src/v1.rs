@@ -1,16 +1,17 @@
-//! The shapes of 1.0, which tell parts apart by the member they hold.
+//! The forms of 1.0, which distinguish parts by the member that they have.
 
 use serde_json::{Value, json};
 
-/// The `A2A-Version` this client speaks; a call without the header is one of 0.3 (1.0 section 3.6).
+/// The `A2A-Version` of this client; a call without the header counts as 0.3 (1.0 section 3.6).
 pub const VERSION: &str = "1.0";
-/// Sends a message.
+/// Method that sends a message.
 pub const SEND: &str = "SendMessage";
-/// Asks for a task.
+/// Method that gets a task.
 pub const GET: &str = "GetTask";
 
-/// Parameters of [`SEND`], which are the HTTP+JSON body too: one text part. Waiting for the answer
-/// and taking every output mode are the defaults (1.0 section 3.2.2). The tenant is copied from the interface where it is not in the path.
+/// Parameters of [`SEND`], which are also the HTTP+JSON body: one text part. Waiting for the answer and accepting
+/// every output mode are the defaults (1.0 section 3.2.2). The tenant is copied from the interface unless it is in
+/// the path.
 #[must_use]
 pub fn send_params(text: &str, message_id: &str, tenant: Option<&str>) -> Value {
     let message = message("ROLE_USER", message_id, text);

@@ -1,4 +1,4 @@
-//! Serving a card: its bytes, an entity tag made of them, and 304 for who has it already.
+//! Serves a card: its bytes, an entity tag of them, and 304 for a client that has it already.
 
 use actix_web::http::header::{CacheControl, CacheDirective, ETag, EntityTag, Header, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse, web};

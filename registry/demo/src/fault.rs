@@ -1,5 +1,4 @@
-//! The errors the sample agents answer with (1.0 section 5.4, which 0.2 and 0.3 share where they have
-//! the code).
+//! Errors of the sample agents (1.0 section 5.4, which 0.2 and 0.3 share as far as they have the code).
 
 use actix_web::http::StatusCode;
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ pub(super) struct Fault {
     pub code: i64,
     /// The reason of 1.0's `google.rpc.ErrorInfo`.
     pub reason: &'static str,
-    /// What is wrong, for a person.
+    /// Description for people.
     pub message: String,
 }
 
@@ -24,7 +23,7 @@ impl Fault {
         }
     }
 
-    /// The body is no JSON.
+    /// The body is not JSON.
     pub fn not_json(detail: impl std::fmt::Display) -> Self {
         Self::new(
             -32700,
@@ -33,7 +32,7 @@ impl Fault {
         )
     }
 
-    /// The body is no JSON-RPC request.
+    /// The body is not a JSON-RPC request.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(-32600, "INVALID_REQUEST", message)
     }
@@ -48,21 +47,21 @@ impl Fault {
         )
     }
 
-    /// The parameters are not what the method takes.
+    /// The parameters are not those of the method.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(-32602, "INVALID_PARAMS", message)
     }
 
-    /// There is no such task, or no longer.
+    /// The task does not exist, or no longer.
     pub fn task_not_found() -> Self {
         Self::new(
             -32001,
             "TASK_NOT_FOUND",
-            "there is no such task, or no longer",
+            "the task does not exist, or no longer",
         )
     }
 
-    /// The task is done already.
+    /// The task is already completed.
     pub fn task_not_cancelable() -> Self {
         Self::new(
             -32002,
@@ -71,21 +70,21 @@ impl Fault {
         )
     }
 
-    /// Nothing is pushed.
+    /// The agent does not send push notifications.
     pub fn push_not_supported() -> Self {
         Self::new(
             -32003,
             "PUSH_NOTIFICATION_NOT_SUPPORTED",
-            "this agent pushes no notifications",
+            "this agent does not send push notifications",
         )
     }
 
-    /// The protocol knows the operation, this agent does not offer it.
+    /// The operation exists in the protocol, but this agent does not offer it.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(-32004, "UNSUPPORTED_OPERATION", message)
     }
 
-    /// The message holds no text.
+    /// The message has no text.
     pub fn only_text() -> Self {
         Self::new(
             -32005,
@@ -94,7 +93,7 @@ impl Fault {
         )
     }
 
-    /// The call is not of the version this agent speaks.
+    /// The call is for another protocol version than this agent's.
     pub fn version(asked: &str) -> Self {
         let asked: String = asked.chars().take(20).collect();
         let asked = if asked.is_empty() {

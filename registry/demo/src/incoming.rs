@@ -4,19 +4,19 @@ use serde_json::{Map, Value};
 
 use super::fault::Fault;
 
-/// What an agent needs of a message.
+/// The parts of a message that an agent needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Incoming {
     /// Its text parts, one a line.
     pub text: String,
-    /// The conversation it belongs to.
+    /// Its conversation.
     pub context_id: Option<String>,
-    /// The task it goes on with.
+    /// The task that it continues.
     pub task_id: Option<String>,
 }
 
-/// Reads a message whose sender's role is written as `role`: `user` before 1.0, `ROLE_USER` since.
-/// Unknown members are passed over, as 1.0 section 5.7 asks.
+/// Reads a message whose sender has the role `role`: `user` before 1.0, `ROLE_USER` since. Unknown members are
+/// ignored, as 1.0 section 5.7 requires.
 pub(super) fn read(params: &Map<String, Value>, role: &str) -> Result<Incoming, Fault> {
     let message = params
         .get("message")

@@ -8,16 +8,16 @@ use super::fault::Fault;
 /// One request.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// Returned with the answer. Null where the request has none.
+    /// Returned with the result. Null if the request has none.
     pub id: Value,
-    /// What is asked.
+    /// The method.
     pub method: String,
-    /// Its parameters; empty where the request has none.
+    /// Its parameters; empty if the request has none.
     pub params: Map<String, Value>,
 }
 
-/// Reads a request, or gives the id to answer under and what is wrong. A2A uses neither batches nor
-/// parameters by position, so both are refused.
+/// Reads a request, or returns the id for the response and the fault. A2A uses neither batches nor positional
+/// parameters, so both are refused.
 pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     let document: Value =
         serde_json::from_slice(body).map_err(|error| (Value::Null, Fault::not_json(error)))?;
@@ -51,7 +51,7 @@ pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     Ok(Call { id, method, params })
 }
 
-/// The answer to a request that was met.
+/// The response to a successful request.
 pub(super) fn result(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
@@ -63,7 +63,7 @@ pub(super) fn respond(document: &Value) -> HttpResponse {
         .body(document.to_string())
 }
 
-/// The answer to a request that was not met; `error` is the error object of the agent's version.
+/// The response to a failed request; `error` is the error object of the agent's version.
 pub(super) fn refuse(id: &Value, error: &Value) -> HttpResponse {
     respond(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }

@@ -1,7 +1,7 @@
 //! Ledger Converter: a 0.2 agent over JSON-RPC that converts amounts of money.
 //!
-//! Its card lies at the old well-known path only, as agents of that version keep it. Rates are a fixed
-//! table of sample values, and every answer says so.
+//! Its card is at the old well-known path only, as with agents of that version. Rates are a fixed table of sample
+//! values, and every answer says so.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::incoming::Incoming;
 use super::tasks::Tasks;
 use super::v0;
 
-/// What to send it.
+/// Example of a message.
 pub(super) const EXAMPLE: &str = "Convert 1250.50 USD to EUR and JPY";
 
 /// One millionth, the unit in which amounts and rates are held.
@@ -17,9 +17,9 @@ const MICRO: i128 = 1_000_000;
 
 struct Currency {
     code: &'static str,
-    /// Words and signs it goes by, lower case.
+    /// Its names and signs, lower case.
     names: &'static [&'static str],
-    /// Millionths of a unit that one euro is worth.
+    /// Value of one euro, in millionths of a unit.
     rate: i128,
     /// Digits behind the point.
     digits: u32,

@@ -1,9 +1,8 @@
-//! Three sample A2A agents, so that a registry can be tried without any agent of one's own.
+//! Three sample A2A agents, for trying a registry without an agent of one's own.
 //!
-//! Each speaks another generation of the protocol, listens on a loopback port of its own, and does
-//! something real with the text it is sent: amounts are converted, recipes scaled, trips planned. What
-//! they would need the world for (exchange rates, timetables) comes from fixed tables and is called
-//! sample data in every answer.
+//! Each implements another generation of the protocol, listens on its own loopback port, and does something real with
+//! the text it receives: it converts amounts, scales recipes or plans trips. Data that would come from outside
+//! (exchange rates, timetables) is in fixed tables and called sample data in every answer.
 
 mod agents;
 mod card;

@@ -9,10 +9,10 @@ use super::incoming::Incoming;
 use super::tasks::Tasks;
 use super::v0;
 
-/// What to send it.
+/// Example of a message.
 pub(super) const EXAMPLE: &str = "Scale from 4 to 6 servings: 200 g flour, 3 eggs, 1 1/2 tsp salt";
 
-/// Ingredients read at most.
+/// Most ingredients that are read.
 const INGREDIENTS: usize = 100;
 
 /// The agent's card, for an agent reached at `base` (no slash at its end).
@@ -116,7 +116,7 @@ impl std::fmt::Display for Fraction {
     }
 }
 
-/// Scales the list behind the first colon or line break by what is said before it.
+/// Scales the list after the first colon or line break by the factor before it.
 fn scale(text: &str) -> Option<String> {
     let (head, list) = text.split_once([':', '\n'])?;
     let factor = factor(head)?;
@@ -150,7 +150,7 @@ fn factor(head: &str) -> Option<Fraction> {
             return Fraction::new(over, under);
         }
     }
-    // A number that cannot be read, such as a zero, must not be passed over.
+    // A number that cannot be read, such as a zero, must not be skipped.
     let numbers: Option<Vec<Fraction>> = words
         .iter()
         .map(|word| word.trim_start_matches(['x', '×']))

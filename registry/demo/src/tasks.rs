@@ -1,4 +1,4 @@
-//! The tasks an agent can still be asked for, and the identifiers it gives out.
+//! Tasks that an agent can return later, and the identifiers that it issues.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// How many tasks are kept; the oldest makes room for a new one.
+/// Number of tasks kept; a new one replaces the oldest.
 pub(super) const KEPT: usize = 200;
 
 /// Tasks in memory.
@@ -17,7 +17,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// An identifier that this agent gives out once, such as `trip-task-7`.
+    /// A unique identifier, such as `trip-task-7`.
     pub fn number(&self, what: &str) -> String {
         format!(
             "{what}-{}",
@@ -34,7 +34,7 @@ impl Tasks {
         kept.push_back(task);
     }
 
-    /// The task of this id.
+    /// The task with this id.
     pub fn get(&self, id: &str) -> Option<Value> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter()

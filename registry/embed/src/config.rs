@@ -1,41 +1,41 @@
-//! `config.json`: what kind of network the weights are of, and its sizes.
+//! Reads `config.json`: the type and the sizes of the network.
 
 use serde::Deserialize;
 
 use super::error::ModelError;
 
-/// The file.
+/// Name of the file.
 pub(super) const CONFIG: &str = "config.json";
 
-/// The most numbers in a vector.
+/// Longest vector, in numbers.
 pub const MAX_DIMENSIONS: usize = 4096;
-/// The most layers.
+/// Most layers.
 const MAX_LAYERS: usize = 64;
-/// The most attention heads.
+/// Most attention heads.
 const MAX_HEADS: usize = 128;
-/// The widest inner layer, in numbers.
+/// Largest intermediate layer, in numbers.
 const MAX_INTERMEDIATE: usize = 16_384;
-/// The most tokens a vocabulary may have; the largest in use have half a million.
+/// Most tokens in a vocabulary; the largest in use have half a million.
 const MAX_VOCABULARY: usize = 1_000_000;
-/// The most tokens in a text: what attention keeps grows with their square.
+/// Most tokens in a text: the memory for attention grows with their square.
 const MAX_POSITIONS: usize = 8192;
-/// The fewest tokens in a text that are worth anything, the two special ones included.
+/// Fewest tokens in a useful text, the two special ones included.
 pub(super) const MIN_POSITIONS: usize = 8;
-/// The most kinds of token.
+/// Most token types.
 const MAX_TYPES: usize = 16;
 
-/// What bends the numbers between two layers.
+/// Activation function between two layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activation {
-    /// By the error function.
+    /// GELU by the error function.
     Gelu,
-    /// By the hyperbolic tangent, which is near it.
+    /// GELU by the hyperbolic tangent, an approximation.
     GeluByTanh,
-    /// Nothing below zero.
+    /// Rectified linear unit.
     Relu,
 }
 
-/// A network of type BERT.
+/// The configuration of a BERT network.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BertConfig {
     /// Tokens in the vocabulary.
@@ -50,17 +50,17 @@ pub(super) struct BertConfig {
     pub intermediate: usize,
     /// Tokens in the longest text.
     pub positions: usize,
-    /// Kinds of token.
+    /// Token types.
     pub types: usize,
-    /// What keeps a norm from dividing by nothing.
+    /// Added to the variance, so that a norm never divides by zero.
     pub epsilon: f32,
-    /// What bends the numbers inside a layer.
+    /// Activation function inside a layer.
     pub activation: Activation,
-    /// What the model calls itself.
+    /// The model's own name.
     pub name: Option<String>,
 }
 
-/// The file as it is written.
+/// The file's members.
 #[derive(Deserialize)]
 struct Written {
     vocab_size: usize,
@@ -93,7 +93,7 @@ fn tiny() -> f64 {
     1e-12
 }
 
-/// What of the file says whose members are needed at all.
+/// The part of the file that decides which other members are needed.
 #[derive(Deserialize)]
 struct Kind {
     model_type: Option<String>,
@@ -103,14 +103,14 @@ impl BertConfig {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where it is of another type, lacks a size, or has one out of bounds.
+    /// If the network has another type, or a size is missing or out of bounds.
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let malformed = |error: serde_json::Error| ModelError::malformed(CONFIG, error);
-        // A network of another type has other members, so its type is asked for first.
+        // A network of another type has other members, so its type is read first.
         let kind: Kind = serde_json::from_slice(bytes).map_err(malformed)?;
         match kind.model_type.as_deref() {
             None | Some("bert") => {}
-            // RoBERTa and its kin count positions from another number, others have other layers.
+            // RoBERTa and similar networks count positions from another number, others have other layers.
             Some(other) => {
                 let other: String = other
                     .chars()
@@ -118,7 +118,7 @@ impl BertConfig {
                     .flat_map(char::escape_debug)
                     .collect();
                 return Err(unsupported(format!(
-                    "model_type is \"{other}\", and only \"bert\" is understood"
+                    "model_type is \"{other}\", and only \"bert\" is supported"
                 )));
             }
         }
@@ -128,7 +128,7 @@ impl BertConfig {
             "gelu" | "gelu_python" => Activation::Gelu,
             "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluByTanh,
             "relu" => Activation::Relu,
-            _ => return Err(unsupported("hidden_act is none of gelu, gelu_new and relu")),
+            _ => return Err(unsupported("hidden_act is not one of gelu, gelu_new, relu")),
         };
         Ok(Self {
             vocabulary: written.vocab_size,
@@ -179,7 +179,7 @@ impl Written {
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
             return Err(unsupported(format!(
-                "hidden_size {} cannot be shared among {} attention heads",
+                "hidden_size {} is not divisible by {} attention heads",
                 self.hidden_size, self.num_attention_heads
             )));
         }

@@ -13,28 +13,28 @@ use super::pool::{Pool, one_thread};
 use super::pooling::Pooling;
 use super::{EmbedError, Embedder, MAX_TEXTS, ModelInfo, TextKind};
 
-/// How many threads encode, and how many requests wait for them. Queries and cards have threads of their own, so that
-/// a query never waits behind cards.
+/// Numbers of encoder threads and of waiting requests. Queries and cards have separate threads, so that a query never
+/// waits for cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncoderOptions {
     /// Threads for queries, each of which encodes one request at a time.
     pub query_threads: NonZeroUsize,
-    /// Requests that wait for them; one more is told that the encoder is busy.
+    /// Waiting requests with queries; beyond this number the encoder is busy.
     pub waiting_queries: NonZeroUsize,
     /// Threads for cards.
     pub card_threads: NonZeroUsize,
-    /// Requests that wait for them.
+    /// Waiting requests with cards.
     pub waiting_cards: NonZeroUsize,
 }
 
-/// The most threads of either kind; whoever asks for more gets these.
+/// Most threads of either kind; larger numbers are reduced to this.
 pub const MAX_THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
-/// The most requests of either kind that wait; whoever asks for more gets these.
+/// Most waiting requests of either kind; larger numbers are reduced to this.
 pub const MAX_WAITING: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 
 impl Default for EncoderOptions {
-    /// One thread for each kind: on a machine of two cores the search keeps one while cards are encoded. A query takes
-    /// some milliseconds, so a 33rd waiter would exceed the search timeout.
+    /// One thread for each kind: on a machine with two cores the search keeps one while cards are encoded. A query
+    /// takes some milliseconds, so a 33rd waiter would exceed the search timeout.
     fn default() -> Self {
         Self {
             query_threads: NonZeroUsize::MIN,
@@ -45,10 +45,10 @@ impl Default for EncoderOptions {
     }
 }
 
-/// Texts that wait for their vectors.
+/// Texts to encode.
 type Request = (Vec<String>, TextKind);
 
-/// A sentence encoder that runs in this process. Its threads end when it is dropped.
+/// A sentence encoder in this process. Its threads end when it is dropped.
 pub struct Encoder {
     model: Arc<Model>,
     queries: Pool<Request, Vec<Vec<f32>>>,
@@ -56,11 +56,11 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Opens a model's folder, checks everything in it and encodes a sentence. This blocks for as long as reading the
-    /// weights takes, and holds them twice meanwhile. Symbolic links in the folder are followed.
+    /// Opens a model's folder, checks its files and encodes a sentence. Blocks while the weights are read, and holds
+    /// them twice meanwhile. Symbolic links in the folder are followed.
     ///
     /// # Errors
-    /// In one sentence that says what to do.
+    /// One sentence that says what to do.
     pub fn open(folder: &Path, options: EncoderOptions) -> Result<Self, ModelError> {
         let files = ModelFiles::read(folder, &folder_name(folder), Links::Follow)?;
         Self::start(load(files)?, options)
@@ -89,12 +89,12 @@ impl Encoder {
         })
     }
 
-    /// The longest card, in tokens; the rest of a longer one is not read.
+    /// Most tokens of a card; the rest of a longer card is not encoded.
     pub fn max_length(&self) -> usize {
         self.model.max_length
     }
 
-    /// How the vectors of tokens become one.
+    /// How the vectors of tokens are combined.
     pub fn pooling(&self) -> Pooling {
         self.model.pooling
     }
@@ -109,7 +109,7 @@ impl Embedder for Encoder {
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
         if texts.len() > MAX_TEXTS {
             return Err(EmbedError::Failed(format!(
-                "{} texts were given at once, and {MAX_TEXTS} are the most",
+                "{} texts are too many for one call; at most {MAX_TEXTS} are allowed",
                 texts.len()
             )));
         }
@@ -133,12 +133,12 @@ impl std::fmt::Debug for Encoder {
     }
 }
 
-/// Loads and tries a model on a thread of its own, for what its arithmetic may be split up into stays there.
+/// Loads and tests a model on its own thread, so that parallel arithmetic stays on it.
 pub(super) fn load(files: ModelFiles) -> Result<Model, ModelError> {
     one_thread("embed-load".to_owned())?.install(|| Model::load(files))
 }
 
-/// What a folder is called, for models that do not name themselves.
+/// The name of a folder, for models without a name.
 pub(super) fn folder_name(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     whole

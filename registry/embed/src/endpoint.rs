@@ -1,8 +1,7 @@
-//! An encoder behind an HTTP endpoint in the shape of OpenAI's embeddings.
+//! An encoder behind an HTTP endpoint with the API of OpenAI's embeddings.
 //!
-//! It is asked through guarded fetchers with lists of their own, and what it answers is checked before it is believed.
-//! Queries and cards share nothing but the endpoint: neither slots nor connections, so that somebody who searches
-//! never waits behind a batch of cards.
+//! Requests go through guarded fetchers with their own allow lists, and responses are checked before use. Queries and
+//! cards share only the endpoint, neither slots nor connections, so that a search never waits for a batch of cards.
 
 mod service;
 #[cfg(test)]
@@ -24,53 +23,53 @@ use tokio::sync::Semaphore;
 
 use super::{EmbedError, Embedder, MAX_TEXTS, ModelInfo, TextKind};
 
-/// Characters of a query that are sent; what comes after them is left out.
+/// Characters of a query that are sent; the rest is cut off.
 const QUERY_CHARACTERS: usize = 512;
-/// Characters of a card's text that are sent. The endpoint counts its tokens itself.
+/// Characters of a card's text that are sent. The endpoint counts tokens itself.
 const CARD_CHARACTERS: usize = 8_000;
-/// Queries under way at once; one more is told that the encoder is busy.
+/// Concurrent queries; beyond this number the encoder is busy.
 const QUERIES_AT_ONCE: usize = 16;
-/// Batches of cards under way at once; whoever brings one more waits.
+/// Concurrent batches of cards; further ones wait.
 const CARDS_AT_ONCE: usize = 2;
-/// The longest that a query is under way, also where nobody waits for it any more.
+/// Longest duration of a query, even if its caller no longer waits.
 const QUERY_LIMIT: Duration = Duration::from_secs(10);
-/// For how long an idle connection is kept, so that few queries wait for a handshake.
+/// How long an idle connection is kept, so that few queries wait for a handshake.
 const IDLE: Duration = Duration::from_secs(60);
-/// The most bytes that a character takes in a request: `\u001f`.
+/// Most bytes of a character in a request: `\u001f`.
 const CHARACTER_BYTES: usize = 6;
-/// What is sent beside the texts, in bytes: the name of the model and the quotes.
+/// Bytes of a request besides the texts: the name of the model and the quotes.
 const FRAME_BYTES: usize = 16 * 1024;
-/// What is encoded to learn how many numbers the vectors have.
+/// Text that is encoded to determine the length of the vectors.
 const TRIAL: &str = "An agent that books flights.";
 
-/// An endpoint, and what may be reached to ask it.
+/// An endpoint, and the network targets that it may use.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointOptions {
-    /// The whole URL that texts are posted to, such as `https://api.example.com/v1/embeddings`.
+    /// The whole URL for requests, such as `https://api.example.com/v1/embeddings`.
     pub url: String,
-    /// The model's name, as the endpoint knows it.
+    /// The model's name at the endpoint.
     pub model: String,
-    /// How many numbers a vector is to have, 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS); where absent, as many as
-    /// the model makes, and the endpoint is asked for a trial vector when it is opened.
+    /// Length of the vectors, 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS). If absent, the model's own length,
+    /// which a trial request determines when the endpoint is opened.
     pub dimensions: Option<usize>,
     /// Sent with every request.
     pub key: Option<Bearer>,
-    /// How long a batch of cards may take; queries have a shorter limit of their own.
+    /// Timeout of a batch of cards; queries have a shorter one.
     pub timeout: Duration,
-    /// What the guard admits for this endpoint alone.
+    /// The guard's settings for this endpoint alone.
     pub guard: GuardConfig,
-    /// Further roots, each the text of a PEM file.
+    /// Additional root certificates, each as the text of a PEM file.
     pub extra_ca: Vec<Vec<u8>>,
 }
 
-/// Why there is no endpoint.
+/// Why an endpoint could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// What is configured cannot be used; trying again does not help.
+    /// The configuration cannot be used; trying again does not help.
     #[error("{0}")]
     Configuration(String),
-    /// The trial text was not encoded; where the endpoint is away, it may be later.
-    #[error("the encoder was tried and gave no vector: {0}")]
+    /// The trial text was not encoded; if the endpoint is away, it may be later.
+    #[error("the trial text could not be encoded: {0}")]
     Trial(#[from] EmbedError),
 }
 
@@ -82,7 +81,7 @@ pub struct Endpoint {
     cards: Lane,
 }
 
-/// What texts of one kind have for themselves.
+/// Resources for texts of one kind.
 struct Lane {
     fetcher: Arc<Fetcher>,
     slots: Arc<Semaphore>,
@@ -90,7 +89,7 @@ struct Lane {
     characters: usize,
 }
 
-/// How long the requests of each kind may take.
+/// Timeouts for each kind of text.
 #[derive(Debug, Clone, Copy)]
 struct Patience {
     query: Duration,
@@ -98,12 +97,12 @@ struct Patience {
 }
 
 impl Endpoint {
-    /// An endpoint with these options, which is asked for the vector of a trial text, once, where
-    /// [`dimensions`](EndpointOptions::dimensions) are not given.
+    /// Opens an endpoint with these options. Sends one trial text if [`dimensions`](EndpointOptions::dimensions) are
+    /// not given.
     ///
     /// # Errors
-    /// [`OpenError::Configuration`] for a URL that its guard does not admit and for roots that are none;
-    /// [`OpenError::Trial`] where the trial text came to nothing.
+    /// [`OpenError::Configuration`] for a URL that its guard refuses and for invalid root certificates;
+    /// [`OpenError::Trial`] if the trial text could not be encoded.
     pub async fn open(
         options: &EndpointOptions,
         resolver: Arc<dyn Resolver>,
@@ -169,8 +168,8 @@ impl Endpoint {
     }
 }
 
-/// How much one request may take and bring. The endpoint may be at work until the end, so there is no shorter limit
-/// for the beginning of its answer.
+/// Limits of one request. The endpoint may compute until the end, so there is no shorter limit for the beginning of
+/// its response.
 fn limits(total: Duration) -> FetchLimits {
     FetchLimits {
         first_byte: total,
@@ -183,8 +182,7 @@ fn limits(total: Duration) -> FetchLimits {
     }
 }
 
-/// What its vectors are of: the place, the name and the length together, because one name may be another model
-/// elsewhere.
+/// Identity of the vectors: URL, name and length together, because the same name may be another model elsewhere.
 fn model(service: &Service, dimensions: usize) -> ModelInfo {
     let decides = json!([service.url.as_str(), service.model, dimensions]).to_string();
     let hash = digest(&SHA256, decides.as_bytes());
@@ -199,7 +197,7 @@ fn model(service: &Service, dimensions: usize) -> ModelInfo {
     }
 }
 
-/// Cuts a text after so many characters.
+/// Cuts a text after this many characters.
 fn cut(mut text: String, characters: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(characters) {
         text.truncate(end);
@@ -222,16 +220,16 @@ impl Embedder for Endpoint {
         &self.model
     }
 
-    /// Texts are cut at 512 characters of a query and 8 000 of a card. A query that is under way goes on until it is
-    /// answered or late, also where nobody waits for it any more: its connection would be lost with it, and the next
-    /// query would wait for another handshake and be given up as well.
+    /// Cuts texts at 512 characters of a query and 8 000 of a card. A query continues until it is answered or times
+    /// out, even if its caller no longer waits: otherwise its connection would be lost, and the next query would need
+    /// another handshake and time out as well.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
         if texts.len() > MAX_TEXTS {
             return Err(EmbedError::Failed(format!(
-                "{} texts were given at once; {MAX_TEXTS} are the most",
+                "{} texts are too many for one call; at most {MAX_TEXTS} are allowed",
                 texts.len()
             )));
         }
@@ -264,7 +262,7 @@ impl Embedder for Endpoint {
     }
 }
 
-/// The program ends, or a request was broken off with it.
+/// The error when the program ends and aborts a request.
 fn stopping() -> EmbedError {
     EmbedError::Away("it is stopping".to_owned())
 }

@@ -1,73 +1,73 @@
-//! Why a model cannot be used or kept.
+//! Errors of models.
 
 use std::path::{Path, PathBuf};
 
-/// Why a model cannot be used or kept, in one sentence that says what to do.
+/// Why a model cannot be used or installed, in one sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Something of it cannot be read.
-    #[error("{path} cannot be read ({error}); check that it is there and may be read")]
+    /// A file or folder cannot be read.
+    #[error("{path} cannot be read ({error}); check that it exists and that this user may read it")]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A file is not there without which there is no model.
+    /// A required file is missing.
     #[error(
         "{0} is missing; a model is a folder with config.json, tokenizer.json and model.safetensors"
     )]
     Missing(String),
-    /// A file is longer than any that is read.
+    /// A file is longer than the limit.
     #[error("{file} is longer than {limit} bytes; choose a smaller model")]
     TooLarge {
         /// The file.
         file: String,
-        /// The most bytes that are read.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A file is no JSON, or has not the members it must have.
-    #[error("{file} cannot be understood ({problem}); fetch the model's files again")]
+    /// A file is not JSON, or lacks required members.
+    #[error("{file} cannot be read ({problem}); download the model's files again")]
     Malformed {
         /// The file.
         file: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// It says something that no sentence encoder for this program does.
+    /// The model needs a feature that this program does not have.
     #[error("{file}: {what}; choose another model")]
     Unsupported {
-        /// The file that says so.
+        /// The file that requires it.
         file: String,
-        /// What it says.
+        /// The feature.
         what: String,
     },
-    /// Two of its files, or two sizes in them, contradict each other.
-    #[error("{file}: {what}; fetch the model's files again, all of the same version")]
+    /// Two files of the model, or two sizes in them, contradict each other.
+    #[error("{file}: {what}; download the model's files again, all of the same version")]
     Mismatch {
-        /// The file where it shows.
+        /// The file in which this was found.
         file: String,
-        /// What does not fit.
+        /// The contradiction.
         what: String,
     },
-    /// It loads, and what comes out of it is no vector.
-    #[error("a sentence was tried and gave no vector ({0}); choose another model")]
+    /// The model loads, but its output is not a vector.
+    #[error("a test sentence gave no vector ({0}); choose another model")]
     Trial(String),
-    /// It is no folder.
-    #[error("{0} is no folder; unpack a model that was packed, and give its folder")]
+    /// The path is not a folder.
+    #[error("{0} is not a folder; unpack the model, and give its folder")]
     NoFolder(PathBuf),
     /// The data folder cannot be written.
     #[error("{path} cannot be written ({error}); check the data folder and its disk")]
     Unwritable {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// Another process installs into the same data folder.
     #[error("another process is installing a model into {0}; try again when it is done")]
     Installing(PathBuf),
-    /// What is written down of the installed models is not true.
+    /// The record of installed models is wrong.
     #[error("{path} {what}; install the model again")]
     Damaged {
         /// The file or folder.
@@ -75,13 +75,13 @@ pub enum ModelError {
         /// What is wrong.
         what: String,
     },
-    /// The system gives no more threads.
-    #[error("no threads can be started ({0}); give this process more of them")]
+    /// The system does not start more threads.
+    #[error("no more threads can be started ({0}); raise the limit of threads for this process")]
     Threads(String),
 }
 
 impl ModelError {
-    /// For `map_err` where something is read.
+    /// Makes the error for a failed read.
     pub(super) fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |error| Self::Unreadable {
             path: path.to_owned(),
@@ -89,7 +89,7 @@ impl ModelError {
         }
     }
 
-    /// For `map_err` where something is written.
+    /// Makes the error for a failed write.
     pub(super) fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |error| Self::Unwritable {
             path: path.to_owned(),
@@ -119,7 +119,7 @@ impl ModelError {
     }
 }
 
-/// The first line of a message: libraries append where in their own code it arose.
+/// The first line of a message: libraries append the position in their own code.
 pub(super) fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim().to_owned()
 }

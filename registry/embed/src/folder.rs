@@ -1,5 +1,5 @@
-//! A model's folder as sentence-transformers lays it out: which files count, how long they may be, and what they say
-//! apart from the weights.
+//! Reads a model's folder in the layout of sentence-transformers: its files, their limits, and their settings apart
+//! from the weights.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,64 +13,65 @@ use super::error::ModelError;
 use super::pooling::{self, Pooling};
 use super::prompts::{PROMPTS, Prompts};
 
-/// The file with the vocabulary and how words are cut.
+/// File with the vocabulary and the rules for splitting words.
 pub(super) const TOKENIZER: &str = "tokenizer.json";
 /// The file with the weights.
 pub(super) const WEIGHTS: &str = "model.safetensors";
-/// The file that names the steps from a text to a vector.
+/// File that lists the steps from a text to a vector.
 pub(super) const MODULES: &str = "modules.json";
-/// The file that says how long texts may be.
+/// File with the longest length of a text.
 const LENGTH: &str = "sentence_bert_config.json";
-/// Where the pooling is described when [`MODULES`] does not say where.
+/// Folder of the pooling configuration, unless [`MODULES`] names another.
 const POOLING: &str = "1_Pooling";
 
-/// The longest file of weights, in bytes.
+/// Size of the largest file of weights, in bytes.
 pub const MAX_WEIGHTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
-/// The longest tokenizer, in bytes.
+/// Size of the largest tokenizer, in bytes.
 pub const MAX_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
-/// The longest of the other files, in bytes.
+/// Size of the largest other file, in bytes.
 pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
-/// The longest name of a model, in characters.
+/// Longest name of a model, in characters.
 pub const MAX_NAME: usize = 100;
 
-/// What every id begins with. It names the arithmetic too: whoever changes that by more than rounding changes this.
+/// Prefix of the digested data of every id. It identifies the arithmetic too, and is changed with any change beyond
+/// rounding.
 const ID_DOMAIN: &[u8] = b"a2a-registry sentence encoder 1\n";
 
-/// What is done about symbolic links.
+/// Treatment of symbolic links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
-    /// They are followed: somebody named the folder, and download caches are made of links.
+    /// Followed: the folder was named by the operator, and download caches consist of links.
     Follow,
-    /// They are refused: the folder was made by this program, which makes none.
+    /// Refused: the folder was made by this program, which makes no links.
     Refuse,
 }
 
-/// What a model's files say, and the bytes of those that decide its vectors.
+/// The settings of a model, and the files that determine its vectors.
 pub(super) struct ModelFiles {
-    /// The network.
+    /// The configuration of the network.
     pub config: BertConfig,
-    /// How the vectors of tokens become one.
+    /// How the vectors of tokens are combined.
     pub pooling: Pooling,
-    /// The longest text, in tokens.
+    /// Most tokens of a text.
     pub max_length: usize,
-    /// Whether texts are written small before anything else.
+    /// Whether texts are converted to lower case first.
     pub lowercase: bool,
-    /// What is written before texts.
+    /// Prefixes of texts.
     pub prompts: Prompts,
     /// Lower-case hexadecimal SHA-256 over the names and contents of the files.
     pub id: String,
-    /// What it is called, in at most [`MAX_NAME`] visible characters.
+    /// Display name, at most [`MAX_NAME`] visible characters.
     pub name: String,
     /// The tokenizer.
     pub tokenizer: Vec<u8>,
     /// The weights.
     pub weights: Vec<u8>,
-    /// The other files, and where [`Self::tokenizer`] and [`Self::weights`] lie, by path within the folder.
+    /// The other files, with the paths of [`Self::tokenizer`] and [`Self::weights`] within the folder.
     settings: Vec<(String, Vec<u8>)>,
     paths: [String; 2],
 }
 
-/// One of the steps that [`MODULES`] names.
+/// One step listed in [`MODULES`].
 #[derive(Deserialize)]
 struct Module {
     #[serde(default)]
@@ -79,7 +80,7 @@ struct Module {
     kind: String,
 }
 
-/// What [`LENGTH`] says.
+/// The content of [`LENGTH`].
 #[derive(Default, Deserialize)]
 struct Length {
     max_seq_length: Option<usize>,
@@ -87,13 +88,13 @@ struct Length {
 }
 
 impl Length {
-    /// The tokens that a text may have, where the network has so many positions.
+    /// Most tokens of a text, if the network has that many positions.
     fn positions(&self, path: &str, most: usize) -> Result<usize, ModelError> {
         let positions = self.max_seq_length.unwrap_or(most).min(most);
         if positions < MIN_POSITIONS {
             return Err(ModelError::unsupported(
                 path,
-                format!("max_seq_length is {positions}, and {MIN_POSITIONS} are the least"),
+                format!("max_seq_length is {positions}; at least {MIN_POSITIONS} are needed"),
             ));
         }
         Ok(positions)
@@ -101,10 +102,10 @@ impl Length {
 }
 
 impl ModelFiles {
-    /// Reads the files of a folder; `known_as` is its name where it does not name itself.
+    /// Reads the files of a folder; `known_as` is the name of a model that has none of its own.
     ///
     /// # Errors
-    /// Where one is missing, too long, not readable, not understood, or they contradict each other.
+    /// If a file is missing, too long, unreadable or unsupported, or files contradict each other.
     pub fn read(folder: &Path, known_as: &str, links: Links) -> Result<Self, ModelError> {
         let mut settings = Vec::new();
         let mut optional = |name: &str| -> Result<Option<Vec<u8>>, ModelError> {
@@ -179,7 +180,7 @@ impl ModelFiles {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(ID_DOMAIN);
         for (path, bytes) in self.all() {
-            // With the lengths no two sets of files run into the same bytes.
+            // The lengths keep two different sets of files from giving the same bytes.
             for part in [path.as_bytes(), bytes] {
                 context.update(&(part.len() as u64).to_le_bytes());
                 context.update(part);
@@ -194,7 +195,7 @@ impl ModelFiles {
     }
 }
 
-/// Where the network and its pooling lie, by the model's own list of steps.
+/// The folders of the network and its pooling, from the model's list of steps.
 fn steps(bytes: &[u8]) -> Result<(String, Option<String>), ModelError> {
     let modules: Vec<Module> =
         serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(MODULES, error))?;
@@ -205,13 +206,13 @@ fn steps(bytes: &[u8]) -> Result<(String, Option<String>), ModelError> {
         let place = match kind {
             "Transformer" => &mut network,
             "Pooling" => &mut pools,
-            // Every vector is given unit length here.
+            // Every vector is normalised here anyway.
             "Normalize" => continue,
             _ => {
                 let kind = visible(kind);
                 return Err(ModelError::unsupported(
                     MODULES,
-                    format!("it names a step of type {kind}, which is not understood"),
+                    format!("it names a step of type {kind}, which is not supported"),
                 ));
             }
         };
@@ -245,7 +246,7 @@ fn join(folder: &str, name: &str) -> String {
     }
 }
 
-/// The bytes of a file of the folder; `None` where there is none.
+/// The bytes of a file in the folder; `None` if it does not exist.
 fn read(
     folder: &Path,
     name: &str,
@@ -262,9 +263,9 @@ fn read(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ModelError::unreadable(&path)(error)),
     };
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a pipe would block until somebody writes to it.
     if !facts.is_file() {
-        let error = std::io::Error::other("it is no regular file");
+        let error = std::io::Error::other("it is not a regular file");
         return Err(ModelError::unreadable(&path)(error));
     }
     let too_large = || ModelError::TooLarge {

@@ -1,44 +1,44 @@
-//! The network itself: tokens through the layers of a BERT.
+//! The network: runs tokens through the layers of a BERT.
 //!
-//! All of it stays on the thread that asks: how many texts are read at once is bounded in one place, [`super::pool`]. The
-//! products are in [`super::product`], and what lies between in [`super::rows`].
+//! All of it runs on the calling thread: [`super::pool`] limits how many texts are encoded at once. The matrix
+//! products are in [`super::product`], the operations between them in [`super::rows`].
 //!
-//! The texts of a batch stand one after the other without any padding: the dense layers go over the tokens of all of
-//! them at once, and attention over each text by itself. So no text can tell what else is in its batch, and none pays
-//! for a longer one.
+//! The texts of a batch follow one another without padding: the dense layers process the tokens of all texts at once,
+//! and attention each text by itself. So the vector of a text does not depend on the rest of its batch, and no text
+//! costs more because of a longer one.
 
 use std::ops::Range;
 
 use super::config::{Activation, BertConfig};
 use super::error::ModelError;
 use super::product::{Matrix, Rows};
-use super::rows::{Bias, Norm, share};
+use super::rows::{Bias, Norm, softmax};
 use super::tokens::Token;
 use super::weights::Weights;
 
-/// A BERT, ready to read.
+/// A BERT, ready for use.
 pub(super) struct Bert {
     hidden: usize,
     heads: usize,
-    /// The tables of tokens, places and kinds: one row of `hidden` numbers for each.
+    /// The tables of tokens, positions and types: one row of `hidden` numbers for each.
     words: Vec<f32>,
-    places: Vec<f32>,
+    positions: Vec<f32>,
     kinds: Vec<f32>,
     norm: Norm,
     layers: Vec<Layer>,
 }
 
 struct Layer {
-    /// Queries, keys and values side by side: one large product takes less time than three.
-    asking: Dense,
-    mixing: Dense,
-    mixing_norm: Norm,
-    widening: Dense,
-    narrowing: Dense,
-    narrowing_norm: Norm,
+    /// Query, key and value side by side: one large product takes less time than three.
+    query_key_value: Dense,
+    attention_output: Dense,
+    attention_norm: Norm,
+    intermediate: Dense,
+    output: Dense,
+    output_norm: Norm,
 }
 
-/// A product with a matrix, and one number more for each column.
+/// A matrix product with a bias for each column.
 struct Dense {
     inputs: usize,
     outputs: usize,
@@ -47,10 +47,10 @@ struct Dense {
 }
 
 impl Bert {
-    /// Takes the network out of its weights.
+    /// Loads the network from its weights.
     ///
     /// # Errors
-    /// Where a weight is missing, of another shape, or holds what is no number.
+    /// If a weight is missing, has another shape, or contains anything but finite numbers.
     pub fn load(config: &BertConfig, weights: &Weights) -> Result<Self, ModelError> {
         let table =
             |name: &str, rows| weights.table(&format!("embeddings.{name}"), rows, config.hidden);
@@ -58,7 +58,7 @@ impl Bert {
             hidden: config.hidden,
             heads: config.heads,
             words: table("word_embeddings.weight", config.vocabulary)?,
-            places: table("position_embeddings.weight", config.positions)?,
+            positions: table("position_embeddings.weight", config.positions)?,
             kinds: table("token_type_embeddings.weight", config.types)?,
             norm: norm(config, weights, "embeddings.LayerNorm")?,
             layers: (0..config.layers)
@@ -67,10 +67,10 @@ impl Bert {
         })
     }
 
-    /// The rows of all tokens of these texts, one text after the other, each row of as many numbers as a vector has.
+    /// The output rows of all tokens of these texts, one text after the other, each row with `hidden` numbers.
     ///
     /// # Errors
-    /// Where a token is unknown or a text too long for this network.
+    /// If a token is unknown or a text is too long for this network.
     pub fn rows(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
         let mut spans = Vec::with_capacity(texts.len());
         let mut total = 0;
@@ -85,7 +85,7 @@ impl Bert {
         Ok(rows)
     }
 
-    /// For each token the sum of its own row and those of its place and kind.
+    /// The input row of each token: the sum of its own row and those of its position and type.
     fn first_rows(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
         let row = |table: &'_ [f32], index: usize| -> Option<Range<usize>> {
             let begin = index.checked_mul(self.hidden)?;
@@ -97,9 +97,9 @@ impl Bert {
         for text in texts {
             for (place, token) in text.iter().enumerate() {
                 let word = row(&self.words, token.id as usize).ok_or(outside)?;
-                let place = row(&self.places, place).ok_or(outside)?;
+                let place = row(&self.positions, place).ok_or(outside)?;
                 let kind = row(&self.kinds, token.kind as usize).ok_or(outside)?;
-                let parts = self.words[word].iter().zip(&self.places[place]);
+                let parts = self.words[word].iter().zip(&self.positions[place]);
                 let sums = parts.zip(&self.kinds[kind]);
                 rows.extend(sums.map(|((word, place), kind)| word + kind + place));
             }
@@ -119,51 +119,51 @@ impl Layer {
         };
         let norm = |part: &str| norm(config, weights, &format!("{name}.{part}.LayerNorm"));
         Ok(Self {
-            asking: Dense::load(weights, &parts, hidden, hidden, None)?,
-            mixing: dense("attention.output", hidden, hidden, None)?,
-            mixing_norm: norm("attention.output")?,
-            widening: dense("intermediate", hidden, wide, Some(config.activation))?,
-            narrowing: dense("output", wide, hidden, None)?,
-            narrowing_norm: norm("output")?,
+            query_key_value: Dense::load(weights, &parts, hidden, hidden, None)?,
+            attention_output: dense("attention.output", hidden, hidden, None)?,
+            attention_norm: norm("attention.output")?,
+            intermediate: dense("intermediate", hidden, wide, Some(config.activation))?,
+            output: dense("output", wide, hidden, None)?,
+            output_norm: norm("output")?,
         })
     }
 
     fn forward(&self, rows: &[f32], spans: &[Range<usize>], heads: usize) -> Vec<f32> {
-        let asked = self.asking.forward(rows);
-        let mut mixed = vec![0.0; rows.len()];
-        let hidden = self.mixing.outputs;
+        let projected = self.query_key_value.forward(rows);
+        let mut attended = vec![0.0; rows.len()];
+        let hidden = self.attention_output.outputs;
         for span in spans {
             attend(
-                &asked[span.start * 3 * hidden..span.end * 3 * hidden],
-                &mut mixed[span.start * hidden..span.end * hidden],
+                &projected[span.start * 3 * hidden..span.end * 3 * hidden],
+                &mut attended[span.start * hidden..span.end * hidden],
                 hidden,
                 heads,
             );
         }
-        let mut mixed = self.mixing.forward(&mixed);
-        self.mixing_norm.add_and_apply(&mut mixed, rows);
-        let wide = self.widening.forward(&mixed);
-        let mut narrow = self.narrowing.forward(&wide);
-        self.narrowing_norm.add_and_apply(&mut narrow, &mixed);
-        narrow
+        let mut attended = self.attention_output.forward(&attended);
+        self.attention_norm.add_and_apply(&mut attended, rows);
+        let wide = self.intermediate.forward(&attended);
+        let mut out = self.output.forward(&wide);
+        self.output_norm.add_and_apply(&mut out, &attended);
+        out
     }
 }
 
-/// Attention within one text: from queries, keys and values side by side to what each token makes of all of them.
-fn attend(asked: &[f32], mixed: &mut [f32], hidden: usize, heads: usize) {
+/// Attention within one text: from query, key and value side by side to the attention output of each token.
+fn attend(projected: &[f32], attended: &mut [f32], hidden: usize, heads: usize) {
     let width = hidden / heads;
     let stride = 3 * hidden;
-    let length = mixed.len() / hidden;
+    let length = attended.len() / hidden;
     let mut scores = vec![0.0; length * length];
     for first in (0..heads).map(|head| head * width) {
         let keys = Matrix::new(width, length, |number, token| {
-            asked[token * stride + hidden + first + number]
+            projected[token * stride + hidden + first + number]
         });
         let values = Matrix::new(length, width, |token, number| {
-            asked[token * stride + 2 * hidden + first + number]
+            projected[token * stride + 2 * hidden + first + number]
         });
         let queries = Rows {
-            numbers: asked.get(first..).unwrap_or_default(),
+            numbers: projected.get(first..).unwrap_or_default(),
             stride,
         };
         let all = Rows {
@@ -171,21 +171,21 @@ fn attend(asked: &[f32], mixed: &mut [f32], hidden: usize, heads: usize) {
             stride: length,
         };
         keys.multiply(queries, length, all);
-        share(&mut scores, length, (width as f32).sqrt().recip());
-        let shares = Rows {
+        softmax(&mut scores, length, (width as f32).sqrt().recip());
+        let weights = Rows {
             numbers: scores.as_slice(),
             stride: length,
         };
-        let mixed = Rows {
-            numbers: mixed.get_mut(first..).unwrap_or_default(),
+        let attended = Rows {
+            numbers: attended.get_mut(first..).unwrap_or_default(),
             stride: hidden,
         };
-        values.multiply(shares, length, mixed);
+        values.multiply(weights, length, attended);
     }
 }
 
 impl Dense {
-    /// Several of the same inputs and of `columns` outputs each, side by side.
+    /// Loads several matrices with the same inputs and `columns` outputs each, side by side.
     fn load(
         weights: &Weights,
         names: &[String],
@@ -233,7 +233,7 @@ impl Dense {
 }
 
 fn norm(config: &BertConfig, weights: &Weights, name: &str) -> Result<Norm, ModelError> {
-    // Weights that once came from TensorFlow still have its names.
+    // Weights converted from TensorFlow still have its names.
     let vector = |modern: &str, old: &str| {
         let old = format!("{name}.{old}");
         let held = weights.holds(&old);

@@ -1,8 +1,8 @@
-//! Models in the data folder: checked, copied, and one of them in use.
+//! Installs models in the data folder, and selects the one in use.
 //!
-//! Under `models/` each lies in a folder called after the beginning of its id, and a small file names the one in use.
-//! Everything is written beside its place and renamed when it is complete, so a process that is killed leaves the models
-//! as they were, and something to clear away that the next installation clears. Old models stay: vectors that were made
+//! Under `models/` each model has a folder named after the beginning of its id, and a small file names the one in
+//! use. Everything is written under a temporary name and renamed when it is complete, so a killed process leaves the
+//! models unchanged, and temporary files that the next installation removes. Old models are kept: vectors that were made
 //! with them may still be compared.
 
 use std::fs::{File, TryLockError};
@@ -16,27 +16,27 @@ use super::installed::{
     ABOUT, About, CURRENT, InstalledModel, current, folder_of, models_folder, read_one,
 };
 
-/// What the names of unfinished things begin with.
+/// Prefix of temporary names.
 pub(super) const UNFINISHED: &str = ".installing-";
-/// Held by the process that installs.
+/// Lock file of the installing process.
 const LOCK: &str = "lock";
 
-/// What came of an installation.
+/// The result of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
-    /// The model, now in use.
+    /// The installed model, now in use.
     pub model: InstalledModel,
-    /// Whether it was there before, so that nothing was copied.
+    /// Whether it was already installed, so that nothing was copied.
     pub was_there: bool,
     /// Whether it was in use before.
     pub was_current: bool,
 }
 
-/// Checks the model in a folder, in which links are followed, copies it into the data folder, which is made where it does
-/// not exist, and makes it the one in use. This blocks for as long as all that takes.
+/// Checks the model in a folder, following links, copies it into the data folder, which is created if necessary, and
+/// selects it. Blocks until this is done.
 ///
 /// # Errors
-/// In one sentence that says what to do; then nothing has changed.
+/// One sentence that says what to do; nothing has changed then.
 pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
     let facts = std::fs::metadata(source).map_err(ModelError::unreadable(source))?;
     if !facts.is_dir() {
@@ -61,10 +61,10 @@ pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelErro
     if !was_there {
         let complete = workshop.path().join("model");
         write(&files, &complete)?;
-        // What was written is what is tried.
+        // The written copy is the one that is tested.
         drop(load(files)?);
         if target.exists() {
-            // It is damaged, or it would have been left alone.
+            // An intact folder would have been used as it is, so this one is damaged.
             let damaged = workshop.path().join("damaged");
             std::fs::rename(&target, &damaged).map_err(ModelError::unwritable(&target))?;
         }
@@ -82,14 +82,14 @@ pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelErro
     })
 }
 
-/// Whether a folder holds the model of this id, byte for byte.
+/// Whether a folder contains the model with this id, byte for byte.
 fn is_whole(folder: &Path, id: &str) -> bool {
     let about = read_one(folder, false).about;
     about.is_some_and(|about| about.id == id)
         && ModelFiles::read(folder, "", Links::Refuse).is_ok_and(|files| files.id == id)
 }
 
-/// Writes a model's files into a new folder, and beside them what they come to.
+/// Writes a model's files and a description of it into a new folder.
 fn write(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
     let about = About {
         id: files.id.clone(),
@@ -116,7 +116,7 @@ fn write(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Writes down which model is in use.
+/// Records which model is in use.
 fn make_current(models: &Path, model: &Path) -> Result<(), ModelError> {
     let path = models.join(CURRENT);
     let written = || -> std::io::Result<()> {
@@ -133,7 +133,7 @@ fn make_current(models: &Path, model: &Path) -> Result<(), ModelError> {
     sync_folder(models)
 }
 
-/// Takes away what installations left that did not come to their end.
+/// Removes the remains of unfinished installations.
 fn clear_unfinished(models: &Path) -> Result<(), ModelError> {
     let entries = std::fs::read_dir(models).map_err(ModelError::unreadable(models))?;
     for entry in entries {
@@ -169,7 +169,7 @@ fn lock(models: &Path) -> Result<File, ModelError> {
     }
 }
 
-/// Makes sure that a rename within the folder outlives a power failure.
+/// Makes a rename within the folder survive a power failure.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> Result<(), ModelError> {
     File::open(folder)
@@ -182,7 +182,7 @@ fn sync_folder(_: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Makes a folder, and those it lies in, for their owner only.
+/// Creates a folder and its parents, accessible to their owner only.
 #[cfg(unix)]
 fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;

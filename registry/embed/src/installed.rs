@@ -1,4 +1,4 @@
-//! Which models lie in the data folder, and which of them is in use.
+//! Lists the models in the data folder, and finds the one in use.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,57 +11,57 @@ use super::error::ModelError;
 use super::folder::{Links, ModelFiles};
 use super::pooling::Pooling;
 
-/// The folder with the models, within the data folder.
+/// Folder of the models, within the data folder.
 const MODELS: &str = "models";
 /// The file that names the model in use.
 pub(super) const CURRENT: &str = "current";
-/// The file that says what a model is, so that nobody needs to read its weights for that.
+/// File that describes a model, so that its weights need not be read.
 pub(super) const ABOUT: &str = "about.json";
 
-/// So much of an id names a model's folder.
+/// Characters of an id that form the name of a model's folder.
 const SHORT_ID: usize = 16;
-/// The longest of the small files, in bytes.
+/// Size of the largest small file, in bytes.
 const MAX_NOTE_BYTES: u64 = 64 * 1024;
-/// The most models that are listed.
+/// Most models that are listed.
 pub const MAX_LISTED: usize = 1000;
 
-/// What is known of an installed model.
+/// The description of an installed model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// Its id, as in [`super::ModelInfo`].
     pub id: String,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// Numbers in a vector.
+    /// Length of a vector.
     pub dimensions: usize,
-    /// The longest text, in tokens.
+    /// Most tokens of a text.
     pub max_length: usize,
-    /// How the vectors of tokens become one.
+    /// How the vectors of tokens are combined.
     pub pooling: Pooling,
-    /// The bytes of its files.
+    /// Total size of its files, in bytes.
     pub bytes: u64,
 }
 
 /// A model in the data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledModel {
-    /// Where it lies.
+    /// Folder of the model.
     pub folder: PathBuf,
     /// Whether it is the one in use.
     pub current: bool,
-    /// What it is; `None` where somebody has damaged it.
+    /// Its description; `None` if it is damaged.
     pub about: Option<About>,
 }
 
 impl InstalledModel {
-    /// Opens it as [`Encoder::open`] does, and makes sure that it is still what was installed.
+    /// Opens the model like [`Encoder::open`], and checks that it is unchanged since its installation.
     ///
     /// # Errors
-    /// In one sentence that says what to do.
+    /// One sentence that says what to do.
     pub fn open(&self, options: EncoderOptions) -> Result<Encoder, ModelError> {
         let damaged = || ModelError::Damaged {
             path: self.folder.clone(),
-            what: "is not what was installed".to_owned(),
+            what: "has been changed since it was installed".to_owned(),
         };
         let about = self.about.as_ref().ok_or_else(damaged)?;
         let files = ModelFiles::read(&self.folder, &about.name, Links::Refuse)?;
@@ -72,10 +72,10 @@ impl InstalledModel {
     }
 }
 
-/// The installed models by the names of their folders, at most [`MAX_LISTED`]; none where nothing was ever installed.
+/// The installed models by the names of their folders, at most [`MAX_LISTED`]; none if no model was ever installed.
 ///
 /// # Errors
-/// Where the data folder cannot be read.
+/// If the data folder cannot be read.
 pub fn installed(data_dir: &Path) -> Result<Vec<InstalledModel>, ModelError> {
     let models = models_folder(data_dir);
     let entries = match std::fs::read_dir(&models) {
@@ -101,10 +101,10 @@ pub fn installed(data_dir: &Path) -> Result<Vec<InstalledModel>, ModelError> {
     Ok(models.collect())
 }
 
-/// The model in use; `None` where none was ever installed.
+/// The model in use; `None` if no model was ever installed.
 ///
 /// # Errors
-/// Where it is not known which one that is, or it is not there or damaged.
+/// If the record of the model in use is unreadable, or the model is missing or damaged.
 pub fn current(data_dir: &Path) -> Result<Option<InstalledModel>, ModelError> {
     let models = models_folder(data_dir);
     let Some(name) = current_name(&models)? else {
@@ -114,24 +114,24 @@ pub fn current(data_dir: &Path) -> Result<Option<InstalledModel>, ModelError> {
     if model.about.is_none() {
         return Err(ModelError::Damaged {
             path: model.folder,
-            what: "is not the folder of a model".to_owned(),
+            what: "is not a model's folder".to_owned(),
         });
     }
     Ok(Some(model))
 }
 
-/// The folder with the models.
+/// Folder of the models.
 pub(super) fn models_folder(data_dir: &Path) -> PathBuf {
     data_dir.join(MODELS)
 }
 
-/// The folder of the model of this id.
+/// Folder of the model with this id.
 pub(super) fn folder_of(data_dir: &Path, id: &str) -> PathBuf {
     let short = id.get(..SHORT_ID).unwrap_or(id);
     models_folder(data_dir).join(short)
 }
 
-/// What is known of the model in a folder.
+/// Reads the description of the model in a folder.
 pub(super) fn read_one(folder: &Path, current: bool) -> InstalledModel {
     let about = note(&folder.join(ABOUT)).ok().flatten();
     let about = about.and_then(|text| serde_json::from_str::<About>(&text).ok());
@@ -158,13 +158,13 @@ fn current_name(models: &Path) -> Result<Option<String>, ModelError> {
     Ok(Some(name.to_owned()))
 }
 
-/// Whether it can be the name of a model's folder, and so nothing that leads elsewhere.
+/// Whether a text can be the name of a model's folder, and so cannot lead anywhere else.
 fn is_short_id(name: &str) -> bool {
     let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     name.len() == SHORT_ID && name.bytes().all(hexadecimal)
 }
 
-/// A small file's text; `None` where there is none.
+/// A small file's text; `None` if it does not exist.
 fn note(path: &Path) -> std::io::Result<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -1,11 +1,11 @@
-//! Texts as vectors: sentence encoders, in this process or behind an HTTP endpoint.
+//! Sentence encoders, in this process or behind an HTTP endpoint: from texts to vectors.
 //!
-//! It knows neither cards nor the search: it is given texts and answers vectors of unit length, whose products say
-//! how near in meaning two texts are.
+//! The package knows neither cards nor the search: it turns texts into vectors of unit length, whose products measure
+//! how similar the texts are in meaning.
 //!
-//! The encoder in this process takes any BERT as sentence-transformers lays it out: `folder` and `config` read what its
-//! files say, `tokens`, `forward` and `pooling` go from a text to its vector, `pool` keeps that to threads of its own,
-//! and `install` and `installed` keep models in the data folder.
+//! The encoder in this process runs any BERT in the layout of sentence-transformers: `folder` and `config` read the
+//! settings, `tokens`, `forward` and `pooling` turn a text into its vector, `pool` runs that on its own threads, and
+//! `install` and `installed` manage models in the data folder.
 
 mod config;
 mod encoder;
@@ -38,54 +38,54 @@ pub use pooling::Pooling;
 pub use prompts::MAX_PROMPT_BYTES;
 pub use tokens::MAX_TEXT_BYTES;
 
-/// What an embedder turns texts into vectors with. Vectors of different models cannot be compared.
+/// Identity of the vectors of an embedder. Vectors of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// Lower-case hexadecimal SHA-256 of everything that decides what its vectors are.
+    /// Lower-case hexadecimal SHA-256 of everything that determines the vectors.
     pub id: String,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// Numbers in a vector.
+    /// Length of a vector.
     pub dimensions: usize,
 }
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
-    /// What somebody searches for: short, and somebody waits.
+    /// A search query: short, and somebody waits for it.
     Query,
-    /// What is said of an agent or a skill: as long as the model takes, and nobody waits.
+    /// A description of an agent or a skill: as long as the model accepts, and nobody waits for it.
     Card,
 }
 
-/// Why there are no vectors.
+/// Why texts could not be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
-    /// As much waits already as may.
+    /// The limit of waiting requests is reached.
     #[error("the encoder is busy")]
     Busy,
-    /// It cannot be reached, or is stopping.
+    /// The encoder cannot be reached, or is stopping.
     #[error("the encoder is away: {0}")]
     Away(String),
-    /// It answered something that is not vectors of this model.
+    /// Its answer is not vectors of this model.
     #[error("the encoder failed: {0}")]
     Failed(String),
 }
 
-/// The most texts that are given at once.
+/// Most texts of one call.
 pub const MAX_TEXTS: usize = 64;
 
 /// Turns texts into vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync + std::fmt::Debug {
-    /// What its vectors are of.
+    /// Identity of its vectors.
     fn model(&self) -> &ModelInfo;
 
-    /// A vector of unit length for each text, in order; at most [`MAX_TEXTS`]. Dropping the future takes back what has
-    /// not begun.
+    /// A vector of unit length for each text, in order; at most [`MAX_TEXTS`]. Dropping the future cancels work that
+    /// has not started.
     ///
     /// # Errors
-    /// [`EmbedError`]; none of the vectors is given then.
+    /// [`EmbedError`]; then there are no vectors at all.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 

@@ -1,4 +1,4 @@
-//! A loaded model: texts in, vectors of unit length out, on the thread that asks.
+//! A loaded model: encodes texts as vectors of unit length, on the calling thread.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,23 @@ use super::tokens::{Token, Tokens};
 use super::weights::Weights;
 use super::{EmbedError, ModelInfo, TextKind};
 
-/// The most tokens of a query.
+/// Most tokens of a query.
 pub const QUERY_TOKENS: usize = 64;
 
-/// Texts go through the network together until they have this many tokens. It bounds the memory, and how long somebody
-/// who has given up is still worked for.
+/// Texts go through the network together until they have this many tokens. It limits the memory, and how long the
+/// encoder works for a caller that no longer waits.
 const BATCH_TOKENS: usize = 1024;
 
-/// A sentence to try a model with.
+/// Sentence for testing a model.
 const TRIAL: &str = "Find an agent that books flights and hotels.";
 
 /// A model in memory.
 pub(super) struct Model {
-    /// What it is.
+    /// Identity of its vectors.
     pub info: ModelInfo,
-    /// The longest card, in tokens.
+    /// Most tokens of a card.
     pub max_length: usize,
-    /// How the vectors of tokens become one.
+    /// How the vectors of tokens are combined.
     pub pooling: Pooling,
     prompts: Prompts,
     tokens: Tokens,
@@ -36,10 +36,10 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Loads a model and tries it.
+    /// Loads a model and tests it.
     ///
     /// # Errors
-    /// Where something does not load, does not fit, or gives no vector.
+    /// If a file does not load, sizes do not match, or the test sentence gives no vector.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
         let tokens = Tokens::load(&files)?;
         let BertConfig { hidden, .. } = files.config;
@@ -64,10 +64,10 @@ impl Model {
         Ok(model)
     }
 
-    /// The texts' vectors, in order. Between two batches `given_up` is asked.
+    /// The vectors of the texts, in order. Calls `given_up` between two batches.
     ///
     /// # Errors
-    /// Where a text has no vector, or nobody waits any more.
+    /// If a text has no vector, or `given_up` returns true.
     pub fn encode(
         &self,
         texts: &[String],

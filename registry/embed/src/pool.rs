@@ -1,8 +1,8 @@
-//! Threads that work for callers who wait: so many, with so much waiting, and none of it for those who have gone.
+//! A thread pool with a limit on waiting jobs, which skips jobs whose callers no longer wait.
 //!
-//! What runs here may use rayon, as libraries of arithmetic do: every thread is alone in a rayon pool of its own, so
-//! whatever is split up stays on it and the pool that the process shares is never started. The work is one long job of
-//! that pool, not a job each time: a thread that waits for its own parts would begin the next job meanwhile.
+//! The work may use rayon, as arithmetic libraries do: every thread is alone in its own rayon pool, so parallel work
+//! stays on it and the process-wide pool is never started. A thread runs one long job of that pool, not a job each
+//! time: otherwise it could begin the next job while it waits for parts of the current one.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -14,10 +14,10 @@ use tokio::sync::oneshot;
 use super::EmbedError;
 use super::error::ModelError;
 
-/// What is said when a thread ends before its answer is there.
+/// Message when a thread ends before its result is ready.
 const STOPPING: &str = "it is stopping";
 
-/// Threads for one kind of work. They end when it is dropped, each after what it is at.
+/// Threads for one kind of work. They end after their current job when the pool is dropped.
 pub(super) struct Pool<I, O> {
     shared: Arc<Shared<I, O>>,
     /// Ends the threads when dropped, without waiting for them.
@@ -27,7 +27,7 @@ pub(super) struct Pool<I, O> {
 struct Shared<I, O> {
     state: Mutex<PoolState<I, O>>,
     news: Condvar,
-    /// The most jobs that wait.
+    /// Most waiting jobs.
     waiting: usize,
 }
 
@@ -42,11 +42,11 @@ struct Job<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> Pool<I, O> {
-    /// Starts `threads` threads called `name-0`, `name-1`, … for which at most `waiting` jobs wait. `work` is given
-    /// a job and a question to ask now and then: whether its caller has gone.
+    /// Starts `threads` threads called `name-0`, `name-1`, … for which at most `waiting` jobs wait. `work` gets a
+    /// job, and a function that tells whether its caller still waits.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// If a thread cannot be started.
     pub fn start(
         name: &'static str,
         threads: NonZeroUsize,
@@ -78,16 +78,16 @@ impl<I: Send + 'static, O: Send + 'static> Pool<I, O> {
         })
     }
 
-    /// Waits for an answer. Dropping this takes back what has not begun.
+    /// Runs a job and returns its result. Dropping the future cancels a job that has not started.
     ///
     /// # Errors
-    /// Where as much waits as may, the work fails, or the threads end.
+    /// If the limit of waiting jobs is reached, the work fails, or the threads end.
     pub async fn ask(&self, input: I) -> Result<O, EmbedError> {
         let (answer, waits) = oneshot::channel();
         {
             let mut state = self.shared.state();
             if state.jobs.len() >= self.shared.waiting {
-                // Those who have gone take nobody's place.
+                // Jobs whose callers no longer wait do not count.
                 state.jobs.retain(|job| !job.answer.is_closed());
             }
             if state.jobs.len() >= self.shared.waiting {
@@ -103,12 +103,12 @@ impl<I: Send + 'static, O: Send + 'static> Pool<I, O> {
 }
 
 impl<I, O> Shared<I, O> {
-    /// The queue. Nothing panics while it is held, so one that is called poisoned is whole.
+    /// The queue. No code panics while it is locked, so a poisoned lock is consistent.
     fn state(&self) -> MutexGuard<'_, PoolState<I, O>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job that somebody waits for; `None` when the pool ends.
+    /// The next job whose caller still waits; `None` when the pool ends.
     fn next(&self) -> Option<Job<I, O>> {
         let mut state = self.state();
         loop {
@@ -135,27 +135,27 @@ impl<I, O> Shared<I, O> {
     ) {
         let Job { input, answer } = job;
         let given_up = || answer.is_closed();
-        // A library that panics over one text must not take the thread along: rayon would end the process.
+        // A panic of a library over one text must not end the thread: rayon would end the process.
         let done = catch_unwind(AssertUnwindSafe(|| work(input, &given_up)));
         let done =
             done.unwrap_or_else(|_| Err(EmbedError::Failed("it gave up over a text".to_owned())));
-        // Whoever has gone does not hear it.
+        // A caller that no longer waits does not receive it.
         let _ = answer.send(done);
     }
 }
 
 impl<I, O> Drop for Pool<I, O> {
     fn drop(&mut self) {
-        // Whoever asks borrows the pool, so nobody waits any more.
+        // Callers borrow the pool, so none waits any more.
         self.shared.state().stopping = true;
         self.shared.news.notify_all();
     }
 }
 
-/// A rayon pool of one thread of this name.
+/// A rayon pool with one thread of this name.
 ///
 /// # Errors
-/// Where the thread cannot be started.
+/// If the thread cannot be started.
 pub(super) fn one_thread(name: String) -> Result<rayon::ThreadPool, ModelError> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(1)

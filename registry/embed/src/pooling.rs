@@ -1,23 +1,23 @@
-//! How the vectors of a text's tokens become one: what the model's files say, and the arithmetic.
+//! Pooling: how the vectors of a text's tokens are combined into one.
 
 use serde::{Deserialize, Serialize};
 
 use super::error::ModelError;
 
-/// How many vectors become one.
+/// A pooling method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
     /// Their mean.
     Mean,
-    /// The first one, which stands for the whole text.
+    /// The first vector, which represents the whole text.
     Cls,
-    /// Number for number the greatest.
+    /// The maximum of each component.
     Max,
 }
 
 impl Pooling {
-    /// The word for it.
+    /// The name of the method.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -26,19 +26,19 @@ impl Pooling {
         }
     }
 
-    /// One vector of unit length from the rows of a text's tokens, each of `width` numbers; `None` where the rows lead
-    /// nowhere: where there are none, their vector has no length, or they hold what is no number.
+    /// One vector of unit length from the rows of a text's tokens, each with `width` numbers; `None` if there are no
+    /// rows, the result has no length, or a number is not finite.
     pub(super) fn pool(self, rows: &[f32], width: usize) -> Option<Vec<f32>> {
         let mut all = rows.chunks_exact(width);
         let mut pooled = all.next()?.to_vec();
         match self {
             Self::Cls => {}
-            // The length is made one below, so the mean may stay a sum.
+            // The vector is normalised below, so the mean can stay a sum.
             Self::Mean => all.for_each(|row| {
                 pooled.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
             }),
             Self::Max => all.for_each(|row| {
-                // `f32::max` would pass over what is no number.
+                // `f32::max` would ignore NaN.
                 pooled.iter_mut().zip(row).for_each(|(most, &x)| {
                     *most = if *most >= x { *most } else { x };
                 });
@@ -56,7 +56,7 @@ impl Pooling {
     }
 }
 
-/// A pooling module's `config.json`, as any version of sentence-transformers writes it.
+/// A pooling module's `config.json`, in the form of any version of sentence-transformers.
 #[derive(Deserialize)]
 struct Written {
     word_embedding_dimension: Option<usize>,
@@ -76,10 +76,10 @@ struct Written {
     pooling_mode_lasttoken: bool,
 }
 
-/// Reads how `file` says that vectors of `width` numbers are to become one.
+/// Reads the pooling method of vectors with `width` numbers from `file`.
 ///
 /// # Errors
-/// Where it says nothing, several things at once, something unknown, or counts other numbers.
+/// If it names no method, several, or an unknown one, or another length.
 pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, ModelError> {
     let written: Written =
         serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(file, error))?;
@@ -89,7 +89,7 @@ pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, Mo
     if let Some(stated) = stated.filter(|stated| *stated != width) {
         return Err(ModelError::mismatch(
             file,
-            format!("it pools vectors of {stated} numbers, and config.json makes them of {width}"),
+            format!("it pools vectors of {stated} numbers, but config.json says {width}"),
         ));
     }
     let named = match &written.pooling_mode {
@@ -120,7 +120,7 @@ pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, Mo
     };
     match named {
         Some("cls") => Ok(Pooling::Cls),
-        // Another divisor gives another length, and every length is made one.
+        // Another divisor only changes the length, which is normalised anyway.
         Some("mean" | "mean_sqrt_len_tokens") => Ok(Pooling::Mean),
         Some("max") => Ok(Pooling::Max),
         _ => Err(ModelError::unsupported(

@@ -1,27 +1,27 @@
-//! Products of matrices on the thread that asks for them.
+//! Matrix products on the calling thread.
 //!
-//! A matrix is stored as the loop reads it, in panels of some columns each, so that a product reads it once from one end
-//! to the other. Each number is summed up in the order of the inputs whatever rows stand beside it, so no row can tell
-//! what else is multiplied.
+//! A matrix is stored in the order in which the loop reads it, in panels of some columns each, so that a product
+//! reads it once from beginning to end. Each sum is computed in the order of the inputs whatever other rows there
+//! are, so a row's result does not depend on them.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Registers side by side that hold the sums of one row.
+/// Adjacent registers that hold the sums of one row.
 const REGISTERS: usize = 3;
 
-/// A matrix to multiply rows with.
+/// A matrix by which rows are multiplied.
 pub(super) struct Matrix {
     inputs: usize,
     outputs: usize,
-    /// Columns of a panel; the last panel is filled up with zeros.
+    /// Columns of a panel; the last panel is padded with zeros.
     width: usize,
-    /// Panel by panel, and in each of them input by input.
+    /// Panel by panel, and within a panel input by input.
     panels: Vec<f32>,
     arch: Arch,
 }
 
-/// Rows that lie in a larger table: its numbers from the first of the first row on, and how far it is from a row to the
-/// next one.
+/// Rows of a larger table: its numbers from the beginning of the first row, and the distance from one row to the
+/// next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<T> {
     pub numbers: T,
@@ -29,12 +29,12 @@ pub(super) struct Rows<T> {
 }
 
 impl Matrix {
-    /// A matrix of these numbers by input and output.
+    /// A matrix with the given numbers, by input and output.
     pub fn new(inputs: usize, outputs: usize, number: impl Fn(usize, usize) -> f32) -> Self {
         Self::for_level(Arch::new(), inputs, outputs, number)
     }
 
-    /// The same for a level of processors, which this one has to have.
+    /// A matrix for a SIMD level, which this processor must support.
     fn for_level(
         arch: Arch,
         inputs: usize,
@@ -61,7 +61,7 @@ impl Matrix {
         }
     }
 
-    /// Sets `products` to the products of so many rows with this matrix.
+    /// Sets `products` to the products of `count` rows with this matrix.
     pub fn multiply(&self, rows: Rows<&[f32]>, count: usize, products: Rows<&mut [f32]>) {
         self.arch.dispatch(Product {
             matrix: self,
@@ -72,7 +72,7 @@ impl Matrix {
     }
 }
 
-/// How many numbers a register holds.
+/// Reads how many numbers a register holds.
 struct Lanes;
 
 impl WithSimd for Lanes {
@@ -124,7 +124,7 @@ impl WithSimd for Product<'_> {
     }
 }
 
-/// Multiplies some rows with a panel, and says how many rows.
+/// Multiplies some rows with a panel, and returns how many.
 #[inline(always)]
 fn block<S: Simd, const ROWS: usize>(
     simd: S,

@@ -1,4 +1,4 @@
-//! What a model wants written before a text, by its `config_sentence_transformers.json`.
+//! Reads a model's prompts, the prefixes of texts, from `config_sentence_transformers.json`.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,24 @@ use serde::Deserialize;
 use super::TextKind;
 use super::error::ModelError;
 
-/// The file.
+/// Name of the file.
 pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 
-/// The longest prompt, in bytes: of a query's tokens most are to be the query's own.
+/// Longest prompt in bytes, so that most of a query's tokens are its own.
 pub const MAX_PROMPT_BYTES: usize = 128;
 
-/// The names under which sentence-transformers looks for what goes before a query and before a document; the first
-/// that is there counts.
+/// The names of the prompts for queries and for documents in sentence-transformers; the first existing one is used.
 const QUERY: &[&str] = &["query"];
 const DOCUMENT: &[&str] = &["document", "passage", "corpus"];
 
-/// What goes before each kind of text; nothing, for most models.
+/// The prefix for each kind of text; empty for most models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Prompts {
     query: String,
     card: String,
 }
 
-/// The file as it is written.
+/// The file's members.
 #[derive(Deserialize)]
 struct Written {
     prompts: Option<BTreeMap<String, String>>,
@@ -36,7 +35,7 @@ impl Prompts {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where it cannot be read, names a prompt that it does not have, or has one that is too long.
+    /// If it is malformed, names a prompt that it does not have, or has one that is too long.
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let written: Written =
             serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(PROMPTS, error))?;
@@ -64,7 +63,7 @@ impl Prompts {
         })
     }
 
-    /// What goes before a text of this kind.
+    /// The prefix of a text of this kind.
     pub fn before(&self, kind: TextKind) -> &str {
         match kind {
             TextKind::Query => &self.query,

@@ -1,22 +1,22 @@
-//! Arithmetic on rows of numbers in place: what lies between two products of matrices.
+//! Operations on rows of numbers in place, between two matrix products.
 
 use a2a_registry_simd::widened;
 
 use super::config::Activation;
 
-/// Sums that are made side by side, so that the compiler can use wide registers.
+/// Parallel sums, so that the compiler can use wide registers.
 const LANES: usize = 16;
 
-/// Adds one number to each column, and bends the sums.
+/// Adds a bias to each column, and applies the activation function.
 pub(super) struct Bias {
-    /// A number for each column.
+    /// The bias of each column.
     pub numbers: Vec<f32>,
-    /// What bends the sums, if anything.
+    /// The activation function, if there is one.
     pub activation: Option<Activation>,
 }
 
 impl Bias {
-    /// Adds and bends.
+    /// Adds the bias and applies the activation function.
     pub fn apply(&self, numbers: &mut [f32]) {
         widened(
             #[inline(always)]
@@ -37,18 +37,18 @@ impl Bias {
     }
 }
 
-/// Moves each row to a mean of 0 and a variance of 1, and then stretches and shifts its columns.
+/// Layer norm: normalises each row to mean 0 and variance 1, then scales and shifts its columns.
 pub(super) struct Norm {
-    /// By how much each column is stretched.
+    /// Scale of each column.
     pub scale: Vec<f32>,
-    /// By how much each column is shifted.
+    /// Shift of each column.
     pub shift: Vec<f32>,
     /// Added to the variance.
     pub epsilon: f32,
 }
 
 impl Norm {
-    /// Norms rows.
+    /// Normalises rows.
     pub fn apply(&self, numbers: &mut [f32]) {
         widened(
             #[inline(always)]
@@ -56,7 +56,7 @@ impl Norm {
         );
     }
 
-    /// Adds what went into a layer to what came out of it, and norms the sums.
+    /// Adds the input of a layer to its output, and normalises the sums.
     pub fn add_and_apply(&self, numbers: &mut [f32], added: &[f32]) {
         numbers.iter_mut().zip(added).for_each(|(x, y)| *x += y);
         self.apply(numbers);
@@ -77,8 +77,8 @@ impl Norm {
     }
 }
 
-/// Turns each row of `width` scores into shares of one; the scores are multiplied with `factor` before.
-pub(super) fn share(numbers: &mut [f32], width: usize, factor: f32) {
+/// Softmax of each row of `width` scores, which are multiplied by `factor` first.
+pub(super) fn softmax(numbers: &mut [f32], width: usize, factor: f32) {
     for row in numbers.chunks_exact_mut(width.max(1)) {
         let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let mut total = 0.0;
@@ -112,8 +112,8 @@ fn gelu_by_tanh(x: f32) -> f32 {
     0.5 * x * (1.0 + inner.tanh())
 }
 
-/// The error function, at most 1e-6 off: a quotient of polynomials in the place of branches, so that the compiler turns
-/// the loop around it into vector instructions.
+/// The error function with an error of at most 1e-6: a rational approximation without branches, so that the compiler
+/// vectorises the loop around it.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     const ABOVE: [f32; 7] = [

@@ -1,12 +1,12 @@
-//! From a text to the numbers of its tokens, as the model's own tokenizer cuts it.
+//! Tokenizer: splits a text into token numbers with the model's own rules.
 
 use tokenizers::{PostProcessor, Tokenizer, TruncationDirection};
 
 use super::error::{ModelError, first_line};
 use super::folder::{ModelFiles, TOKENIZER};
 
-/// The most bytes of a text that are looked at. A text of the longest model has fewer even where every token is long;
-/// cutting it into tokens takes as long as all of it.
+/// Bytes of a text that are read. Even the longest text of a model with long tokens is shorter, and splitting a text
+/// takes time for all of it.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// A token of a text.
@@ -14,23 +14,23 @@ pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 pub(super) struct Token {
     /// Its number in the vocabulary.
     pub id: u32,
-    /// Its kind; one text alone has only one.
+    /// Its type; a single text has only one.
     pub kind: u32,
 }
 
-/// A model's tokenizer, without what its file says of truncation and padding: both are decided for each text.
+/// A model's tokenizer, without the truncation and padding in its file: both are decided for each text.
 pub(super) struct Tokens {
     tokenizer: Tokenizer,
-    /// Special tokens around a text.
+    /// Number of special tokens added to a text.
     added: usize,
     lowercase: bool,
 }
 
 impl Tokens {
-    /// Takes the tokenizer out of a model's files.
+    /// Loads the tokenizer from a model's files.
     ///
     /// # Errors
-    /// Where it does not load or does not belong to the network.
+    /// If it does not load or does not match the network.
     pub fn load(files: &ModelFiles) -> Result<Self, ModelError> {
         let mut tokenizer = Tokenizer::from_bytes(&files.tokenizer)
             .map_err(|error| ModelError::malformed(TOKENIZER, error))?;
@@ -46,7 +46,7 @@ impl Tokens {
                 return Err(ModelError::mismatch(
                     TOKENIZER,
                     format!(
-                        "it has a token of number {id}, and config.json a vocabulary of {vocabulary}"
+                        "it has a token with number {id}, but config.json has a vocabulary of {vocabulary}"
                     ),
                 ));
             }
@@ -63,7 +63,7 @@ impl Tokens {
         if !(1..super::config::MIN_POSITIONS).contains(&added) {
             return Err(ModelError::unsupported(
                 TOKENIZER,
-                format!("it puts {added} special tokens around a text, where one or two belong"),
+                format!("it adds {added} special tokens to a text; one or two are expected"),
             ));
         }
         Ok(Self {
@@ -73,10 +73,11 @@ impl Tokens {
         })
     }
 
-    /// A text's tokens, at most `longest` (at least [`super::config::MIN_POSITIONS`]) with the special ones.
+    /// The tokens of a text, at most `longest` (at least [`super::config::MIN_POSITIONS`]) including the special
+    /// ones.
     ///
     /// # Errors
-    /// In words, where the tokenizer fails.
+    /// The tokenizer's error.
     pub fn of(&self, text: &str, longest: usize) -> Result<Vec<Token>, String> {
         let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
         let said = |error: tokenizers::Error| first_line(&error.to_string());

@@ -1,4 +1,4 @@
-//! `model.safetensors`: the weights by name, each of the shape the sizes ask for and all of them numbers.
+//! Reads `model.safetensors`: weights by name, with the expected shapes and only finite numbers.
 
 use half::{bf16, f16};
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -7,35 +7,35 @@ use safetensors::{Dtype, SafeTensors};
 use super::error::ModelError;
 use super::folder::WEIGHTS;
 
-/// The prefixes under which the weights of a BERT are stored: by itself, and as a part of something else.
+/// Prefixes of a BERT's weights: by itself, or as a part of another model.
 const PREFIXES: [&str; 2] = ["", "bert."];
 /// A weight that every BERT has.
 const ANY: &str = "embeddings.word_embeddings.weight";
-/// The length of the header, which a file begins with.
+/// Length of the number at the beginning of the file that gives the header's length.
 const LENGTH_BYTES: usize = 8;
 
 /// A file of weights.
 pub(super) struct Weights {
     bytes: Vec<u8>,
-    /// Where the numbers begin.
+    /// Offset of the numbers.
     begin: usize,
     stored: Metadata,
     prefix: &'static str,
 }
 
 impl Weights {
-    /// Takes the file's bytes, which it holds until it is dropped. What is taken out of it is a copy.
+    /// Takes the file's bytes and holds them until it is dropped. Weights are copied out of it.
     ///
     /// # Errors
-    /// Where it is no such file or holds no BERT.
+    /// If it is not a safetensors file or has no BERT.
     pub fn open(bytes: Vec<u8>) -> Result<Self, ModelError> {
-        // It checks that every part lies within the file and is as long as its shape says.
+        // This checks that every tensor lies within the file and has the length of its shape.
         let (header, stored) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| ModelError::malformed(WEIGHTS, error))?;
         let prefix = PREFIXES
             .into_iter()
             .find(|prefix| stored.info(&format!("{prefix}{ANY}")).is_some())
-            .ok_or_else(|| ModelError::mismatch(WEIGHTS, format!("it holds no {ANY}")))?;
+            .ok_or_else(|| ModelError::mismatch(WEIGHTS, format!("it has no {ANY}")))?;
         Ok(Self {
             begin: LENGTH_BYTES + header,
             bytes,
@@ -44,20 +44,20 @@ impl Weights {
         })
     }
 
-    /// The numbers of a matrix of so many rows and columns, row after row.
+    /// A matrix with these numbers of rows and columns, row by row.
     ///
     /// # Errors
-    /// Where it is missing, of another shape or kind, or holds what is no number.
+    /// If it is missing, has another shape or type, or contains anything but finite numbers.
     pub fn table(&self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>, ModelError> {
         self.numbers(name, &[rows, columns])
     }
 
-    /// So many numbers.
+    /// A vector of this length.
     pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, ModelError> {
         self.numbers(name, &[length])
     }
 
-    /// Whether it holds something of this name.
+    /// Whether there is a weight with this name.
     pub fn holds(&self, name: &str) -> bool {
         self.info(name).is_some()
     }
@@ -70,27 +70,29 @@ impl Weights {
         let wrong = |what: String| ModelError::mismatch(WEIGHTS, what);
         let info = self
             .info(name)
-            .ok_or_else(|| wrong(format!("it holds no {name}, which config.json asks for")))?;
+            .ok_or_else(|| wrong(format!("it has no {name}, which config.json requires")))?;
         if info.shape != shape {
             return Err(wrong(format!(
-                "{name} is not of the shape {shape:?} but {:?}",
+                "{name} should have the shape {shape:?} but has {:?}",
                 info.shape
             )));
         }
         let (from, to) = info.data_offsets;
         let stored = self.bytes.get(self.begin + from..self.begin + to);
-        let stored = stored.ok_or_else(|| wrong(format!("{name} is cut short")))?;
+        let stored = stored.ok_or_else(|| wrong(format!("{name} is truncated")))?;
         let numbers = numbers(info.dtype, stored)
-            .ok_or_else(|| wrong(format!("{name} is of the kind {:?}", info.dtype)))?;
+            .ok_or_else(|| wrong(format!("{name} has the unsupported type {:?}", info.dtype)))?;
         if numbers.iter().all(|number| number.is_finite()) {
             Ok(numbers)
         } else {
-            Err(wrong(format!("{name} holds what is no number")))
+            Err(wrong(format!(
+                "{name} contains numbers that are not finite"
+            )))
         }
     }
 }
 
-/// These bytes as numbers; nothing where they are of a kind that no encoder is published with.
+/// Converts bytes to numbers; `None` for a type in which no encoder is published.
 fn numbers(kind: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
     Some(match kind {
         Dtype::F32 => each(bytes, f32::from_le_bytes),

@@ -1,9 +1,10 @@
 //! Loops compiled for the processor at hand, without unsafe code of ours.
 
-/// Runs a loop as the compiler makes it for 256-bit registers where the processor has them, else as for all.
+/// Runs a loop that the compiler has vectorised for 256-bit registers if the processor has them, else for any
+/// processor.
 ///
-/// The level is named and not left to `pulp`'s own choice: of the widest the loop would be a call to code that was
-/// compiled for all processors, where the compiler declines to inline across the difference.
+/// The level is chosen here and not by `pulp`: for the widest level the loop would call code that was compiled for
+/// any processor, which the compiler does not inline.
 #[inline(always)]
 pub fn widened<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Where cards speak of credentials outside of what the versions have for it.
+//! Finds members about credentials that no version defines.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::names::{is_about_credentials, is_demand};
 use crate::member::{MAX_LIST, is_spelling};
 use crate::wire::members::NESTS;
 
-/// Members of a card in which its publisher may speak of credentials, beside those of [`NESTS`].
+/// Members of a card that may contain members about credentials, besides those of [`NESTS`].
 const HOLDERS: [&str; 4] = [
     "capabilities",
     "metadata",
@@ -15,18 +15,18 @@ const HOLDERS: [&str; 4] = [
     "additionalInterfaces",
 ];
 
-/// A member that speaks of credentials, among those of a card that no version knows or nobody could read.
+/// A member about credentials that no version defines, or that could not be read.
 pub(crate) struct CredentialMember<'a> {
-    /// The member of the card in which it stands, where it is none itself.
+    /// The member of the card that contains it, unless it is at the top level.
     pub(crate) holder: Option<&'a str>,
     /// Its name.
     pub(crate) name: &'a str,
-    /// What it says.
+    /// Its value.
     pub(crate) value: &'a Value,
 }
 
 impl CredentialMember<'_> {
-    /// What it comes to.
+    /// The credentials that it requires.
     pub(crate) fn demand(&self) -> CredentialDemand {
         let mut demand = CredentialDemand::default();
         if is_demand(self.name) {
@@ -38,7 +38,7 @@ impl CredentialMember<'_> {
     }
 }
 
-/// Whether a member of that name asks callers for anything.
+/// Whether a member with that name requires any credentials.
 pub(crate) fn asks(name: &str, value: &Value) -> bool {
     let holder = None;
     let member = CredentialMember {
@@ -49,7 +49,7 @@ pub(crate) fn asks(name: &str, value: &Value) -> bool {
     member.demand().asks()
 }
 
-/// Every such member, in the card's order.
+/// All such members, in the card's order.
 pub(crate) fn members(unknown: &Map<String, Value>) -> Vec<CredentialMember<'_>> {
     let mut found = Vec::new();
     for (name, value) in unknown {
@@ -78,13 +78,13 @@ pub(crate) fn members(unknown: &Map<String, Value>) -> Vec<CredentialMember<'_>>
     found
 }
 
-/// Whether a publisher may speak of credentials inside this member of a card.
+/// Whether this member of a card may contain members about credentials.
 fn is_holder(name: &str) -> bool {
     let spelt = |holder: &&str| is_spelling(name, holder);
     HOLDERS.iter().any(spelt) || NESTS.iter().any(spelt)
 }
 
-/// What all of them say together.
+/// The credentials that all of them require together.
 pub(crate) fn demand_of(unknown: &Map<String, Value>) -> CredentialDemand {
     let mut all = CredentialDemand::default();
     for member in members(unknown) {

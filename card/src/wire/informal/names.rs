@@ -1,10 +1,10 @@
-//! What members that speak of credentials are called, where no version has them.
+//! Names of members about credentials that no version defines.
 
 use serde_json::{Map, Value};
 
 use crate::member::folded;
 
-/// Members that say which credentials are asked for, without case and signs.
+/// Names of members that list required credentials, folded to lower-case letters and digits.
 pub(super) const NAMES: [&str; 24] = [
     "auth",
     "authentication",
@@ -32,7 +32,7 @@ pub(super) const NAMES: [&str; 24] = [
     "securityrequirements",
 ];
 
-/// Whether a member is called a demand for credentials: `auth_required`, `requiresAuthentication`, …
+/// Whether the name says that credentials are required: `auth_required`, `requiresAuthentication`, …
 pub(super) fn is_demand(name: &str) -> bool {
     let name = folded(name);
     let about = name.contains("apikey")
@@ -42,17 +42,17 @@ pub(super) fn is_demand(name: &str) -> bool {
     about && demand.iter().any(|word| name.contains(word))
 }
 
-/// Whether the name speaks of an author and not of authorisation.
+/// Whether the name is about an author and not about authorisation.
 fn is_of_authors(name: &str) -> bool {
     name.contains("author") && !name.contains("authoriz") && !name.contains("authoris")
 }
 
-/// Whether a member of this name speaks of the credentials that callers bring.
+/// Whether a member of this name is about credentials of callers.
 pub(crate) fn is_about_credentials(name: &str) -> bool {
     NAMES.contains(&folded(name).as_str()) || is_demand(name)
 }
 
-/// The members of an object that speak of credentials, where it has any.
+/// The members of an object that are about credentials, if there are any.
 pub(crate) fn credential_members(object: &Map<String, Value>) -> Option<Value> {
     let about = object
         .iter()

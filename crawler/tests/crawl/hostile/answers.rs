@@ -1,4 +1,4 @@
-//! Inputs 85 to 94: what name servers say.
+//! Inputs 85 to 94: answers of name servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,20 +9,20 @@ use a2a_crawler::fetch::FetchLimits;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
-use super::world::FetchSetup;
+use super::setup::FetchSetup;
 use super::{HOME, config, serve_beside_canary, short};
 use crate::support::{NameServer, ScriptedReply, Zone, alias};
 
-/// Asked for the name's type, and how often it was asked before.
+/// Called with the name's type, and the number of earlier queries.
 type LookupScript = fn(&str, RecordType, usize) -> Option<Zone>;
 
 pub struct DnsCase {
     pub number: u8,
     pub name: &'static str,
     pub script: LookupScript,
-    /// The path that is asked; `/hop` leads to `/card` on the same host, over a new connection.
+    /// The path that is fetched; `/hop` redirects to `/card` on the same host, over a new connection.
     path: &'static str,
-    /// What comes of the first fetch, and of the second.
+    /// Expected outcomes of the first and the second fetch.
     outcomes: &'static [AttemptOutcome],
 }
 

@@ -1,4 +1,4 @@
-//! Inputs 1 to 84, asked for: as somebody wishes, as a server leads there, and as a name server tells.
+//! Inputs 1 to 84 as targets: of a registration, of a redirect, and of a DNS answer.
 
 use std::net::IpAddr;
 
@@ -8,8 +8,8 @@ use a2a_crawler::guard::{Guard, GuardConfig};
 use url::{Host, Url};
 
 use super::mutation::Seed;
+use super::setup::FetchSetup;
 use super::urls::{UrlCase, cases};
-use super::world::FetchSetup;
 use super::{FEW, HOME, MANY, canary, config, serve};
 use crate::support::{HOST, NameServer, ScriptedReply, Zone};
 

@@ -1,4 +1,4 @@
-//! Bodies that are much larger than they look.
+//! Bodies that decode to many times their size.
 
 use std::io::Write;
 

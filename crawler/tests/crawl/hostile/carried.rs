@@ -11,7 +11,7 @@ use serde_json::json;
 use url::Url;
 
 use super::mutation::Seed;
-use super::world::FetchSetup;
+use super::setup::FetchSetup;
 use super::{
     HOME, MANY, answers, canary, config, in_time, redirects, serve, serve_beside_canary, short,
     urls,

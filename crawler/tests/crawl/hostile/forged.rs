@@ -1,4 +1,4 @@
-//! Inputs 85 to 94 with mutated bytes: what comes of a broken answer passes the guard, or nothing is dialled.
+//! Inputs 85 to 94 with mutated bytes: addresses from a broken answer pass the guard, or nothing is dialled.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};

@@ -14,9 +14,9 @@ use tokio::process::Command;
 use url::Url;
 
 use super::bombs::brotli_bomb;
+use super::setup::{attempt, trap};
 use super::transport::limits;
 use super::wire::Wire;
-use super::world::{attempt, trap};
 use super::{config, payload, transport};
 use crate::support::{Authority, NameServer, ScriptedReply, fetcher_with, resolver_at};
 

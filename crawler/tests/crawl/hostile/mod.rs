@@ -5,7 +5,7 @@
 //! 122 what a server does on the wire ([`transport`]), 123 to 130 what it serves ([`payload`]), and 131 URLs
 //! inside of that ([`carried`]). Every input ends in a typed outcome, sends nothing to an address that is not
 //! opened ([`canary`]), ends in time ([`in_time`]), and takes a bounded number of bytes and of memory
-//! ([`memory`]). Names are looked up on the wire, at a name server of the test's own ([`world`]).
+//! ([`memory`]). Names are looked up on the wire, at a name server of the test's own ([`setup`]).
 //!
 //! The longer run, a thousand seeded mutations of each of the inputs 1 to 107 and 123 to 131:
 //! `cargo test -p a2a-crawler --profile ci --test crawl -- --ignored hostile`
@@ -20,10 +20,10 @@ mod memory;
 mod mutation;
 mod payload;
 mod redirects;
+mod setup;
 mod transport;
 mod urls;
 mod wire;
-mod world;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -35,7 +35,7 @@ use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 
 use crate::support::{Canary, Request, ScriptedReply, Server};
-use world::FetchSetup;
+use setup::FetchSetup;
 
 /// The one address that the guard opens here; 127.0.0.1 is as forbidden as any.
 const HOME: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);

@@ -1,10 +1,10 @@
-//! Inputs 123 to 130: what is served as a card. Through the fetch and the reader of cards.
+//! Inputs 123 to 130: bodies served as a card, through the fetcher and the parser of cards.
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Card, NotACard};
 use a2a_crawler::SourceVerdict;
 
 use super::mutation::Seed;
-use super::world::FetchSetup;
+use super::setup::FetchSetup;
 use super::{FEW, MANY, MOST_BYTES, serve};
 use crate::support::{HOST, ScriptedReply};
 

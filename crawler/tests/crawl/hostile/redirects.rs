@@ -1,4 +1,4 @@
-//! Inputs 95 to 107: where servers lead, and what they hope is sent along.
+//! Inputs 95 to 107: targets of redirects, and headers that must not be sent to them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 
 use super::mutation::Seed;
-use super::world::FetchSetup;
+use super::setup::FetchSetup;
 use super::{FEW, HOME, MANY, canary, config, serve, short};
 use crate::support::{Authority, Canary, HOST, Request, ScriptedReply, Server};
 

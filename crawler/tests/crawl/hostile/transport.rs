@@ -1,4 +1,4 @@
-//! Inputs 108 to 122: what a server does on the wire.
+//! Inputs 108 to 122: behaviour of a server on the wire.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use a2a_crawler::AttemptOutcome::{self, BadBody, Card, Timeout, TlsInvalid, Unre
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
 
 use super::bombs::{brotli_bomb, gzip, gzip_bomb};
+use super::setup::FetchSetup;
 use super::wire::{Wire, frame};
-use super::world::FetchSetup;
 use super::{MOST_BYTES, canary, config, in_time, short};
 use crate::support::{Authority, HOST, ScriptedReply};
 

@@ -1,11 +1,11 @@
-//! Inputs 1 to 84: texts that are to be asked, or to lead somewhere, and what the guard says to them.
+//! Inputs 1 to 84: URLs, with the guard's verdict on each.
 
 use std::net::{IpAddr, UdpSocket};
 
 use a2a_crawler::guard::{Guard, GuardConfig};
 use url::{Host, Url};
 
-/// What the default guard says to a text that it lets through, which then goes the way of every name.
+/// The default guard's verdict on a text that it admits, which is then resolved like any name.
 const PASSES: &str = "passes";
 
 pub struct UrlCase {

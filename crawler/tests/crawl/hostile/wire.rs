@@ -1,4 +1,4 @@
-//! Servers that do on the wire what a case says.
+//! Servers that behave on the wire as a case defines.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -8,7 +8,7 @@ use url::Url;
 use super::{HOME, MOST_BYTES, serve};
 use crate::support::{Authority, HOST, Identity, Request, ScriptedReply, Server};
 
-/// What the server does.
+/// The behaviour of the server.
 pub enum Wire {
     /// Answers in HTTP/1, in the clear.
     Plain(ScriptedReply),

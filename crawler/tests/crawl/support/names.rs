@@ -22,7 +22,7 @@ pub struct Zone {
     pub code: ResponseCode,
     pub data: Vec<RData>,
     pub truncated: bool,
-    /// An extended error (RFC 8914), sent to whoever speaks EDNS.
+    /// An extended error (RFC 8914), sent to clients with EDNS.
     pub extended: Option<(u16, &'static str)>,
     pub ttl: u32,
 }
@@ -74,7 +74,7 @@ pub fn text(strings: &[&str]) -> RData {
     RData::TXT(TXT::new(strings.iter().map(|s| (*s).to_owned()).collect()))
 }
 
-/// Asked for a name without its root dot, in lower case, and a type; `None` is silence.
+/// Called with a name in lower case, without its root dot, and a type; `None` means no answer.
 type ZoneScript = dyn Fn(&str, RecordType) -> Option<Zone> + Send + Sync;
 
 /// Stops when dropped.

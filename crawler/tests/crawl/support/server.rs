@@ -1,4 +1,4 @@
-//! An HTTP/1 server that writes exactly the bytes it is told to.
+//! An HTTP/1 server that writes exactly the scripted bytes.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -55,7 +55,7 @@ impl Request {
     }
 }
 
-/// What is written, and what happens then.
+/// The bytes to write, and what to do afterwards.
 #[derive(Debug, Clone)]
 pub struct ScriptedReply {
     bytes: Vec<u8>,

@@ -1,76 +1,75 @@
-//! Which credentials a card asks for, and where each of them goes.
+//! Chooses the credentials for a card, and where each of them is sent.
 
 use a2a_card::{AgentCard, AskedScheme, Demand, SchemeKind, demand};
 
-/// Bytes of the name of a header, a cookie or a query parameter that a key is put into.
+/// Longest name of a header, a cookie or a query parameter for a key, in bytes.
 const NAME: usize = 200;
 
-/// Something a caller sends to be let in.
+/// A credential in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Credential {
     /// A token after `Authorization: Bearer`.
     Bearer,
     /// The whole `Authorization` header of another HTTP scheme.
     Authorization,
-    /// A key in a header of that name, which is a valid one.
+    /// A key in a header with this valid name.
     HeaderKey(String),
-    /// A key in a cookie of that name, which is a valid one.
+    /// A key in a cookie with this valid name.
     CookieKey(String),
     /// A key in a query parameter.
     QueryKey(String),
 }
 
-/// Why nothing can be named that meets a scheme.
+/// Why a scheme cannot be met by a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle<'a> {
-    /// A key at a place that HTTP does not know, or that the card does not name.
+    /// The key belongs at a place that HTTP does not have, or that the card does not name.
     NoPlace,
-    /// A client certificate, which is no part of a request.
+    /// A client certificate, which is not part of a request.
     Certificate,
-    /// A scheme of the card's own, by its label.
+    /// A scheme of the card's own, with its label.
     Unknown(&'a str),
-    /// A name that the card does not explain.
+    /// A name that the card does not describe.
     Unexplained,
 }
 
-/// What a caller has.
+/// The credentials that a caller has.
 #[derive(Debug, Clone)]
 pub enum Means<'a> {
-    /// Whatever can be named: the caller reads how to call, and gets what is needed. So an alternative that
-    /// asks for nothing is taken before all others, and schemes that a card only declares are taken to be
-    /// required.
+    /// Any that can be named: the caller reads how to call, and gets what is required. So an alternative that
+    /// requires nothing is preferred to all others, and schemes that a card only declares count as required.
     Nameable,
-    /// These, and no others. They were given for this agent, so they are used where the card has a use for
-    /// them; schemes that a card only declares keep nobody out.
+    /// These, and no others. They were given for this agent, so they are used wherever the card mentions them;
+    /// schemes that a card only declares do not exclude a caller.
     Given(Given<'a>),
 }
 
-/// What was given to make a call with.
+/// The credentials given for a call.
 #[derive(Debug, Clone, Default)]
 pub struct Given<'a> {
     /// Whether there is a token.
     pub bearer: bool,
     /// Whether there is a key.
     pub api_key: bool,
-    /// Names of the headers that are set by hand. One that a scheme asks for meets it.
+    /// Names of the headers set by hand. One that a scheme requires counts as meeting it.
     pub headers: Vec<&'a str>,
 }
 
-/// How a caller gets in.
+/// How a caller can authenticate.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry<'a> {
-    /// With these credentials, each once; what is set by hand is not among them.
+pub enum CredentialChoice<'a> {
+    /// With these credentials, without duplicates; those set by hand are not included.
     With(Vec<Credential>),
-    /// Without any.
+    /// Without any credentials.
     Free,
-    /// Not with what the caller has: these are the alternatives that ask for something, none where the
-    /// card's demand cannot be read.
+    /// Not with the caller's credentials: these are the alternatives that require some, none if the card's
+    /// requirement is unreadable.
     Closed(Vec<Vec<AskedScheme<'a>>>),
 }
 
-/// How a caller with these means gets in: by the first alternative that they meet, in the card's order; one
-/// that they may meet, for all that can be told, comes after those that they surely meet.
-pub fn entry<'a>(card: &'a AgentCard, means: &Means<'_>) -> Entry<'a> {
+/// Chooses how a caller with these credentials authenticates: by the first alternative that they meet, in the card's
+/// order. One that they may meet comes after those that they certainly meet.
+pub fn choose_credentials<'a>(card: &'a AgentCard, means: &Means<'_>) -> CredentialChoice<'a> {
     let Demand {
         alternatives,
         required,
@@ -80,30 +79,32 @@ pub fn entry<'a>(card: &'a AgentCard, means: &Means<'_>) -> Entry<'a> {
     let mut asking = alternatives;
     asking.retain(|alternative| !alternative.is_empty());
     let is_free = match means {
-        Means::Nameable if unread => return Entry::Closed(Vec::new()),
-        Means::Nameable if asking.is_empty() || (required && free) => return Entry::Free,
+        Means::Nameable if unread => return CredentialChoice::Closed(Vec::new()),
+        Means::Nameable if asking.is_empty() || (required && free) => {
+            return CredentialChoice::Free;
+        }
         Means::Nameable => false,
         Means::Given(given) => {
             if !required {
                 asking.clear();
             }
-            // Of a demand that cannot be read nobody knows whether it is met; what is given is taken to be it.
+            // It is unknown whether an unreadable requirement is met; given credentials are assumed to meet it.
             free && (given.is_something() || !unread)
         }
     };
     let first = |guess| asking.iter().find_map(|one| met(one, means, guess));
     if let Some(credentials) = first(false).or_else(|| first(true)) {
-        return Entry::With(credentials);
+        return CredentialChoice::With(credentials);
     }
     if is_free {
-        Entry::Free
+        CredentialChoice::Free
     } else {
-        Entry::Closed(asking)
+        CredentialChoice::Closed(asking)
     }
 }
 
-/// What is sent for an alternative; `None` where the means do not meet it. With `guess`, what a scheme asks for
-/// in no known way is taken to be among them.
+/// The credentials to send for an alternative; `None` if it is not met. With `guess`, a scheme in an unknown form is
+/// assumed to be met.
 fn met(alternative: &[AskedScheme<'_>], means: &Means<'_>, guess: bool) -> Option<Vec<Credential>> {
     let mut credentials = Vec::new();
     for asked in alternative {
@@ -130,7 +131,7 @@ impl Given<'_> {
         self.headers.iter().any(same)
     }
 
-    /// What is to be sent for a scheme, where anything is besides what is set by hand; `None` where it is not
+    /// The credential to send for a scheme, if one is needed besides those set by hand; `None` if the scheme is not
     /// met.
     fn meets(&self, asked: &AskedScheme<'_>, guess: bool) -> Option<Option<Credential>> {
         let found = match credential(asked) {
@@ -151,8 +152,7 @@ impl Given<'_> {
         given.then_some(Some(found))
     }
 
-    /// The same for a scheme that asks in no known way: a token may meet it, where it may be one, and so may a
-    /// header set by hand.
+    /// The credential to send for a scheme in an unknown form: a token may meet it, and so may a header set by hand.
     fn guessed(&self, obstacle: Obstacle<'_>) -> Option<Option<Credential>> {
         match obstacle {
             Obstacle::Certificate => None,
@@ -166,10 +166,10 @@ impl Given<'_> {
     }
 }
 
-/// What a caller sends for one scheme, as far as the card says; `None` where it asks for nothing.
+/// The credential to send for one scheme, according to the card; `None` if it requires nothing.
 ///
 /// # Errors
-/// Why nothing can be named that meets it.
+/// If no request can meet the scheme.
 pub fn credential<'a>(asked: &'a AskedScheme<'_>) -> Result<Option<Credential>, Obstacle<'a>> {
     match asked.kind.as_deref() {
         Some(SchemeKind::None) => Ok(None),
@@ -188,7 +188,7 @@ pub fn credential<'a>(asked: &'a AskedScheme<'_>) -> Result<Option<Credential>, 
     }
 }
 
-/// Where a key goes; `None` for another kind of scheme, and for a place that HTTP does not know.
+/// Where a key is sent; `None` for another kind of scheme, and for a place that HTTP does not have.
 pub fn key_place(kind: &SchemeKind) -> Option<Credential> {
     let SchemeKind::ApiKey {
         location,
@@ -208,7 +208,7 @@ pub fn key_place(kind: &SchemeKind) -> Option<Credential> {
     }
 }
 
-/// Whether a name may stand in a header (RFC 9110 section 5.6.2).
+/// Whether a name is a valid header name (RFC 9110 section 5.6.2).
 fn is_token(name: &str) -> bool {
     let special = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty()

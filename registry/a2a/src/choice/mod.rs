@@ -1,12 +1,12 @@
-//! How an agent is to be called, read from its card alone: at which interface, in which shapes, and with
-//! which credentials in which places.
+//! Decides from its card alone how an agent is called: at which interface, in which form, and with which credentials.
 //!
-//! Nothing here reaches the network or holds a secret, so whatever calls agents or explains how to call
-//! them decides alike: [`send_text`](crate::send_text) and the snippets on an agent's page. They differ in
-//! the [`Means`] they name.
+//! Nothing here uses the network or contains a secret, so calling an agent and explaining how to call it share the
+//! decision: [`send_text`](crate::send_text) and the snippets on an agent's page. They differ in their [`Means`].
 
 mod credential;
 mod interface;
 
-pub use credential::{Credential, Entry, Given, Means, Obstacle, credential, entry, key_place};
+pub use credential::{
+    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
+};
 pub use interface::{Dialect, NoRoute, Route, routes};

@@ -193,7 +193,7 @@ async fn missing_credentials_are_named_with_their_flag_before_anything_is_sent()
     assert!(
         error
             .to_string()
-            .contains("auth, which the card does not explain"),
+            .contains("auth, which the card does not describe"),
         "{error}"
     );
 
@@ -243,7 +243,8 @@ async fn a_refusal_says_whether_credentials_are_missing_or_wrong() {
         panic!("{error:?}")
     };
     assert!(
-        needed.contains("HTTP 401 and wants Bearer realm=\"agents\"") && hint.contains("--bearer"),
+        needed.contains("HTTP 401 and requires Bearer realm=\"agents\"")
+            && hint.contains("--bearer"),
         "{error}"
     );
 

@@ -21,7 +21,7 @@ pub(super) use rpc::answer as answer_rpc;
 
 use super::fault::Fault;
 
-/// What to send it.
+/// Example of a message.
 pub(super) const EXAMPLE: &str = "Book a flight from Berlin to Lisbon on 2027-03-14 for 2";
 
 /// The agent's card, for an agent reached at `base` (no slash at its end).
@@ -59,8 +59,8 @@ pub(super) fn card(base: &str) -> Value {
     })
 }
 
-/// Refuses a call that is not one of 1.0. Without the header a call is one of 0.3; the query may carry
-/// the version instead (1.0 section 3.6).
+/// Refuses a call of another version than 1.0. A call without the header counts as 0.3; the version may also be in
+/// the query (1.0 section 3.6).
 fn check_version(request: &HttpRequest) -> Result<(), Fault> {
     let header = request
         .headers()

@@ -1,4 +1,4 @@
-//! What the planner does, whichever binding asks.
+//! The planner's operations, for both bindings.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ pub(in super::super) struct Planner {
     clock: Arc<dyn Clock>,
 }
 
-/// What a message brought about.
+/// The result of a message.
 pub(super) enum OperationOutcome {
-    /// A trip that was planned, as a completed task.
+    /// A planned trip, as a completed task.
     Task { task: Value, pieces: Vec<Piece> },
-    /// What the planner needs to know, as a message.
+    /// The information that the planner needs, as a message.
     Message(Value),
 }
 
 impl OperationOutcome {
-    /// What a call that waits for it is answered with.
+    /// The result of a call that waits for it.
     pub(super) fn into_result(self) -> Value {
         match self {
             Self::Task { task, .. } => json!({"task": task}),
@@ -48,7 +48,7 @@ impl Planner {
         }
     }
 
-    /// Does what a message asks.
+    /// Handles a message.
     pub(super) fn send(&self, params: &Map<String, Value>) -> Result<OperationOutcome, Fault> {
         let incoming = incoming::read(params, "ROLE_USER")?;
         if let Some(id) = &incoming.task_id {
@@ -85,7 +85,7 @@ impl Planner {
         Ok(OperationOutcome::Task { task, pieces })
     }
 
-    /// A status of this moment.
+    /// A status at this moment.
     pub(super) fn status(&self, state: &str) -> Value {
         json!({"state": state, "timestamp": timestamp(self.clock.now())})
     }
@@ -95,20 +95,20 @@ impl Planner {
         self.tasks.get(id).ok_or_else(Fault::task_not_found)
     }
 
-    /// `CancelTask`: too late for every task there is.
+    /// `CancelTask`: every task is already completed.
     pub(super) fn cancel(&self, id: &str) -> Result<Value, Fault> {
         self.get(id).and(Err(Fault::task_not_cancelable()))
     }
 
-    /// `SubscribeToTask`: nothing more is coming (1.0 section 3.1.6).
+    /// `SubscribeToTask`: there are no further events (1.0 section 3.1.6).
     pub(super) fn subscribe(&self, id: &str) -> Result<Value, Fault> {
         self.get(id).and(Err(Fault::unsupported(
             "the task is completed; nothing more is streamed",
         )))
     }
 
-    /// `ListTasks` (1.0 section 3.1.4): the newest first, 1 to 100 a page, without artifacts unless
-    /// they are asked for.
+    /// `ListTasks` (1.0 section 3.1.4): the newest first, 1 to 100 a page, without artifacts unless they are
+    /// requested.
     pub(super) fn list(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
         let size = number(params, "pageSize")?.unwrap_or(50);
         if !(1..=100).contains(&size) {

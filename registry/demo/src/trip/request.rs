@@ -1,15 +1,15 @@
-//! What a traveller asks for, read from plain text.
+//! Reads a traveller's request from plain text.
 
 use time::{Date, Month};
 
 use super::cities::{self, City};
 
-/// Days a plan may have.
+/// Most days of a plan.
 pub(super) const LONGEST: u32 = 14;
-/// Travellers on one booking.
+/// Most travellers of a booking.
 pub(super) const MOST: u32 = 9;
 
-/// A request the planner can meet.
+/// A request that the planner can handle.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
     /// Where the flight leaves, when one is asked for.

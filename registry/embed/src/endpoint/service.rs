@@ -1,4 +1,4 @@
-//! One question to the endpoint and what came of it, in the words of an embedder.
+//! One request to the endpoint, with its result as an embedder reports it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,42 +12,42 @@ use url::Url;
 use super::wire;
 use crate::EmbedError;
 
-/// Most characters of the endpoint's own words that are passed on.
+/// Most characters of the endpoint's own text that are passed on.
 const SAID: usize = 200;
-/// The most bytes that are read of an answer that says why there are no vectors.
+/// Most bytes read of a response that explains a failure.
 const REASON_BYTES: usize = 16 * 1024;
-/// The longest that the endpoint is left alone for one answer, whatever it asks for: one that is wrong about it once
-/// is not lost for days.
+/// Longest pause after a response with `Retry-After`, whatever it says: one wrong value must not disable the endpoint
+/// for days.
 const MAX_REST: Duration = Duration::hours(1);
 
-/// Who is asked, and how.
+/// The endpoint of requests.
 pub struct Service {
-    /// Where texts are posted to; the guard has passed it.
+    /// URL of requests; the guard has admitted it.
     pub url: Url,
-    /// The model's name, as the endpoint knows it.
+    /// The model's name at the endpoint.
     pub model: String,
-    /// How many numbers it is asked to make vectors of.
+    /// Length of vectors to request.
     pub shorten_to: Option<usize>,
-    /// What it knows the registry by.
+    /// The registry's key at the endpoint.
     pub key: Option<Bearer>,
-    /// What tells how long it is left alone.
+    /// Clock that measures the pause.
     pub clock: Arc<dyn Clock>,
-    /// Until when it has asked to be left alone.
+    /// End of the pause that it has requested.
     pub rest: Mutex<Option<OffsetDateTime>>,
 }
 
 impl Service {
-    /// The endpoint's host, which is what it is called in errors: what else is in a URL may be somebody's secret.
+    /// The endpoint's host, by which errors name it: the rest of the URL may be secret.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// The vectors of these texts, of unit length and in order. One request; none while the endpoint has asked to be
-    /// left alone.
+    /// The vectors of these texts, of unit length and in order. Makes one request, or none during a pause that the
+    /// endpoint requested.
     ///
     /// # Errors
-    /// [`EmbedError::Away`] where it cannot be reached, is overloaded or broken; [`EmbedError::Failed`] where it says
-    /// no or answers something else than was asked for.
+    /// [`EmbedError::Away`] if it cannot be reached, is overloaded or broken; [`EmbedError::Failed`] if it refuses or
+    /// responds with something else than the requested vectors.
     pub async fn ask(
         &self,
         fetcher: &Fetcher,
@@ -56,7 +56,7 @@ impl Service {
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         if let Some(left) = self.rest_left() {
             return Err(EmbedError::Away(format!(
-                "{} has asked to be left alone for {} s more",
+                "{} accepts no requests for another {} s (Retry-After)",
                 self.host(),
                 left.as_seconds_f64().ceil()
             )));
@@ -78,14 +78,14 @@ impl Service {
         }
     }
 
-    /// How much longer the endpoint is to be left alone. A clock that was set back does not make it longer.
+    /// Rest of the pause that the endpoint requested. Setting back the clock does not make it longer.
     fn rest_left(&self) -> Option<Duration> {
         let until = *self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         let left = until? - self.clock.now();
         (left > Duration::ZERO && left <= MAX_REST).then_some(left)
     }
 
-    /// What an answer without vectors means.
+    /// The error for a response without vectors.
     fn refusal(&self, answer: &HttpResponse) -> EmbedError {
         let status = answer.status;
         let busy = matches!(status, 429 | 500..=599);
@@ -105,22 +105,22 @@ impl Service {
         }
     }
 
-    /// What it means that there is no whole answer.
+    /// The error for a missing or incomplete response.
     fn failure(&self, error: &FetchError) -> EmbedError {
         match error.outcome {
             AttemptOutcome::BadBody | AttemptOutcome::BadRedirect => {
                 EmbedError::Failed(self.named(&error.detail))
             }
             AttemptOutcome::Refused => EmbedError::Away(self.named(&format!(
-                "by the lists of [embedding] it is not asked: {}",
+                "the guard settings in [embedding] do not allow it: {}",
                 error.detail
             ))),
             _ => EmbedError::Away(self.named(&error.detail)),
         }
     }
 
-    /// What is told of the endpoint: with its host, without the key where it quotes what it was sent, on one line
-    /// within a bound.
+    /// A message with the endpoint's host, without the key in case the endpoint quotes it, on one line and of limited
+    /// length.
     fn named(&self, told: &str) -> String {
         let told = match &self.key {
             Some(key) => key.hidden_in(told),

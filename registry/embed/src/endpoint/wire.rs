@@ -1,15 +1,15 @@
-//! The shape of OpenAI's embeddings: what is sent, and how far the answer is believed.
+//! The API of OpenAI's embeddings: the request, and the checks of the response.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::MAX_DIMENSIONS;
 
-/// The most bytes that one vector takes in an answer: [`MAX_DIMENSIONS`] numbers of 32 characters, which is more than
-/// any number needs that was written from 64 bits, on a line of its own.
+/// Most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, more than any number with 64
+/// bits needs on its own line.
 pub const VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
 
-/// What is posted.
+/// The request body.
 #[derive(Debug, Serialize)]
 struct EmbeddingRequest<'a> {
     model: &'a str,
@@ -19,7 +19,7 @@ struct EmbeddingRequest<'a> {
     dimensions: Option<usize>,
 }
 
-/// What is read of the answer.
+/// The part of the response that is read.
 #[derive(Debug, Deserialize)]
 struct EmbeddingResponse {
     data: Vec<Item>,
@@ -31,10 +31,10 @@ struct Item {
     embedding: Vec<f64>,
 }
 
-/// The body that asks for the vectors of these texts, of so many numbers where that is asked for.
+/// The body of a request for the vectors of these texts, of a given length if there is one.
 ///
 /// # Errors
-/// None that is known of; the JSON library's word.
+/// The JSON library's error; none is known to happen.
 pub fn question(
     model: &str,
     texts: &[String],
@@ -49,21 +49,21 @@ pub fn question(
     serde_json::to_vec(&question).map_err(|error| error.to_string())
 }
 
-/// The vectors of an answer to so many texts, in the order of the texts and of unit length. Each has as many numbers as
-/// the model is known to make, or where that is not known yet, as the first.
+/// The vectors in a response for this many texts, in the order of the texts and of unit length. Each has the model's
+/// length, or, while that is unknown, the length of the first.
 ///
 /// # Errors
-/// What is odd about the answer. Words of the endpoint may be in it.
+/// What is wrong with the response, possibly with text of the endpoint.
 pub fn vectors(
     body: &[u8],
     texts: usize,
     dimensions: Option<usize>,
 ) -> Result<Vec<Vec<f32>>, String> {
     let answer: EmbeddingResponse = serde_json::from_slice(body)
-        .map_err(|error| format!("its answer is not in the shape of embeddings: {error}"))?;
+        .map_err(|error| format!("its response does not have the form of embeddings: {error}"))?;
     if answer.data.len() != texts {
         return Err(format!(
-            "it answered with {} vectors where {texts} were asked for",
+            "it responded with {} vectors for {texts} texts",
             answer.data.len()
         ));
     }
@@ -71,32 +71,32 @@ pub fn vectors(
     let wanted = dimensions.or(first).unwrap_or_default();
     if !(1..=MAX_DIMENSIONS).contains(&wanted) {
         return Err(format!(
-            "its vectors have {wanted} numbers; 1 to {MAX_DIMENSIONS} can be used"
+            "its vectors have {wanted} numbers; 1 to {MAX_DIMENSIONS} are allowed"
         ));
     }
     let mut ordered: Vec<Option<Vec<f32>>> = vec![None; texts];
     for Item { index, embedding } in answer.data {
         if embedding.len() != wanted {
             return Err(format!(
-                "it answered with a vector of {} numbers, where this model has {wanted}",
+                "it responded with a vector of {} numbers instead of {wanted}",
                 embedding.len()
             ));
         }
-        let place = ordered
-            .get_mut(index)
-            .ok_or_else(|| format!("it answered for text {index} of {texts}, counted from 0"))?;
+        let place = ordered.get_mut(index).ok_or_else(|| {
+            format!("it responded with a vector for text {index} of {texts}, counted from 0")
+        })?;
         let unit = unit(&embedding)
-            .ok_or_else(|| format!("its vector for text {index} points nowhere"))?;
+            .ok_or_else(|| format!("its vector for text {index} has no direction"))?;
         if place.replace(unit).is_some() {
-            return Err(format!("it answered for text {index} more than once"));
+            return Err(format!("it responded with text {index} more than once"));
         }
     }
-    // As many as were asked for, and none twice: each is there.
+    // The right number and no duplicates, so every text has its vector.
     Ok(ordered.into_iter().flatten().collect())
 }
 
-/// The vector of length 1 in the same direction; `None` where there is no direction. The largest number is divided out
-/// first, so that no square is too large or too small to be written.
+/// The vector of length 1 in the same direction; `None` if there is no direction. The largest component is divided
+/// out first, so that no square overflows or underflows.
 fn unit(vector: &[f64]) -> Option<Vec<f32>> {
     let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let finite = vector.iter().all(|x| x.is_finite());
@@ -116,8 +116,8 @@ fn unit(vector: &[f64]) -> Option<Vec<f32>> {
     )
 }
 
-/// What the endpoint says is wrong, in any of the usual shapes: `{"error": {"message": …}}`, `{"error": …}`,
-/// `{"message": …}`, `{"detail": …}`, else the text as it is. Empty where it says nothing.
+/// The endpoint's error message, in any of the usual forms: `{"error": {"message": …}}`, `{"error": …}`, `{"message":
+/// …}`, `{"detail": …}`, else the text itself. Empty if there is none.
 pub fn complaint(body: &[u8]) -> String {
     let text = || String::from_utf8_lossy(body).trim().to_owned();
     let Ok(value) = serde_json::from_slice::<Value>(body) else {
@@ -180,31 +180,31 @@ mod tests {
             )
         };
         for (body, texts, word) in [
-            (String::new(), 1, "shape"),
-            ("[]".into(), 1, "shape"),
+            (String::new(), 1, "form of embeddings"),
+            ("[]".into(), 1, "form of embeddings"),
             ("{}".into(), 1, "`data`"),
             (r#"{"data":null}"#.into(), 1, "null"),
             (r#"{"data":[{"embedding":[1,2]}]}"#.into(), 1, "`index`"),
             (r#"{"data":[{"index":0}]}"#.into(), 1, "`embedding`"),
-            (r#"{"data":[]}"#.into(), 1, "0 vectors where 1"),
-            (one("[1,2]"), 2, "1 vectors where 2"),
-            (two("1"), 1, "2 vectors where 1"),
+            (r#"{"data":[]}"#.into(), 1, "0 vectors for 1"),
+            (one("[1,2]"), 2, "1 vectors for 2"),
+            (two("1"), 1, "2 vectors for 1"),
             (two("0"), 2, "text 0 more than once"),
             (two("2"), 2, "text 2 of 2"),
             (two("-1"), 2, "-1"),
             (two("1.0"), 2, "1.0"),
             (two("\"1\""), 2, "string"),
-            (one("[1,NaN]"), 1, "shape"),
-            (one("[1,Infinity]"), 1, "shape"),
+            (one("[1,NaN]"), 1, "form of embeddings"),
+            (one("[1,Infinity]"), 1, "form of embeddings"),
             (one("[1,1e999]"), 1, "out of range"),
             (one("[1,null]"), 1, "null"),
             (one("[1,\"2\"]"), 1, "string"),
             (one("\"AACAPw==\""), 1, "string"),
-            (one("[[1,2]]"), 1, "shape"),
+            (one("[[1,2]]"), 1, "form of embeddings"),
             (one("[]"), 1, "0 numbers"),
-            (one("[1]"), 1, "1 numbers, where this model has 2"),
-            (one("[1,2,3]"), 1, "3 numbers, where this model has 2"),
-            (one("[0,-0.0]"), 1, "nowhere"),
+            (one("[1]"), 1, "1 numbers instead of 2"),
+            (one("[1,2,3]"), 1, "3 numbers instead of 2"),
+            (one("[0,-0.0]"), 1, "no direction"),
             (one("[1,2]") + "x", 1, "trailing"),
         ] {
             let error = read(&body, texts).unwrap_err();

@@ -56,7 +56,7 @@ fn sizes_are_bounded_and_fit() {
         ("hidden_size", json!(4097), "1 to 4096"),
         ("hidden_size", json!(31), "attention heads"),
         ("hidden_size", json!(64), "64"),
-        ("hidden_size", json!(-1), "cannot be understood"),
+        ("hidden_size", json!(-1), "cannot be read"),
         ("num_attention_heads", json!(0), "num_attention_heads"),
         ("num_hidden_layers", json!(0), "num_hidden_layers"),
         ("num_hidden_layers", json!(1_000_000), "num_hidden_layers"),
@@ -76,7 +76,7 @@ fn sizes_are_bounded_and_fit() {
         ("vocab_size", json!(100), "vocabulary of 100"),
         ("vocab_size", json!(5000), "word_embeddings"),
         ("layer_norm_eps", json!(-1.0), "layer_norm_eps"),
-        ("layer_norm_eps", Value::Null, "cannot be understood"),
+        ("layer_norm_eps", Value::Null, "cannot be read"),
     ] {
         assert_refused(|copy| copy.set("config.json", member, value), &[word]);
     }
@@ -210,7 +210,7 @@ fn prompts_must_be_there_and_short() {
 fn a_tokenizer_must_load_and_belong_to_the_network() {
     assert_refused(
         |copy| copy.write("tokenizer.json", r#"{"version": "1.0"}"#),
-        &["tokenizer.json", "cannot be understood"],
+        &["tokenizer.json", "cannot be read"],
     );
     assert_refused(
         |copy| copy.set("tokenizer.json", "post_processor", Value::Null),
@@ -236,7 +236,7 @@ fn weights_must_be_whole() {
         |copy| {
             copy.change_weights(str::to_owned, |numbers| numbers.truncate(1000));
         },
-        &["model.safetensors", "cannot be understood"],
+        &["model.safetensors", "cannot be read"],
     );
     assert_refused(
         |copy| copy.change_weights(|name| format!("roberta.{name}"), |_| {}),
@@ -255,7 +255,7 @@ fn weights_must_be_whole() {
         };
         assert_refused(
             |copy| copy.change_weights(str::to_owned, overwrite),
-            &["model.safetensors", "no number"],
+            &["model.safetensors", "not finite"],
         );
     }
 }
@@ -265,7 +265,7 @@ fn weights_without_a_vector_fail_the_trial() {
     // Every norm gives nothing but nothing, so no text has a direction.
     assert_refused(
         |copy| copy.change_weights(str::to_owned, |numbers| numbers.fill(0)),
-        &["a sentence was tried"],
+        &["a test sentence"],
     );
 }
 
@@ -295,6 +295,6 @@ fn what_is_no_file_is_not_read() {
             copy.remove("tokenizer.json");
             std::fs::create_dir(copy.path().join("tokenizer.json")).unwrap();
         },
-        &["tokenizer.json", "no regular file"],
+        &["tokenizer.json", "not a regular file"],
     );
 }

@@ -221,5 +221,5 @@ fn links_are_followed_in_a_folder_somebody_named_and_nowhere_else() {
     )
     .unwrap();
     let error = model.open(EncoderOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("no regular file"), "{error}");
+    assert!(error.to_string().contains("not a regular file"), "{error}");
 }

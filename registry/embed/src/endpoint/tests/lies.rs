@@ -35,17 +35,17 @@ async fn odd_answers_are_failures() {
         (ScriptedReply::json(twice), "2 vectors"),
         (data("[1,2]"), "2 numbers"),
         (data("[1,2,3,4]"), "4 numbers"),
-        (data("[0,0,0]"), "nowhere"),
-        (data("[1,2,NaN]"), "shape"),
-        (data("[1,2,null]"), "shape"),
-        (data(r#"["1","2","3"]"#), "shape"),
-        (data(r#""AACAPwAAAEAAAEBA""#), "shape"),
+        (data("[0,0,0]"), "no direction"),
+        (data("[1,2,NaN]"), "form of embeddings"),
+        (data("[1,2,null]"), "form of embeddings"),
+        (data(r#"["1","2","3"]"#), "form of embeddings"),
+        (data(r#""AACAPwAAAEAAAEBA""#), "form of embeddings"),
         (
             data(&format!("[1,2,\"\u{1b}[31m{}\"]", "x".repeat(5000))),
-            "shape",
+            "form of embeddings",
         ),
-        (ScriptedReply::json("<html>"), "shape"),
-        (ScriptedReply::json(""), "shape"),
+        (ScriptedReply::json("<html>"), "form of embeddings"),
+        (ScriptedReply::json(""), "form of embeddings"),
         (ScriptedReply::new(201, "", r#"{"data":[]}"#), "201"),
         (ScriptedReply::new(204, "", ""), "204"),
         (
@@ -289,7 +289,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
                 let Err(EmbedError::Away(text)) = early else {
                     panic!("{early:?}");
                 };
-                assert!(text.contains("1 s more"), "{text}");
+                assert!(text.contains("another 1 s"), "{text}");
             }
             assert_eq!(server.requests().len(), 1, "{status} {header}");
             clock.forward(1);

@@ -2,7 +2,8 @@
 
 use a2a_card::{AgentCard, AskedScheme};
 use a2a_client::choice::{
-    Credential, Dialect, Entry, Means, Obstacle, Route, credential, entry, routes,
+    Credential, CredentialChoice, Dialect, Means, Obstacle, Route, choose_credentials, credential,
+    routes,
 };
 
 use crate::pages::text;
@@ -120,10 +121,10 @@ fn fits(route: &Route) -> bool {
 
 /// What to bring: none where the card asks for none, or for something that a snippet cannot name.
 fn credentials(card: &AgentCard, notes: &mut Vec<String>) -> Vec<Credential> {
-    match entry(card, &Means::Nameable) {
-        Entry::With(credentials) => credentials,
-        Entry::Free => Vec::new(),
-        Entry::Closed(alternatives) => {
+    match choose_credentials(card, &Means::Nameable) {
+        CredentialChoice::With(credentials) => credentials,
+        CredentialChoice::Free => Vec::new(),
+        CredentialChoice::Closed(alternatives) => {
             notes.push(alternatives.first().map_or_else(
                 || {
                     "The snippets leave out the credentials that the card asks for: it describes them in a form that \

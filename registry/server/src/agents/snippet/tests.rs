@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use a2a_card::AgentCard;
-use a2a_client::choice::{Entry, Given, Means, entry, routes};
+use a2a_client::choice::{CredentialChoice, Given, Means, choose_credentials, routes};
 use serde_json::{Value, json};
 
 use super::plan::plan;
@@ -542,8 +542,10 @@ fn a_snippet_calls_as_send_does() {
             assert_eq!(shown.route, sent[0], "{path:?}");
             compared += 1;
             // Where the card leaves a choice, or asks in no known way, a page has less to send.
-            let asked = entry(&card, &Means::Nameable);
-            if let (Entry::With(named), Entry::With(given)) = (asked, entry(&card, &everything())) {
+            let asked = choose_credentials(&card, &Means::Nameable);
+            if let (CredentialChoice::With(named), CredentialChoice::With(given)) =
+                (asked, choose_credentials(&card, &everything()))
+            {
                 assert_eq!(shown.credentials, named, "{path:?}");
                 assert_eq!(named, given, "{path:?}");
             }

@@ -55,7 +55,7 @@ impl FetchSetup {
         self.names.asked()
     }
 
-    /// Asks for a card over a new connection, for which the name is looked up at the name server.
+    /// Fetches a card over a new connection, for which the name is resolved by the name server.
     pub async fn ask(&self, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
         let before = self.look_ups();
         let answer = self.ask_again(url, what).await;
@@ -73,7 +73,7 @@ impl FetchSetup {
     }
 }
 
-/// Asks for a card, and holds the attempt against what every attempt promises.
+/// Fetches a card, and checks the attempt against the promises of every attempt.
 pub async fn attempt(fetcher: &Fetcher, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
     let (attempt, verdict) = in_time(what, fetcher.fetch_card(url, None)).await;
     assert!(attempt.detail.chars().count() <= 300, "{what}: {attempt:?}");
