@@ -1,16 +1,16 @@
-//! What can go wrong, free of any transport: a kind, a text for the caller, a text for the log.
+//! Failures of acts, independent of the transport: a kind, a text for the caller, a text for the log.
 
 use a2a_registry_search::IndexError;
 use a2a_registry_store::{StoreError, StoreErrorKind};
 
-/// What kind of failure this is. The transport maps each kind once.
+/// The kind of a failure. The transport maps each kind once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// There is no such thing, or the caller may not know of it.
+    /// The resource does not exist, or is hidden from the caller.
     NotFound,
     /// The request cannot be understood.
     Invalid,
-    /// The caller must say who it is.
+    /// The caller must authenticate.
     Unauthenticated,
     /// The caller may not do this.
     Forbidden,
@@ -24,11 +24,11 @@ pub enum ErrorKind {
     LimitReached,
     /// Too many requests in too short a time.
     TooManyRequests,
-    /// Not now: the database is away, or too much is under way.
+    /// Temporarily unavailable: the database does not respond, or the load is too high.
     Unavailable,
-    /// The database takes no writes.
+    /// The database accepts no writes.
     ReadOnly,
-    /// A mistake of ours.
+    /// A bug of the registry.
     Internal,
 }
 
@@ -36,7 +36,7 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{public}")]
 pub struct AppError {
-    /// What kind.
+    /// The kind.
     pub kind: ErrorKind,
     /// One sentence for the caller: what is wrong and what to do.
     pub public: String,
@@ -60,12 +60,12 @@ impl AppError {
         }
     }
 
-    /// There is no such thing. The same text whether it is missing or hidden.
+    /// The resource does not exist. The text is the same whether it is missing or hidden.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorKind::NotFound, format!("There is no such {what}."))
     }
 
-    /// A member of the request is wrong.
+    /// A member of the request is invalid.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self {
@@ -74,18 +74,18 @@ impl AppError {
         }
     }
 
-    /// A mistake of ours; only the log learns what it was.
+    /// A bug of the registry; only the log has the reason.
     pub fn internal(text: impl Into<String>) -> Self {
         Self {
             internal: Some(text.into()),
             ..Self::new(
                 ErrorKind::Internal,
-                "The registry made a mistake; the log says more.",
+                "The registry failed because of an internal error; its log has the reason.",
             )
         }
     }
 
-    /// Not now.
+    /// Temporarily unavailable.
     pub fn unavailable(public: impl Into<String>, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
@@ -98,19 +98,19 @@ impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         let public = match error.kind() {
             StoreErrorKind::Away => Self::unavailable(
-                "The database did not answer; nothing was changed. Try again later.",
+                "The database did not respond; nothing was changed. Try again later.",
                 5,
             ),
             StoreErrorKind::ReadOnly | StoreErrorKind::Full => Self {
                 retry_after: Some(5),
                 ..Self::new(
                     ErrorKind::ReadOnly,
-                    "The database takes no writes at present; nothing was changed. Try again later.",
+                    "The database accepts no writes at present; nothing was changed. Try again later.",
                 )
             },
             StoreErrorKind::Conflict => Self::new(
                 ErrorKind::Conflict,
-                "Somebody else changed the same at the same time; nothing of yours was changed. Look at it and try again.",
+                "Another request changed this at the same time, so your change was not made. Check the present state and try again.",
             ),
             StoreErrorKind::CorruptRow(_) | StoreErrorKind::Other => Self::internal(String::new()),
         };
@@ -134,7 +134,7 @@ impl From<IndexError> for AppError {
     }
 }
 
-/// Why the registry does not start: one line for the operator.
+/// The reason why the registry does not start, in one line for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StartError(pub String);

@@ -1,4 +1,4 @@
-//! What runs beside the requests: crawling, looking for proofs, following the events with the index, deriving again.
+//! The background jobs of a process: crawl, checks of proofs, indexing, upkeep and embedding.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,17 +23,17 @@ use crate::visits::outage::resume_outage;
 pub use crawl::{frontier, sink};
 pub use embed::{Embedders, Models};
 
-/// What to run, and with what.
+/// The options of the jobs.
 pub struct JobOptions {
     /// Whether this process crawls.
     pub crawl: bool,
-    /// Why the index is to be built anew before anything else, where it is.
+    /// The reason to rebuild the index first, if there is one.
     pub rebuild: Option<String>,
-    /// Told of every request the crawler makes.
+    /// A callback that gets the outcome of every request of the crawler.
     pub on_outcome: OnOutcome,
-    /// How names are resolved; the system's configuration where `None`.
+    /// The DNS resolver; `None` for the system's configuration.
     pub resolver: Option<Arc<dyn Resolver>>,
-    /// The models that searches go by.
+    /// The models of semantic search.
     pub models: Models,
 }
 
@@ -71,13 +71,13 @@ pub struct Jobs {
     embed: Option<JoinHandle<()>>,
 }
 
-/// How long the crawler may take to give back its leases, and the index to commit.
+/// Timeout of the crawler to give back its leases, and of the index to commit.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Starts every job.
 ///
 /// # Errors
-/// Where the crawler cannot be made: a certificate that cannot be read, no resolver configuration.
+/// Where the crawler cannot be built: a certificate that cannot be read, no resolver configuration.
 pub fn start(context: &Arc<Context>, options: JobOptions) -> Result<Jobs, StartError> {
     let crawling = CancellationToken::new();
     let following = CancellationToken::new();
@@ -118,13 +118,13 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Result<Jobs, StartE
 }
 
 impl Jobs {
-    /// Stops leasing at once; what is under way goes on until [`Jobs::stop`].
+    /// Stops leasing at once; visits under way continue until [`Jobs::stop`].
     pub fn stop_crawling(&self) {
         self.crawling.cancel();
     }
 
-    /// Ends every job in order: fetches are broken off and their leases given back, then the index
-    /// commits what it has applied.
+    /// Ends every job in order: fetches are cancelled and their leases given back, then the index commits the applied
+    /// events.
     pub async fn stop(self) {
         self.crawling.cancel();
         if let Some(crawl) = self.crawl {
@@ -147,10 +147,10 @@ async fn finish(name: &str, task: JoinHandle<()>) {
     let abort = task.abort_handle();
     match tokio::time::timeout(PATIENCE, task).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, name, "a job ended badly"),
+        Ok(Err(error)) => tracing::error!(%error, name, "a job failed at its end"),
         Err(_) => {
             abort.abort();
-            tracing::warn!(name, "a job did not end in time and was broken off");
+            tracing::warn!(name, "a job did not end in time and was cancelled");
         }
     }
 }

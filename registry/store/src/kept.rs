@@ -1,5 +1,5 @@
-//! What a column holds whose values are an enum of the domain, where a program of a later version may write into the same
-//! database: a value that this one does not know is read as such, and costs the row that has it and no other.
+//! The value of a column that holds an enum of the domain. A program of a later version may write into the same
+//! database: a value that this one does not know is read as such, and affects only its row.
 
 use a2a_registry_domain::text_enum::TextEnum;
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, StringLen, ValueType, ValueTypeErr};
@@ -11,17 +11,17 @@ use serde::{Serialize, Serializer};
 use super::StoreError;
 use super::error::CorruptRow;
 
-/// A value of the domain, or a text that stands for none of those that this program knows.
+/// A value of the domain, or a text that this program does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept<T> {
-    /// One that this program knows.
+    /// A value that this program knows.
     Known(T),
-    /// One that it does not, as it stands there.
+    /// A text that it does not know.
     Unknown(String),
 }
 
 impl<T: TextEnum> Kept<T> {
-    /// The value, where this program knows it.
+    /// The value; `None` if this program does not know it.
     pub fn known(&self) -> Option<T> {
         match self {
             Self::Known(value) => Some(*value),
@@ -29,7 +29,7 @@ impl<T: TextEnum> Kept<T> {
         }
     }
 
-    /// Whether it is that value, or may stand for it: where this program does not know it, it may stand for any.
+    /// Whether it is that value, or one that this program does not know, which may mean any.
     pub fn may_be(&self, value: T) -> bool
     where
         T: PartialEq,
@@ -37,7 +37,7 @@ impl<T: TextEnum> Kept<T> {
         self.known().is_none_or(|known| known == value)
     }
 
-    /// The text as it stands in the column.
+    /// The text in the column.
     pub fn text(&self) -> &str {
         match self {
             Self::Known(value) => value.text(),
@@ -76,14 +76,14 @@ impl<T> From<T> for Kept<T> {
     }
 }
 
-/// Equal to a value of the domain only where it is known: what is not known is like nothing.
+/// Equal to a value of the domain only if it is known: an unknown one equals nothing.
 impl<T: PartialEq> PartialEq<T> for Kept<T> {
     fn eq(&self, other: &T) -> bool {
         matches!(self, Self::Known(value) if value == other)
     }
 }
 
-/// The text as it stands in the column.
+/// The text in the column.
 impl<T: TextEnum> Serialize for Kept<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.text())
@@ -132,7 +132,7 @@ impl<T: TextEnum> IntoActiveValue<Self> for Kept<T> {
     }
 }
 
-/// No key of such a column is ever given by the database.
+/// The database never assigns a key of such a column.
 impl<T: TextEnum> TryFromU64 for Kept<T> {
     fn try_from_u64(_: u64) -> Result<Self, DbErr> {
         Err(DbErr::ConvertFromU64("a text"))
@@ -146,7 +146,7 @@ mod tests {
     use a2a_registry_domain::lifecycle::Hold;
 
     #[test]
-    fn what_a_later_version_wrote_is_kept_and_named() {
+    fn a_value_of_a_later_version_is_kept_and_named() {
         let known: Kept<Hold> = ValueType::try_from("denied".into()).unwrap();
         assert_eq!(known, Kept::Known(Hold::Denied));
         assert_eq!(known, Hold::Denied);
@@ -158,7 +158,7 @@ mod tests {
         assert!(later.may_be(Hold::Denied) && known.may_be(Hold::Denied));
         assert!(!known.may_be(Hold::Operator));
         assert_eq!(serde_json::to_value(&later).unwrap(), "moon_phase");
-        // Written again it is what it was.
+        // Written back it is the same text.
         assert_eq!(Value::from(later.clone()), Value::from("moon_phase"));
         let error = later.of("holds", "hold", 7).unwrap_err();
         assert_eq!(

@@ -52,8 +52,8 @@ pub(crate) fn start(
     tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
 }
 
-/// The [`Frontier`] that leases due visits from the database for `lease`. The resolver finds the address blocks of hosts
-/// that are visited for the first time.
+/// The [`Frontier`] that leases due visits from the database for `lease`. The resolver finds the address blocks of
+/// hosts that are visited for the first time.
 pub fn frontier(
     context: &Arc<Context>,
     resolver: Arc<dyn Resolver>,

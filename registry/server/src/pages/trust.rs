@@ -1,29 +1,29 @@
-//! Trust and liveness in words: a ladder with its evidence, never one tick.
+//! Badges for trust, liveness and lifecycle: a ladder with its evidence, never one tick.
 
 use a2a_registry_api::{Liveness, Summary, Trust};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
 
 use crate::pages::text;
 
-/// A short mark with its explanation.
+/// A badge: a label with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Badge {
-    /// What stands in it.
+    /// The label.
     pub label: String,
-    /// What it means.
+    /// The explanation.
     pub meaning: String,
-    /// How it looks: `good`, `plain`, `warn` or `bad`.
+    /// The tone: `good`, `plain`, `warn` or `bad`.
     pub tone: &'static str,
 }
 
-/// A step of the ladder.
+/// A step of the trust ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustStep {
     /// `L0` to `L4`.
     pub level: &'static str,
-    /// What it takes.
+    /// The condition of the level.
     pub claim: &'static str,
-    /// Whether it is reached.
+    /// Whether the agent has reached it.
     pub reached: bool,
 }
 
@@ -44,7 +44,7 @@ const LADDER: [(&str, &str); 5] = [
     ),
 ];
 
-/// The ladder, with what this agent has reached.
+/// The ladder, with the levels that this agent has reached.
 pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
     let reached = LADDER
         .iter()
@@ -60,7 +60,7 @@ pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
         .collect()
 }
 
-/// What a level means, for a title.
+/// The explanation of a level, for a title.
 pub(crate) fn level_meaning(level: &str) -> &'static str {
     LADDER
         .iter()
@@ -87,7 +87,7 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
     }
 }
 
-/// The badges of an agent: its level and liveness, and where they are worth one, its lifecycle and visibility.
+/// The badges of an agent: trust level, liveness, and lifecycle and visibility unless they are the usual ones.
 pub(crate) fn badges(agent: &Summary) -> Vec<Badge> {
     let mut badges = vec![trust_badge(&agent.trust), liveness_badge(&agent.liveness)];
     badges.extend(lifecycle_badge(agent.lifecycle));
@@ -95,24 +95,24 @@ pub(crate) fn badges(agent: &Summary) -> Vec<Badge> {
     badges
 }
 
-/// What is known about the card's signatures.
+/// The explanation of a signature state.
 pub(crate) fn signature_meaning(signature: &str) -> &'static str {
     match signature {
         "valid" => "valid: it verifies with a key that is bound to the domain or enrolled",
         "untrusted" => "untrusted: it verifies, but its key is bound to nothing",
         "invalid" => "invalid: no signature verifies",
-        "unknown" => "unknown: the key could not be had",
+        "unknown" => "unknown: the key could not be fetched",
         _ => "none: the card is not signed",
     }
 }
 
-/// What the state of a domain means.
+/// The explanation of a domain state.
 pub(crate) fn domain_meaning(state: &str) -> &'static str {
     match state {
         "verified" => "verified: its owner, or the operator, vouches for it",
-        "lapsed" => "lapsed: a proof held once and holds no more",
+        "lapsed" => "lapsed: it was proved once, and has no proof any more",
         "disputed" => "disputed: two accounts claim it",
-        "opted_out" => "opted out: its owner wants no listing",
+        "opted_out" => "opted out: its owner does not want it listed",
         _ => "unverified: nobody has proved to own it",
     }
 }
@@ -122,18 +122,18 @@ pub(crate) fn liveness_badge(liveness: &Liveness) -> Badge {
     let (label, meaning, tone) = match liveness.state {
         LivenessState::Fresh => (
             "fresh",
-            "The card was reachable when it was last looked at. This says nothing about whether the \
+            "The last fetch of the card succeeded. This says nothing about whether the \
              agent answers.",
             "good",
         ),
         LivenessState::Stale => (
             "stale",
-            "The last look at the card failed; the last good card is shown.",
+            "The last fetch of the card failed; the last good card is shown.",
             "warn",
         ),
         LivenessState::Gone => (
             "gone",
-            "The card has been unreachable for so long that the agent has left the search.",
+            "The card has been unreachable for so long that searches leave the agent out.",
             "bad",
         ),
     };
@@ -144,7 +144,7 @@ pub(crate) fn liveness_badge(liveness: &Liveness) -> Badge {
     }
 }
 
-/// The badge of the lifecycle, where it is worth one.
+/// The badge of the lifecycle; `None` for an approved agent.
 pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
     let (meaning, tone) = match lifecycle {
         ShownLifecycle::Approved => return None,
@@ -153,9 +153,12 @@ pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
             "warn",
         ),
         ShownLifecycle::Rejected => ("Its card was rejected; nothing of it is served.", "bad"),
-        ShownLifecycle::Deprecated => ("It is still served, with the advice to move on.", "warn"),
-        ShownLifecycle::Retired => ("It is gone for good.", "bad"),
-        ShownLifecycle::Suspended => ("It is withheld; the holds say why.", "bad"),
+        ShownLifecycle::Deprecated => (
+            "It is still served, but its owner advises to move to another agent.",
+            "warn",
+        ),
+        ShownLifecycle::Retired => ("It is retired for good.", "bad"),
+        ShownLifecycle::Suspended => ("It is on hold; the reasons are listed below.", "bad"),
     };
     Some(Badge {
         label: lifecycle.as_str().to_owned(),
@@ -164,7 +167,7 @@ pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
     })
 }
 
-/// The badge of the visibility, where not everybody sees the agent.
+/// The badge of the visibility; `None` for a public agent.
 pub(crate) fn visibility_badge(visibility: Visibility) -> Option<Badge> {
     let meaning = match visibility {
         Visibility::Public => return None,

@@ -42,8 +42,8 @@ use crate::visits::SPACING;
 use crate::visits::leasing::is_exempt;
 use crate::visits::outage::{remember_outage, store_outage};
 
-/// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has made
-/// that visit.
+/// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
+/// made that visit.
 ///
 /// # Errors
 /// Where the database fails; nothing of the group is stored then.
@@ -273,8 +273,8 @@ fn answered_elsewhere(result: &SourceOutcome) -> Option<String> {
     Some(answered).filter(|answered| *answered != origin_of(asked))
 }
 
-/// Removes the trust level for valid TLS from an agent whose card cannot be fetched over it any more, unless another of its
-/// sources still gives it.
+/// Removes the trust level for valid TLS from an agent whose card cannot be fetched over it any more, unless another
+/// of its sources still gives it.
 fn distrust(group: &mut Group, source: i64) {
     let Some(agent) = group.agent_of_source(source) else {
         return;
