@@ -56,7 +56,7 @@ impl Store {
 
 /// Sources before domains: a visit finds its sources due.
 fn repairs(now: i64) -> [Repair; 6] {
-    let clock = Reading::of(now);
+    let clock = ClockReading::of(now);
     let (changes, broken) = clock.past(&["proved_at", "held_at", "absent_since"]);
     let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
     let (changes, broken) = clock.past(&["at"]);
@@ -77,7 +77,7 @@ fn repairs(now: i64) -> [Repair; 6] {
 
 /// The time by this process's clock, with its limits.
 #[derive(Clone, Copy)]
-struct Reading {
+struct ClockReading {
     now: i64,
     /// The latest plausible present: replicas' clocks differ, and another one may have written since this was read.
     present: i64,
@@ -85,7 +85,7 @@ struct Reading {
     put_off: i64,
 }
 
-impl Reading {
+impl ClockReading {
     fn of(now: i64) -> Self {
         Self {
             now,

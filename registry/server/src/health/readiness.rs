@@ -149,12 +149,12 @@ async fn disk(context: &Context) -> Result<String, String> {
         Some((_, outcome)) => outcome.clone(),
         None => {
             // The caller may disconnect meanwhile; the next one checks after this check has ended.
-            let look = tokio::task::spawn_blocking(move || {
+            let check = tokio::task::spawn_blocking(move || {
                 let outcome = probe(&path).map_err(|error| error.to_string());
                 *last = Some((now, outcome.clone()));
                 outcome
             });
-            look.await.unwrap_or_else(|error| Err(error.to_string()))
+            check.await.unwrap_or_else(|error| Err(error.to_string()))
         }
     };
     match outcome {

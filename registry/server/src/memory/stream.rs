@@ -53,7 +53,7 @@ impl VisitStream {
     }
 
     /// Records a fetch; returns whether the circuit breaker is open after it.
-    pub(crate) fn note_look(&self, look: Look, now: Timestamp) -> bool {
+    pub(crate) fn note_fetch(&self, look: Look, now: Timestamp) -> bool {
         let mut brake = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
         match brake.note(look, now.into()) {
             Some(Turn::Braked { failed, looks }) => {

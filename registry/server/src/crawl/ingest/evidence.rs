@@ -17,7 +17,7 @@ use crate::visits::leasing::is_exempt;
 use crate::visits::outage::breaker_open_since;
 
 /// Feeds the fetches of a group to the circuit breaker; returns whether it is open, so that failures change no state.
-pub(crate) fn note_looks(
+pub(crate) fn note_fetches(
     context: &Context,
     group: &Group,
     outcomes: &[Outcome],
@@ -32,7 +32,7 @@ pub(crate) fn note_looks(
                 // If the last fetch of the group closes it, it was still open for the others.
                 breaker_open |= context
                     .stream
-                    .note_look(evidence(context, group, row, result), now);
+                    .note_fetch(evidence(context, group, row, result), now);
             }
         }
     }

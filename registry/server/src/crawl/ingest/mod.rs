@@ -34,7 +34,7 @@ use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};
-use crate::crawl::ingest::evidence::note_looks;
+use crate::crawl::ingest::evidence::note_fetches;
 use crate::crawl::ingest::group::{Group, HostLimits};
 use crate::crawl::ingest::source::{FetchedContent, JitterPlacement};
 use crate::error::AppError;
@@ -52,7 +52,7 @@ pub async fn ingest(context: &Context, group: &[Outcome]) -> Result<(), AppError
     let write = context.store.write().await?;
     hold_answering(&write, group).await?;
     let mut state = Group::load(&write, group).await?;
-    state.breaker_open = note_looks(context, &state, group, now);
+    state.breaker_open = note_fetches(context, &state, group, now);
     let noted = store_outage(context, &write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     for outcome in group {
