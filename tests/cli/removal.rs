@@ -87,7 +87,7 @@ async fn each_takes_back_what_they_have_registered() {
     approve("count").await;
     refused(
         &by_first(remove("/b.json")).await,
-        "the source of the approved agent",
+        "gives the card of the approved agent",
     );
     approve("draw").await;
     let whole = ["domain", "rm", &domain, "--yes"];
@@ -149,8 +149,8 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
     }
 }
 
-/// Whoever neither owns nor curates a domain cannot know what of it they do not see: the answer claims no more than what is
-/// true in both cases.
+/// Whoever neither owns nor curates a domain cannot know what of it they do not see: the answer claims no more than
+/// what is true in both cases.
 #[tokio::test]
 async fn what_is_hidden_is_not_called_removed() {
     let served = Setup::new().start().await;

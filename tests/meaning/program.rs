@@ -1,4 +1,5 @@
-//! The program with the tiny encoder of the tests: installed, served, searched by, from the command line and on the page.
+//! The program with the tiny encoder of the tests: installed, served, searched by, from the command line and on the
+//! page.
 
 use std::path::Path;
 

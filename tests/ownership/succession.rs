@@ -1,4 +1,5 @@
-//! A domain whose name servers, TLS key and card keys have all changed has another owner (docs/ownership.md#generations).
+//! A domain whose name servers, TLS key and card keys have all changed has another owner
+//! (docs/ownership.md#generations).
 
 use a2a_registry_api::OwnerFingerprint;
 use a2a_registry_domain::event::EventKind;

@@ -107,8 +107,8 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Asks both sides every question of a collection, the registry by words. With `A2A_REGISTRY_RELEVANCE_MISSES` set, prints the
-/// questions whose first answer is wrong.
+/// Asks both sides every question of a collection, the registry by words. With `A2A_REGISTRY_RELEVANCE_MISSES` set,
+/// prints the questions whose first answer is wrong.
 pub async fn compare(collection: &Collection) -> Comparison {
     compare_by(collection, "lexical", None).await
 }

@@ -1,4 +1,4 @@
-//! Which rule decides on a card: pure, first match wins (docs/model.md#admission).
+//! The admission rules: pure, the first match decides (docs/model.md#admission).
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::review::ChangeClass;
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The rule that decided, named in every decision.
+    /// The rule that made a decision.
     Rule {
         /// 1: the domain is on `deny_domains`.
         DenyDomains = "deny_domains",
@@ -24,7 +24,7 @@ text_enum! {
         LowChange = "low-change",
         /// A change of class none to an approved card.
         NoChange = "no-change",
-        /// 6: no rule decided.
+        /// 6: no rule approved it; it waits for a curator.
         NoRule = "no_rule",
     }
 }
@@ -35,7 +35,7 @@ text_enum! {
 pub struct DomainPattern(pub String);
 
 impl DomainPattern {
-    /// Whether a normalised domain (`host` or `host:port`) is meant. Case does not count. `*.` stands for
+    /// Whether a normalised domain (`host` or `host:port`) matches. Case does not count. `*.` stands for
     /// one or more labels and never for none; `:*` for any port and for none.
     pub fn matches(&self, domain: &str) -> bool {
         let pattern = self.0.trim().to_ascii_lowercase();
@@ -61,12 +61,12 @@ fn host_of(domain: &str) -> &str {
     }
 }
 
-/// What the operator has configured.
+/// The rules that the operator has configured.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// Never registered; agents already listed are held.
+    /// Domains that are never registered; their existing agents are put on hold.
     pub deny_domains: Vec<DomainPattern>,
-    /// Approved without proof while the card has no error finding.
+    /// Domains approved without proof, while the card has no error finding.
     pub allow_domains: Vec<DomainPattern>,
     /// Approved whatever it is, unless the domain is on `deny_domains`, a person has rejected the content, or a signature
     /// is invalid.
@@ -90,7 +90,7 @@ impl Rules {
 }
 
 impl fmt::Display for Rules {
-    /// One line that is equal for equal rules.
+    /// One line, equal for equal rules.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |patterns: &[DomainPattern]| {
             let texts: Vec<&str> = patterns.iter().map(|pattern| pattern.0.as_str()).collect();
@@ -106,7 +106,7 @@ impl fmt::Display for Rules {
     }
 }
 
-/// What is known when a card is decided on.
+/// The facts by which a card is decided.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The normalised domain.
@@ -115,18 +115,18 @@ pub struct Facts<'a> {
     pub verified: bool,
     /// The change against the approved version; `None` for an agent that has none.
     pub change: Option<ChangeClass>,
-    /// Whether the card is the domain's own, or was added by somebody whose word counts for it
-    /// (docs/ownership.md#coverage): rules 4 and 5 decide on nothing else.
+    /// Whether the card is the domain's own, or was admitted for it (docs/ownership.md#coverage): rules 4 and 5 apply
+    /// to no other.
     pub admitted: bool,
     /// Whether the card has a finding of severity error.
     pub has_error: bool,
     /// Whether its signature was found invalid.
     pub signature_invalid: bool,
-    /// What a person decided on exactly this content, signed in this way, if anybody did.
+    /// The decision of a person on exactly this content and signature, if there is one.
     pub person: Option<bool>,
 }
 
-/// What follows for the card.
+/// The ruling on a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
     /// The agent gets the hold `denied`.
@@ -135,12 +135,12 @@ pub enum Ruling {
     Approved(Rule),
     /// The version is rejected, by a person.
     Rejected,
-    /// A curator is asked.
+    /// The version waits for a review.
     Pending,
 }
 
 impl Ruling {
-    /// The rule that is named in the decision.
+    /// The rule of the decision.
     pub const fn rule(self) -> Rule {
         match self {
             Self::Denied => Rule::DenyDomains,
@@ -152,9 +152,9 @@ impl Ruling {
 }
 
 text_enum! {
-    /// What keeps a rule that trusts the domain from approving a card.
+    /// An obstacle that keeps a rule that trusts the domain from approving a card.
     Obstacle {
-        /// Nobody has proved the domain, and it is not on `allow_domains`.
+        /// The domain is not proved, and not on `allow_domains`.
         Unproved = "unproved",
         /// Somebody else has nominated the card's URL.
         Nomination = "nomination",
@@ -167,12 +167,12 @@ text_enum! {
     }
 }
 
-/// Decides: the first rule that has something to say wins.
+/// The ruling of the first rule that matches.
 pub fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
     explain(facts, rules).0
 }
 
-/// Decides, and says what kept rules 4 and 5 from approving where a curator is asked.
+/// The ruling; for a review with the obstacles that kept rules 4 and 5 from approving.
 pub fn explain(facts: &Facts<'_>, rules: &Rules) -> (Ruling, Vec<Obstacle>) {
     match first_to_decide(facts, rules) {
         Ok(ruling) => (ruling, Vec::new()),
@@ -189,14 +189,14 @@ fn first_to_decide(facts: &Facts<'_>, rules: &Rules) -> Result<Ruling, Vec<Obsta
         Some(false) => return Ok(Ruling::Rejected),
         None => {}
     }
-    // No rule admits a broken signature; a person who has seen the verdict may.
+    // No rule admits an invalid signature; a person who has seen the result may.
     if facts.signature_invalid {
         return Err(vec![Obstacle::InvalidSignature]);
     }
     if rules.approve_all {
         return Ok(Ruling::Approved(Rule::ApproveAll));
     }
-    // The largest change that each of the rules which trust the domain lets through.
+    // The largest change that each rule that trusts the domain approves.
     let allowed = rules
         .allows(facts.domain)
         .then_some((Rule::AllowDomains, ChangeClass::High));
@@ -298,7 +298,7 @@ mod tests {
         );
     }
 
-    /// Whoever is trusted with whatever: an invalid signature waits for a person, whose word then counts.
+    /// However trusted the domain is, an invalid signature waits for a person, whose decision counts.
     #[test]
     fn no_rule_admits_an_invalid_signature() {
         let allow = rules(&[], &["*.example.com"], false);
@@ -384,8 +384,8 @@ mod tests {
         assert_eq!(decide(&facts(None), &none), Ruling::Pending);
     }
 
-    /// Whatever the operator allows and the owner has proved, a nomination waits for a person; a small change to what
-    /// a person has approved does not.
+    /// A nomination waits for a person, even on an allowed or proved domain; a small change to a card that a person has
+    /// approved does not.
     #[test]
     fn rules_that_trust_a_domain_decide_on_no_nomination() {
         let nominated = |change| Facts {
@@ -412,7 +412,7 @@ mod tests {
         );
     }
 
-    /// What is said about a card that waits comes from the rules themselves.
+    /// The obstacles named for a waiting card come from the rules themselves.
     #[test]
     fn a_card_that_waits_says_what_keeps_it() {
         use Obstacle::{Change, ErrorFinding, Nomination, Unproved};

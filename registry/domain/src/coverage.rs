@@ -1,5 +1,6 @@
-//! What of a domain is its own: what its proof covers, and what somebody else has nominated (docs/ownership.md#coverage).
-//! Pure, and the one place that says so: ingest, rules, names, levels and views all ask here.
+//! Coverage: whether a source is the domain's own, covered by its proof, or nominated by others
+//! (docs/ownership.md#coverage). Pure, and the one place that decides this for ingest, rules, URNs, trust levels and
+//! views.
 
 use uuid::Uuid;
 
@@ -8,13 +9,15 @@ use super::source::SourceKind;
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// Whose word stands behind what a source gives, the weakest first.
+    /// The coverage level of a source's cards, the weakest first.
     CoverageLevel {
-        /// Somebody else's: rules 4 and 5 do not apply, and it gets neither level nor name through the domain.
+        /// Nominated by somebody else: rules 4 and 5 do not apply, and it gets neither trust level nor URN by the
+        /// domain.
         Nomination = "nomination",
-        /// Added by a curator, or by the account that an operator's vouch names: the rules apply, and that is all.
+        /// Added by a curator, or by the account in an operator's vouch: rules 4 and 5 apply, but it gets no trust
+        /// level or URN.
         Admitted = "admitted",
-        /// The domain's own.
+        /// The domain's own, covered by its proof.
         Covered = "covered",
     }
 }
@@ -25,13 +28,13 @@ text_enum! {
         /// It does, once there is one: a well-known path, a card that the domain's own catalog names, or a URL
         /// registered by whoever holds the domain's proof.
         Covered = "covered",
-        /// It does not: somebody else has named this URL, or a redirect led to another host.
+        /// Not covered: somebody else has named this URL, or a redirect led to another host.
         Nomination = "nomination",
     }
 }
 
 impl Coverage {
-    /// What that means, for whoever decides whether to rely on it. `is_proved`: an account has proved the domain.
+    /// A phrase for people who decide whether to rely on it. `is_proved`: an account has proved the domain.
     pub const fn meaning(self, is_proved: bool) -> &'static str {
         match self {
             Self::Covered if is_proved => "the domain's own: a proof of the domain covers it",
@@ -42,7 +45,7 @@ impl Coverage {
 }
 
 impl CoverageLevel {
-    /// Whether rules 4 and 5 may decide on it.
+    /// Whether rules 4 and 5 apply to it.
     pub const fn is_admitted(self) -> bool {
         !matches!(self, Self::Nomination)
     }
@@ -56,25 +59,25 @@ impl CoverageLevel {
     }
 }
 
-/// Somebody who has registered a source.
+/// A registrant of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registrant {
     /// The account; `None` for anyone.
     pub account: Option<Uuid>,
-    /// What that account was when it registered the source.
+    /// The account's role when it registered the source.
     pub role: Option<Role>,
 }
 
-/// What is known of a domain.
+/// The facts of a domain that decide on coverage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DomainFacts {
     /// Its name.
     pub name: String,
     /// Scheme, host and port, as `https://a.example`.
     pub origin: String,
-    /// The account whose proof of it holds.
+    /// The owner.
     pub owner: Option<Uuid>,
-    /// The accounts that operators' vouches name.
+    /// The accounts named in operators' vouches.
     pub vouched: Vec<Uuid>,
     /// The names whose records, with `policy=subdomains`, are its owner's proof: they cover every host below them.
     pub zones: Vec<String>,
@@ -90,12 +93,12 @@ impl DomainFacts {
     }
 }
 
-/// What is known of a source, or of the place where one version of a card was found.
+/// The facts of a source, or of the URL where a version of a card was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFacts<'a> {
     /// Its kind.
     pub kind: SourceKind,
-    /// The origin that is asked.
+    /// The origin of its URL.
     pub origin: String,
     /// The origin that answered, after redirects.
     pub answered_by: &'a str,
@@ -105,7 +108,7 @@ pub struct SourceFacts<'a> {
     pub registrants: Vec<Registrant>,
 }
 
-/// Whether a source of this kind lies where only the domain itself puts something, whoever has registered it.
+/// Whether a source of this kind is at a place that only the domain controls, whoever has registered it.
 pub const fn lies_with_the_domain(kind: SourceKind) -> bool {
     match kind {
         SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => true,
@@ -113,7 +116,7 @@ pub const fn lies_with_the_domain(kind: SourceKind) -> bool {
     }
 }
 
-/// What a domain's proof says of a source, or would say if it held.
+/// The coverage level of a source, given the domain's proof or assuming one.
 pub fn coverage_level(domain: &DomainFacts, source: &SourceFacts<'_>) -> CoverageLevel {
     if !domain.is(&source.origin) || !reaches(domain, source.answered_by) {
         return CoverageLevel::Nomination;
@@ -282,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Without an owner nobody's registration counts as one: not that of anyone, who has no account either.
+    /// Without an owner no registration counts as the owner's: an anonymous one has no account either.
     #[test]
     fn nobody_owns_what_nobody_has_proved() {
         let unproved = DomainFacts {

@@ -1,13 +1,13 @@
-//! Everything that can happen, as one enum (docs/model.md#events-index-and-caches).
+//! The kinds of events (docs/model.md#events-index-and-caches).
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// What happened. Index, caches, feed and audit all follow these.
+    /// The kind of an event. Index, caches, feed and audit all follow events.
     EventKind {
         /// A domain, or a further source of one, was registered.
         DomainRegistered = "domain.registered",
-        /// Somebody took back the registration of a source.
+        /// A registration of a source was withdrawn.
         DomainWithdrawn = "domain.withdrawn",
         /// An admin vouched for a domain.
         DomainVouched = "domain.vouched",
@@ -15,48 +15,47 @@ text_enum! {
         DomainProved = "domain.proved",
         /// A proof ended.
         DomainProofEnded = "domain.proof_ended",
-        /// What a domain is, or whose, has changed: verified, lapsed, disputed, opted out.
+        /// A domain's state or owner has changed: verified, lapsed, disputed, opted out.
         DomainState = "domain.state",
-        /// A domain has another owner: its proofs ended and its approvals are asked for again.
+        /// A domain has a new owner: its proofs ended and its approvals were revoked.
         DomainGeneration = "domain.generation",
-        /// A domain's owner changed how it is looked after.
+        /// A domain's contact, opt-out or keys were changed.
         DomainUpdated = "domain.updated",
-        /// Somebody asked for a visit now.
+        /// An immediate visit was requested.
         DomainRecrawl = "domain.recrawl",
         /// A domain was deleted and its agents retired.
         DomainDeleted = "domain.deleted",
-        /// A card was seen in a slot for the first time.
+        /// A card was found in a slot for the first time.
         AgentDiscovered = "agent.discovered",
-        /// A card changed and a new version was kept.
+        /// A card changed and a new version was stored.
         AgentChanged = "agent.changed",
-        /// A card names keys of another house, which nobody looked for.
+        /// A card names key sets outside its own domain, which were not fetched.
         AgentForeignKeys = "agent.foreign_keys",
         /// A version was approved, by a rule or a person.
         AgentApproved = "agent.approved",
         /// A version was rejected.
         AgentRejected = "agent.rejected",
-        /// An approval ended with what it was given for: `--approve-all`, or a proof that covered the card.
+        /// An approval was revoked with its cause: `--approve-all`, or a proof that covered the card.
         AgentReturned = "agent.returned",
         /// A hold was set.
         AgentHeld = "agent.held",
         /// A hold was lifted.
         AgentReleased = "agent.released",
-        /// An agent was marked as on its way out.
+        /// An agent was deprecated.
         AgentDeprecated = "agent.deprecated",
-        /// That was taken back.
+        /// A deprecation ended.
         AgentUndeprecated = "agent.undeprecated",
-        /// An agent ended for good.
+        /// An agent was retired for good.
         AgentRetired = "agent.retired",
         /// The card could be reached again, or no longer.
         AgentLiveness = "agent.liveness",
-        /// Something that is shown with an agent changed beside its card: a source it is fed by, or its
-        /// domain's proofs.
+        /// Something that is shown with an agent changed beside its card: one of its sources, or its domain's proofs.
         AgentUpdated = "agent.updated",
-        /// Something derived from a card was derived again and came out differently.
+        /// A card was derived again with another result.
         AgentDerived = "agent.derived",
-        /// A question was put to the curators.
+        /// A review was opened.
         ReviewOpened = "review.opened",
-        /// A question was answered, superseded or withdrawn.
+        /// A review was decided, superseded or withdrawn.
         ReviewClosed = "review.closed",
         /// A token was made.
         TokenCreated = "token.created",
@@ -66,7 +65,7 @@ text_enum! {
 }
 
 impl EventKind {
-    /// Whether somebody, or a rule, has done or decided this, as opposed to what was only seen or follows from it.
+    /// Whether a person or a rule has done or decided this, as opposed to an observation or its consequence.
     pub const fn is_act(self) -> bool {
         !matches!(
             self,

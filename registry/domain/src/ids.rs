@@ -1,11 +1,11 @@
-//! Identifiers, and the randomness they and every secret are made of.
+//! Identifiers, and the source of randomness for them and every secret.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use uuid::Uuid;
 
 use super::timestamp::Timestamp;
 
-/// Where random bytes come from. Injected, so that a test can make identifiers predictable.
+/// A source of random bytes. Injected, so that a test can make identifiers predictable.
 pub trait Entropy: Send + Sync + std::fmt::Debug {
     /// Fills the buffer.
     fn fill(&self, buffer: &mut [u8]);
@@ -22,8 +22,7 @@ impl Default for SystemEntropy {
 }
 
 impl Entropy for SystemEntropy {
-    /// Ends the process where the operating system gives no randomness: every secret made after that
-    /// could be guessed.
+    /// Ends the process if the operating system gives no randomness: every secret made after that could be guessed.
     #[expect(
         clippy::disallowed_methods,
         reason = "no secret can be made, and none may be made up"
@@ -36,7 +35,7 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// A new `UUIDv7` of that moment (RFC 9562 section 5.7).
+/// A new `UUIDv7` of that time (RFC 9562 section 5.7).
 pub fn new_id(now: Timestamp, entropy: &dyn Entropy) -> Uuid {
     let mut random = [0; 10];
     entropy.fill(&mut random);

@@ -1,11 +1,11 @@
-//! The states of an agent, what holds it back, and who may see it (docs/model.md#lifecycle-and-holds).
+//! The lifecycle, holds, visibility and liveness of an agent (docs/model.md#lifecycle-and-holds).
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// Where an agent stands. Stored; what callers are shown is [`shown`].
+    /// The lifecycle state of an agent, as stored; callers see that of [`shown`].
     Lifecycle {
-        /// Waits for its first approval; nothing of it is served.
+        /// It waits for its first approval; nothing of it is served.
         Pending = "pending",
         /// One of its versions is approved and served.
         Approved = "approved",
@@ -13,13 +13,13 @@ text_enum! {
         Rejected = "rejected",
         /// Still served, with the advice to move on.
         Deprecated = "deprecated",
-        /// Gone for good; its id is never used again.
+        /// Ended for good; its id is never used again.
         Retired = "retired",
     }
 }
 
 text_enum! {
-    /// A reason to withhold an agent, lifted only by its own cause.
+    /// A hold: a reason to hide an agent, which only its own cause lifts.
     Hold {
         /// A curator suspended it.
         Operator = "operator",
@@ -27,19 +27,19 @@ text_enum! {
         DomainLapsed = "domain_lapsed",
         /// Two accounts claim its domain.
         Disputed = "disputed",
-        /// Its card changed in a way that must be looked at first.
+        /// Its card changed critically and needs a review first.
         CriticalChange = "critical_change",
         /// The key that signs its card changed.
         KeyChanged = "key_changed",
         /// Its domain is on `deny_domains`.
         Denied = "denied",
-        /// Its domain wants not to be listed.
+        /// Its domain has opted out of being listed.
         OptedOut = "opted_out",
     }
 }
 
 text_enum! {
-    /// What callers are shown: the lifecycle, or `suspended` where a hold stands.
+    /// The state that callers see: the lifecycle, or `suspended` while the agent is on hold.
     ShownLifecycle {
         /// Waits for its first approval.
         Pending = "pending",
@@ -47,11 +47,11 @@ text_enum! {
         Approved = "approved",
         /// Rejected.
         Rejected = "rejected",
-        /// Served, on its way out.
+        /// Served, but deprecated.
         Deprecated = "deprecated",
-        /// Gone for good.
+        /// Ended for good.
         Retired = "retired",
-        /// Withheld by a hold.
+        /// On hold.
         Suspended = "suspended",
     }
 }
@@ -69,18 +69,18 @@ text_enum! {
 }
 
 text_enum! {
-    /// Whether the card could be reached lately. Says nothing about whether the agent answers.
+    /// Whether recent fetches of the card succeeded; not whether the agent itself responds.
     LivenessState {
-        /// The last look succeeded.
+        /// The last fetch succeeded.
         Fresh = "fresh",
-        /// The last look failed; the last good card is served.
+        /// The last fetch failed; the last good card is served.
         Stale = "stale",
-        /// Failed for so long that the agent leaves search.
+        /// Fetches failed for so long that the agent is not listed by default.
         Gone = "gone",
     }
 }
 
-/// What a caller is shown for this lifecycle under these holds.
+/// The state that callers see for this lifecycle and these holds.
 pub fn shown(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
     match lifecycle {
         Lifecycle::Retired => ShownLifecycle::Retired,
@@ -92,7 +92,7 @@ pub fn shown(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
     }
 }
 
-/// Whether an agent is listed: approved or deprecated, and nothing holds it back.
+/// Whether an agent is listed: approved or deprecated, and not on hold.
 pub fn listed(lifecycle: Lifecycle, holds: &[Hold]) -> bool {
     matches!(lifecycle, Lifecycle::Approved | Lifecycle::Deprecated) && holds.is_empty()
 }

@@ -5,39 +5,39 @@ use uuid::Uuid;
 use super::text_enum::text_enum;
 use super::timestamp::{DAY, HOUR, Timestamp};
 
-/// Proofs are looked at again after this, give or take a tenth.
+/// Proofs are checked again after this, give or take a tenth.
 pub const CHECK_INTERVAL: i64 = DAY;
-/// A challenge can be proved with for this long.
+/// A challenge is valid for this long.
 pub const CHALLENGE_LASTS: i64 = 7 * DAY;
-/// A proof that is missing ends after so many looks in a row,
+/// A missing proof ends after this many consecutive checks,
 pub const ABSENT_CHECKS: i32 = 3;
 /// over at least this time.
 pub const ABSENT_FOR: i64 = 72 * HOUR;
-/// A proof that was not found for this long ends, whatever the reason.
+/// A proof that no check has found for this long ends, whatever the reason.
 pub const UNSEEN_FOR: i64 = 10 * DAY;
-/// Failed checks that an account may ask for, of one domain within [`HOUR`].
+/// The limit of failed checks of an account, for one domain within [`HOUR`].
 pub const FAILED_CHECKS: u64 = 5;
 
 text_enum! {
-    /// What a domain is to callers.
+    /// The state of a domain.
     DomainState {
         /// Nobody has proved it.
         Unverified = "unverified",
-        /// A proof holds.
+        /// It has a proof.
         Verified = "verified",
-        /// A proof held and none does any more.
+        /// It had a proof, and has none any more.
         Lapsed = "lapsed",
         /// Two accounts have proved it equally well.
         Disputed = "disputed",
-        /// It wants not to be listed.
+        /// It has opted out of being listed.
         OptedOut = "opted_out",
     }
 }
 
 text_enum! {
-    /// How a domain is proved. A later one is stronger.
+    /// The method of a proof. A later one is stronger.
     Method {
-        /// An admin's word.
+        /// An admin's vouch.
         Operator = "operator",
         /// A file on the site.
         Http = "http",
@@ -49,39 +49,39 @@ text_enum! {
 }
 
 text_enum! {
-    /// Who has said that a domain wants not to be listed.
+    /// Who has opted a domain out of being listed.
     OptOut {
-        /// Its record says so, and may take it back.
+        /// Its own DNS record, which may also end it.
         Record = "record",
-        /// Its owner has.
+        /// Its owner, by the API.
         Owner = "owner",
     }
 }
 
 text_enum! {
-    /// What a look for a proof has found.
+    /// The result of a check for a proof.
     ProofOutcome {
         /// The proof is there.
         Held = "held",
-        /// There is none.
+        /// Nothing is there.
         Absent = "absent",
-        /// There is another one, or one that is no good.
+        /// Another value is there, or an invalid one.
         Wrong = "wrong",
-        /// Nobody could tell: the name server or the site did not answer. This is not absence.
+        /// The check failed: the name server or the site did not respond. This is not absence.
         Unknown = "unknown",
-        /// The answer was forged (DNSSEC).
+        /// The DNS response was forged (DNSSEC).
         Bogus = "bogus",
     }
 }
 
-/// A proof's standing between two looks.
+/// The history of a proof between two checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProofHistory {
     /// When it was last found.
     pub held_at: Timestamp,
-    /// Since when it is missing.
+    /// When it was first missing.
     pub absent_since: Option<Timestamp>,
-    /// How often it was missing in a row.
+    /// The number of consecutive checks that missed it.
     pub absent_checks: i32,
 }
 
@@ -95,14 +95,14 @@ impl ProofHistory {
         }
     }
 
-    /// The standing after one more look; a reason where the proof ends.
+    /// The history after one more check.
     ///
     /// # Errors
-    /// Why it ends: a phrase for people.
+    /// The reason for which the proof ends, a phrase for people.
     pub fn after(self, outcome: ProofOutcome, now: Timestamp) -> Result<Self, &'static str> {
         let history = match outcome {
             ProofOutcome::Held => return Ok(Self::found(now)),
-            ProofOutcome::Bogus => return Err("the answer about it was forged"),
+            ProofOutcome::Bogus => return Err("the DNS response for it was forged"),
             ProofOutcome::Unknown => self,
             ProofOutcome::Absent | ProofOutcome::Wrong => Self {
                 absent_since: self.absent_since.or(Some(now)),
@@ -124,23 +124,23 @@ impl ProofHistory {
 /// A proof that holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Whose; nobody's where an admin vouches.
+    /// The account; `None` for an admin's vouch.
     pub account: Option<Uuid>,
 }
 
-/// What the proofs that hold say together.
+/// The state and owner of a domain, by all its proofs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
-    /// What the domain is.
+    /// The state of the domain.
     pub state: DomainState,
-    /// Whose it is, where one account has the strongest proof.
+    /// The owner, if one account has the strongest proof.
     pub owner: Option<Uuid>,
 }
 
-/// Weighs the proofs that hold: the strongest one's account owns the domain, two accounts with equally strong
-/// ones dispute it. An admin's word verifies and gives it to nobody.
+/// The state and owner that a domain's proofs give it: the account with the strongest proof owns it, two accounts with
+/// equally strong ones dispute it. An admin's vouch verifies it and gives it to nobody.
 pub fn resolve_ownership(claims: &[Claim], has_lapsed: bool, opted_out: bool) -> Ownership {
     let owned = |claim: &&Claim| claim.account.is_some();
     let best = claims.iter().filter(owned).map(|claim| claim.method).max();
@@ -169,7 +169,7 @@ pub fn resolve_ownership(claims: &[Claim], has_lapsed: bool, opted_out: bool) ->
     Ownership { state, owner }
 }
 
-/// When a domain's proofs are looked at next; `random` is in `0..1`.
+/// The time of a domain's next check; `random` is in `0..1`.
 pub fn next_check(now: Timestamp, random: f64) -> Timestamp {
     #[expect(
         clippy::cast_possible_truncation,
@@ -188,7 +188,7 @@ mod tests {
 
     const START: Timestamp = Timestamp(1_000 * DAY);
 
-    /// Looks every `hours` hours; gives after how many hours the proof ends.
+    /// Checks every `hours` hours; returns after how many hours the proof ends.
     fn ends(hours: i64, checks: impl Fn(i64) -> ProofOutcome) -> Option<i64> {
         let mut history = ProofHistory::found(START);
         for number in 1..=240 {
@@ -202,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_record_ends_a_proof_after_three_looks_over_three_days() {
+    fn a_missing_record_ends_a_proof_after_three_checks_over_three_days() {
         assert_eq!(ends(24, |_| ProofOutcome::Absent), Some(4 * 24));
         assert_eq!(ends(1, |_| ProofOutcome::Absent), Some(73));
-        // Two looks far apart are not three.
+        // Two checks far apart are not three.
         assert_eq!(ends(72, |_| ProofOutcome::Wrong), Some(9 * 24));
-        // One that comes back begins anew.
+        // A record that comes back begins a new count.
         assert_eq!(
             ends(24, |day| if day % 3 == 0 {
                 ProofOutcome::Held
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_not_absence() {
+    fn a_failed_check_is_not_absence() {
         assert_eq!(ends(24, |_| ProofOutcome::Unknown), Some(240));
         assert_eq!(
             ends(24, |day| if day % 9 == 0 {

@@ -1,17 +1,17 @@
-//! Questions put to a curator, and how much a change matters (docs/model.md#changes-and-reviews).
+//! Reviews by curators, and the classes of changes (docs/model.md#changes-and-reviews).
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// How much a card's change matters, from nothing to everything.
+    /// The class of a card's change, the least important first.
     ChangeClass {
-        /// Nothing a client could notice.
+        /// No change that a client could notice.
         None = "none",
         /// Accepted by rule and logged.
         Low = "low",
-        /// Wants a look; the old version stays served meanwhile.
+        /// Needs a review; the old version stays served meanwhile.
         High = "high",
-        /// Nothing is served until it was looked at.
+        /// Needs a review; nothing is served until then.
         Critical = "critical",
     }
 }
@@ -28,7 +28,7 @@ impl From<a2a_card::ChangeClass> for ChangeClass {
 }
 
 text_enum! {
-    /// Where a review stands.
+    /// The state of a review.
     ReviewState {
         /// Waits for a decision.
         Open = "open",
@@ -36,17 +36,17 @@ text_enum! {
         Approved = "approved",
         /// The content was rejected.
         Rejected = "rejected",
-        /// A newer change took its place.
+        /// A newer change replaced it.
         Superseded = "superseded",
-        /// The question went away: the agent was retired, or returned to approved content.
+        /// Not needed any more: the agent was retired, or returned to approved content.
         Withdrawn = "withdrawn",
     }
 }
 
 text_enum! {
-    /// Where one version of a card stands.
+    /// The state of one version of a card.
     VersionState {
-        /// Nobody has decided on it.
+        /// It is not decided yet.
         Pending = "pending",
         /// It may be served.
         Approved = "approved",

@@ -3,9 +3,9 @@
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// What an account is.
+    /// The role of an account.
     Role {
-        /// Registers and looks after its own domains.
+        /// Registers and manages its own domains.
         Publisher = "publisher",
         /// Decides reviews and suspends agents.
         Curator = "curator",
@@ -15,7 +15,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What an act needs.
+    /// The permission that an act needs.
     Permission {
         /// Register a domain.
         Register = "register",

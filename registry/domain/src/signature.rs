@@ -1,19 +1,19 @@
-//! What the signatures of a card are worth.
+//! The states of a card's signatures.
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// What a signature, or all signatures of a card together, are worth; the best one counts.
+    /// The state of a signature, or of all signatures of a card together, of which the best one counts.
     SignatureState {
         /// No entry in the form of a JWS.
         Unsigned = "unsigned",
         /// It verifies with a key that is enrolled, or whose domain is proved.
         Valid = "valid",
-        /// It verifies, but nothing says whose the key is.
+        /// It verifies, but its key is not bound to the domain.
         Untrusted = "untrusted",
         /// It is wrong, malformed or refused.
         Invalid = "invalid",
-        /// Its key could not be had.
+        /// Its key could not be fetched.
         Unknown = "unknown",
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of a domain.
+//! The kinds and states of a domain's sources.
 
 use super::text_enum::text_enum;
 
@@ -19,7 +19,7 @@ text_enum! {
 }
 
 impl SourceKind {
-    /// The kinds of catalogs. What the first one says about an agent counts before what the second one says.
+    /// The kinds of catalogs. The first one takes precedence over the second.
     pub const CATALOGS: [Self; 2] = [Self::Ard, Self::AiCatalog];
 
     /// Whether such a source names cards instead of giving one.
@@ -29,17 +29,17 @@ impl SourceKind {
 }
 
 text_enum! {
-    /// How a source fares.
+    /// The state of a source.
     SourceState {
-        /// It was not asked yet.
+        /// It was not fetched yet.
         New = "new",
-        /// The last look succeeded.
+        /// The last fetch succeeded.
         Fresh = "fresh",
-        /// The last look failed.
+        /// The last fetch failed.
         Stale = "stale",
-        /// It fails for so long that what it feeds leaves search.
+        /// Fetches failed for so long that its agent is not listed by default.
         Gone = "gone",
-        /// A catalog that is not there: no fault, and no visit is made for it alone.
+        /// A catalog that does not exist: no fault, and no visit is made for it alone.
         Absent = "absent",
     }
 }

@@ -1,8 +1,8 @@
-//! What tells one owner of a domain from the next (docs/ownership.md#generations).
+//! Owner marks: the fingerprint of a domain that detects a change of owner (docs/ownership.md#generations).
 
 use std::collections::BTreeSet;
 
-/// What a domain is known by beside its proofs. What is empty was not seen.
+/// The fingerprint that detects a change of owner. An empty mark was not observed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnerMarks {
     /// The name servers of its registrable domain.
@@ -14,12 +14,12 @@ pub struct OwnerMarks {
 }
 
 impl OwnerMarks {
-    /// Whether a domain that was like this and is now like `now` has another owner: all three marks are known
-    /// then and now, and all have changed. One that stays, or that nobody could see, is no evidence; so the
-    /// domain of unsigned cards never has another owner by this.
+    /// Whether a change from these marks to `now` means a new owner: all three marks are known before and now, and
+    /// all have changed. A mark that stays or was not observed is evidence against it; so a domain with unsigned
+    /// cards never has a new owner by this.
     ///
-    /// Owners add name servers and keep the old ones, so any difference counts there; of the keys none may
-    /// have stayed.
+    /// Owners add name servers and keep old ones, so any difference counts as a change; of the card keys none may have
+    /// stayed.
     pub fn are_of_another_than(&self, now: &Self) -> bool {
         let seen = |marks: &Self| {
             !marks.name_servers.is_empty() && marks.tls_key.is_some() && !marks.card_keys.is_empty()
@@ -31,7 +31,7 @@ impl OwnerMarks {
             && self.card_keys.is_disjoint(&now.card_keys)
     }
 
-    /// What is known after one more look: what was not seen stays as it was.
+    /// The marks after one more check: a mark that was not observed stays as it was.
     #[must_use]
     pub fn after(self, now: Self) -> Self {
         let or = |now: BTreeSet<String>, before| if now.is_empty() { before } else { now };
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_is_not_forgotten() {
+    fn marks_that_are_not_observed_stay() {
         let before = marks(&["ns1"], "t", &["a"]);
         assert_eq!(before.clone().after(OwnerMarks::default()), before);
         let now = marks(&["ns2"], "", &["b"]);

@@ -1,4 +1,4 @@
-//! One way to write an enum that is text in the database, in JSON and on the command line.
+//! A macro for enums that are text in the database, in JSON and on the command line.
 
 use std::str::FromStr;
 

@@ -1,11 +1,11 @@
-//! Moments in time: signed microseconds since 1970 UTC inside, RFC 3339 with `Z` outside.
+//! Timestamps: signed microseconds since 1970 UTC inside, RFC 3339 with `Z` outside.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-/// A moment, to the microsecond.
+/// A point in time, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
 
@@ -19,7 +19,7 @@ pub const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
 
 impl Timestamp {
-    /// This moment moved by a number of microseconds; saturates at the ends of time.
+    /// This time plus a number of microseconds; saturates.
     #[must_use]
     pub const fn plus(self, microseconds: i64) -> Self {
         Self(self.0.saturating_add(microseconds))
@@ -30,7 +30,7 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// RFC 3339 text with `Z`, as every answer shows it.
+    /// RFC 3339 text with `Z`, as every response shows it.
     pub fn to_rfc3339(self) -> String {
         OffsetDateTime::from(self)
             .format(&Rfc3339)
@@ -46,7 +46,7 @@ impl From<OffsetDateTime> for Timestamp {
 }
 
 impl From<Timestamp> for OffsetDateTime {
-    /// Moments outside the years 0 to 9999, which only a corrupt row can hold, become 1970.
+    /// Times outside the years 0 to 9999, which only a corrupt row can hold, become 1970.
     fn from(moment: Timestamp) -> Self {
         let limit = Duration::days(365 * 2000).whole_microseconds() as i64;
         let bounded = moment.0.clamp(-limit, limit);

@@ -1,10 +1,10 @@
-//! The lasting names of agents: `urn:air:<publisher>:…` (docs/model.md#lasting-names, ARD section 1.4).
+//! The URNs of agents: `urn:air:<publisher>:…` (docs/model.md#lasting-names, ARD section 1.4).
 
 use std::iter::once;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The longest identifier of a catalog that becomes an agent's name, bytes.
+/// The longest catalog identifier that becomes a URN, bytes.
 const MAX_URN: usize = 255;
 /// The longest part that comes from an agent's name, bytes.
 const MAX_SLUG: usize = 64;
@@ -13,7 +13,7 @@ const PREFIX: &str = "urn:air:";
 /// The prefix until June 2026, which many catalogs still use.
 const FORMER_PREFIX: &str = "urn:ai:";
 
-/// The URN that a catalog's identifier is, where it names this domain as its publisher.
+/// The URN in a catalog's identifier, if it names this domain as its publisher.
 pub fn published_by(domain: &str, identifier: &str) -> Option<String> {
     let rest = identifier
         .strip_prefix(PREFIX)
@@ -27,7 +27,7 @@ pub fn published_by(domain: &str, identifier: &str) -> Option<String> {
     fits.then(|| format!("{PREFIX}{rest}"))
 }
 
-/// The URNs that an agent of a domain may get by its name; the first that nobody has is its own.
+/// The URNs that an agent of a domain may get by its name; it gets the first free one.
 pub fn minted(domain: &str, name: &str) -> impl Iterator<Item = String> {
     let plain = format!("{PREFIX}{domain}:agents:{}", slug(name));
     let numbered = plain.clone();

@@ -1,4 +1,4 @@
-//! Who asks.
+//! The caller of an act: an account, or an anonymous client.
 
 use std::net::IpAddr;
 
@@ -7,23 +7,23 @@ use uuid::Uuid;
 
 use crate::error::{AppError, ErrorKind};
 
-/// An account that was recognised by its token.
+/// An account, authenticated by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Its identifier.
     pub id: Uuid,
     /// Its name, as decisions and events record it.
     pub name: String,
-    /// What it is.
+    /// Its role.
     pub role: Role,
 }
 
-/// Who asks: an account, or anyone.
+/// The caller of an act: an account, or an anonymous client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The account; `None` for anyone.
+    /// The account; `None` for an anonymous client.
     pub account: Option<Account>,
-    /// Where somebody without an account changes something from, as far as limits are counted by it.
+    /// The network of an anonymous write, by which its limits are counted.
     pub network: Option<IpAddr>,
 }
 
@@ -31,7 +31,7 @@ pub struct Caller {
 pub const PUBLIC: &str = "public";
 /// The label of agents that any signed-in caller may find.
 pub const INTERNAL: &str = "internal";
-/// The label of agents that those who see everything may find.
+/// The label of agents that callers with [`Permission::SeeAll`] may find.
 pub const CURATORS: &str = "curators";
 
 /// The label of agents that one account may find, listed or not.
@@ -46,17 +46,17 @@ impl Caller {
         own.is_some() && own == account
     }
 
-    /// Whether the caller may do that.
+    /// Whether the caller has this permission.
     pub fn may(&self, permission: Permission) -> bool {
         self.account
             .as_ref()
             .is_some_and(|account| account.role.may(permission))
     }
 
-    /// Demands a permission.
+    /// The caller's account, if it has this permission.
     ///
     /// # Errors
-    /// `Unauthenticated` for anyone, `Forbidden` for an account without it.
+    /// `Unauthenticated` for an anonymous client, `Forbidden` for an account without it.
     pub fn demand(&self, permission: Permission) -> Result<&Account, AppError> {
         match &self.account {
             None => Err(AppError::new(
@@ -71,7 +71,7 @@ impl Caller {
         }
     }
 
-    /// The labels that everybody like this caller holds: everybody without an account, or everybody with one.
+    /// The labels that all anonymous clients, or all accounts, have in common.
     pub fn class_labels(&self) -> Vec<String> {
         let mut labels = vec![PUBLIC.to_owned()];
         if self.account.is_some() {
@@ -80,7 +80,7 @@ impl Caller {
         labels
     }
 
-    /// Which labels the caller holds: an agent is visible to whoever holds one of its labels.
+    /// The caller's labels: an agent is visible to a caller with one of its labels.
     pub fn labels(&self) -> Vec<String> {
         let mut labels = self.class_labels();
         if let Some(account) = &self.account {

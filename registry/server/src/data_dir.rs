@@ -90,8 +90,8 @@ impl DataDir {
 struct Lock(File);
 
 impl Drop for Lock {
-    /// Closing the file would end the lock only once nobody has a copy of it: a program that is just being started has one,
-    /// for as long as that takes.
+    /// Closing the file would end the lock only once no copy of it is open: a program that is just being started has
+    /// one, for as long as that takes.
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
             tracing::debug!(%error, "a lock ends with its file");
@@ -99,7 +99,7 @@ impl Drop for Lock {
     }
 }
 
-/// Takes a lock file, which names its holder for people; `None` where somebody else has it.
+/// Locks a lock file, which names its holder for people; `None` if another process holds it.
 fn lock(path: &Path) -> std::io::Result<Option<Lock>> {
     let mut file = OpenOptions::new()
         .create(true)

@@ -1,4 +1,4 @@
-//! Whether the database still answers, as far as this process has heard.
+//! Tracks whether the database responds, and refuses cached responses once it has not for too long.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::database::microseconds;
 
-/// Notes that the database has just answered.
+/// Records that the database has just responded.
 pub fn heard_database(context: &Context) {
     let now = microseconds(context.uptime());
     context.heard.0.store(now, Ordering::Release);
 }
 
-/// Refuses to answer from memory once the database has been silent for longer than `stale_limit`.
+/// Refuses to respond from caches once the database has not responded for longer than `stale_limit`.
 ///
 /// # Errors
 /// `Unavailable`.
@@ -22,7 +22,7 @@ pub(crate) fn demand_database(context: &Context) -> Result<(), AppError> {
     let silent = context.uptime().saturating_sub(heard);
     if silent > Duration::from_secs(context.config.store.stale_limit) {
         return Err(AppError::unavailable(
-            "The registry has lost its database and no longer vouches for what it knows.",
+            "The registry's database does not respond, and its cached data is too old to be served.",
             5,
         ));
     }

@@ -1,18 +1,18 @@
-//! What can go wrong, free of any transport: a kind, a text for the caller, a text for the log.
+//! Failures of acts, independent of the transport: a kind, a text for the caller, a text for the log.
 
 use std::fmt;
 
 use a2a_registry_search::IndexError;
 use a2a_registry_store::{StoreError, StoreErrorKind};
 
-/// What kind of failure this is. The transport maps each kind once.
+/// The kind of a failure. The transport maps each kind once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// Something is missing, or hidden from the caller.
+    /// The resource does not exist, or is hidden from the caller.
     NotFound,
     /// The request cannot be understood.
     Invalid,
-    /// The caller must say who it is.
+    /// The caller must authenticate.
     Unauthenticated,
     /// The caller may not do this.
     Forbidden,
@@ -26,11 +26,11 @@ pub enum ErrorKind {
     LimitReached,
     /// Too many requests in too short a time.
     TooManyRequests,
-    /// Not now: the database is away, or too much is under way.
+    /// Temporarily unavailable: the database does not respond, or the load is too high.
     Unavailable,
-    /// The database takes no writes.
+    /// The database accepts no writes.
     ReadOnly,
-    /// A mistake of ours.
+    /// A bug of the registry.
     Internal,
 }
 
@@ -38,7 +38,7 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{public}")]
 pub struct AppError {
-    /// What kind.
+    /// The kind.
     pub kind: ErrorKind,
     /// One sentence for the caller: what is wrong and what to do.
     pub public: String,
@@ -111,7 +111,7 @@ impl AppError {
         Self::not_found("This address does not exist.")
     }
 
-    /// A member of the request is wrong.
+    /// A member of the request is invalid.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self {
@@ -120,18 +120,18 @@ impl AppError {
         }
     }
 
-    /// A mistake of ours; only the log learns what it was.
+    /// A bug of the registry; only the log has the reason.
     pub fn internal(text: impl Into<String>) -> Self {
         Self {
             internal: Some(text.into()),
             ..Self::new(
                 ErrorKind::Internal,
-                "The registry made a mistake; the log says more.",
+                "The registry failed because of an internal error; its log has the reason.",
             )
         }
     }
 
-    /// Not now.
+    /// Temporarily unavailable.
     pub fn unavailable(public: impl Into<String>, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
@@ -144,19 +144,19 @@ impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         let public = match error.kind() {
             StoreErrorKind::Away => Self::unavailable(
-                "The database did not answer; nothing was changed. Try again later.",
+                "The database did not respond; nothing was changed. Try again later.",
                 5,
             ),
             StoreErrorKind::ReadOnly | StoreErrorKind::Full => Self {
                 retry_after: Some(5),
                 ..Self::new(
                     ErrorKind::ReadOnly,
-                    "The database takes no writes at present; nothing was changed. Try again later.",
+                    "The database accepts no writes at present; nothing was changed. Try again later.",
                 )
             },
             StoreErrorKind::Conflict => Self::new(
                 ErrorKind::Conflict,
-                "Somebody else changed the same at the same time; nothing of yours was changed. Look at it and try again.",
+                "Another request changed this at the same time, so your change was not made. Check the present state and try again.",
             ),
             StoreErrorKind::CorruptRow(_) | StoreErrorKind::Other => Self::internal(String::new()),
         };
@@ -180,7 +180,7 @@ impl From<IndexError> for AppError {
     }
 }
 
-/// Why the registry does not start: one line for the operator.
+/// The reason why the registry does not start, in one line for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StartError(pub String);

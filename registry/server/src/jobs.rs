@@ -1,4 +1,4 @@
-//! What runs beside the requests: crawling, looking for proofs, following the events with the index, deriving again.
+//! The background jobs of a process: crawl, checks of proofs, indexing, upkeep and embedding.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::visits::outage::resume_outage;
 pub use crawl::{frontier, sink};
 pub use embed::{Embedders, Models};
 
-/// What to run, and with what.
+/// The options of the jobs.
 pub struct JobOptions {
     /// Whether this process crawls.
     pub crawl: bool,
-    /// Why the index is to be built anew before anything else, where it is.
+    /// The reason to rebuild the index first, if there is one.
     pub rebuild: Option<String>,
-    /// Told of every request the crawler makes.
+    /// A callback that gets the outcome of every request of the crawler.
     pub on_outcome: OnOutcome,
-    /// The models that searches go by.
+    /// The models of semantic search.
     pub models: Models,
 }
 
@@ -64,7 +64,7 @@ pub struct Jobs {
     embed: Option<JoinHandle<()>>,
 }
 
-/// How long the crawler may take to give back its leases, and the index to commit.
+/// Timeout of the crawler to give back its leases, and of the index to commit.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Starts every job.
@@ -92,13 +92,13 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
 }
 
 impl Jobs {
-    /// Stops leasing at once; what is under way goes on until [`Jobs::stop`].
+    /// Stops leasing at once; visits under way continue until [`Jobs::stop`].
     pub fn stop_crawling(&self) {
         self.crawling.cancel();
     }
 
-    /// Ends every job in order: fetches are broken off and their leases given back, then the index
-    /// commits what it has applied.
+    /// Ends every job in order: fetches are cancelled and their leases given back, then the index commits the applied
+    /// events.
     pub async fn stop(self) {
         self.crawling.cancel();
         if let Some(crawl) = self.crawl {
@@ -121,10 +121,10 @@ async fn finish(name: &str, task: JoinHandle<()>) {
     let abort = task.abort_handle();
     match tokio::time::timeout(PATIENCE, task).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, name, "a job ended badly"),
+        Ok(Err(error)) => tracing::error!(%error, name, "a job failed at its end"),
         Err(_) => {
             abort.abort();
-            tracing::warn!(name, "a job did not end in time and was broken off");
+            tracing::warn!(name, "a job did not end in time and was cancelled");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is counted, in Prometheus' terms. No label ever names a domain or an agent, so that the number of series stays
+//! Metrics in Prometheus' format. No label names a domain or an agent, so that the number of series stays
 //! what the code makes it.
 
 use std::sync::atomic::AtomicU64;
@@ -17,7 +17,7 @@ const LATENCIES: [f64; 12] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0,
 ];
 
-/// The most different outcomes of visits that are told apart.
+/// The most different outcomes of visits that have a series of their own.
 const MAX_OUTCOMES: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -128,7 +128,7 @@ impl Metrics {
         );
         registry.register(
             "http_connections_cut_off",
-            "Connections ended because their client stood still for too long",
+            "Connections ended because their client was idle for too long",
             self.cut_off.clone(),
         );
         registry.register(
@@ -138,7 +138,7 @@ impl Metrics {
         );
         registry.register(
             "crawl_outcomes",
-            "Attempts at a source, by how they ended",
+            "Attempts at a source, by outcome",
             self.outcomes.clone(),
         );
         registry.register(
@@ -163,7 +163,7 @@ impl Metrics {
         );
         registry.register(
             "index_agents",
-            "Agents in the index that anybody may find",
+            "Public agents in the index",
             self.agents.clone(),
         );
         self
@@ -198,12 +198,12 @@ impl Metrics {
             .observe(watch.seconds());
     }
 
-    /// Notes that a request has come in.
+    /// Counts a request that has begun.
     pub fn request_begins(&self) {
         self.in_flight.inc();
     }
 
-    /// Notes that a request was answered or given up.
+    /// Counts a request that has ended.
     pub fn request_ends(&self) {
         self.in_flight.dec();
     }
@@ -213,12 +213,12 @@ impl Metrics {
         self.malformed.inc();
     }
 
-    /// Counts a connection for which there was no place.
+    /// Counts a connection refused by a limit.
     pub fn connection_refused(&self) {
         self.refused.inc();
     }
 
-    /// Counts a connection whose client stood still for too long.
+    /// Counts a connection ended because its client was idle for too long.
     pub fn connection_cut_off(&self) {
         self.cut_off.inc();
     }
@@ -271,7 +271,7 @@ impl Metrics {
     }
 }
 
-/// Measures how long something takes. What is *decided* by time goes by the `Clock` instead.
+/// Measures durations. Decisions that depend on time use the `Clock` instead.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 

@@ -1,4 +1,4 @@
-//! What is done to a data folder and database that no server holds.
+//! Maintenance of a data folder and database that no server uses.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::network::Network;
 use crate::search::indexing::index_anew;
 use crate::start::{shown_url, store_options};
 
-/// Replaces a lost bootstrap admin token; answers the new one.
+/// Replaces a lost bootstrap admin token; returns the new one.
 ///
 /// # Errors
-/// Where the folder is taken or the database fails.
+/// Where the folder is in use or the database fails.
 pub async fn reset_admin_token(
     config: &Config,
     clock: &dyn Clock,
@@ -35,10 +35,10 @@ pub async fn reset_admin_token(
     Ok(token)
 }
 
-/// Brings the schema of the configured database up to date; answers the steps that were missing.
+/// Migrates the configured database; returns the steps that were missing.
 ///
 /// # Errors
-/// Where the folder is taken, the database away, or a step fails.
+/// Where the folder is in use, the database does not respond, or a step fails.
 pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     let options = store_options(config);
     // PostgreSQL is migrated under a lock of its own, beside servers that run.
@@ -55,10 +55,10 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     Ok(missing)
 }
 
-/// Builds the index anew; answers how many agents it holds.
+/// Rebuilds the index; returns the number of its agents.
 ///
 /// # Errors
-/// Where the folder is taken, or database or index fail.
+/// Where the folder is in use, or database or index fail.
 pub async fn reindex(
     config: Config,
     clock: Arc<dyn Clock>,
@@ -74,7 +74,7 @@ pub async fn reindex(
     }
 }
 
-/// Asks the database for a sign of life without changing anything; answers what it is.
+/// Checks that the database responds, without changing anything; returns a sentence on it.
 ///
 /// # Errors
 /// Where it does not answer, or there is none yet.
@@ -95,16 +95,16 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
     })
 }
 
-/// How far sentence encoders have come, by what the database knows.
+/// The progress of sentence encoders, as the database has it.
 #[derive(Debug, Clone, Default)]
 pub struct EmbeddingProgress {
-    /// Agents that there are.
+    /// The number of agents.
     pub agents: u64,
-    /// The models that have begun.
+    /// The models with vectors.
     pub models: Vec<EmbeddedModel>,
 }
 
-/// How far one of them has come.
+/// The progress of one sentence encoder.
 #[derive(Debug, Clone, Serialize)]
 pub struct EmbeddedModel {
     /// Its id.
@@ -112,13 +112,13 @@ pub struct EmbeddedModel {
     pub id: String,
     /// Agents that have vectors.
     pub embedded: u64,
-    /// Whether it has seen every agent, so that searches can go by it.
+    /// Whether every agent has its vectors, so that searches can use it.
     pub complete: bool,
-    /// How near an agent has to be to match, once that is worked out.
+    /// The similarity cutoff, once it is calibrated.
     pub cutoff: Option<f64>,
 }
 
-/// Asks the database how far sentence encoders have come, without changing anything.
+/// Reads the progress of sentence encoders from the database, without changing anything.
 ///
 /// # Errors
 /// Where it does not answer, or there is none yet.
@@ -146,7 +146,7 @@ async fn known_of_models(store: &Store) -> Result<EmbeddingProgress, StoreError>
     Ok(known)
 }
 
-/// How to open the database without making one that does not exist yet.
+/// The options that open the database without creating a missing one.
 fn unchanged(config: &Config) -> StoreOptions {
     let mut options = store_options(config);
     options.url = options.url.replace("?mode=rwc", "?mode=ro");

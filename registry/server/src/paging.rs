@@ -1,4 +1,4 @@
-//! Pages of lists: how much a caller asks for, and tokens that say where the next page begins.
+//! Pages of lists: page sizes, and signed tokens with the start of the next page.
 
 use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
 use data_encoding::BASE64URL_NOPAD;
@@ -24,7 +24,7 @@ pub struct PageRequest {
     pub page_token: Option<String>,
 }
 
-/// Reads a parameter that is no text where it is given: an empty one is a mistake, and not the same as none.
+/// Parses an optional parameter that is no text: an empty one is an error, and not the same as a missing one.
 ///
 /// # Errors
 /// Where the text is no such value.
@@ -34,7 +34,7 @@ pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(parameter).map(Some)
 }
 
-/// The page size asked for, within its bounds.
+/// The requested page size, within its limits.
 ///
 /// # Errors
 /// `Invalid` for 0 or more than 100.
@@ -49,8 +49,8 @@ pub(crate) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
     }
 }
 
-/// Signs page tokens with a key that is kept in the database, so that every replica understands them
-/// and nobody can make one up.
+/// Signs page tokens with a key that is stored in the database, so that every replica accepts them and no caller can
+/// forge one.
 #[derive(Debug)]
 pub(crate) struct Signer(hmac::Key);
 
@@ -77,10 +77,10 @@ impl Signer {
         ))
     }
 
-    /// The position a token stands for.
+    /// The position in a token.
     ///
     /// # Errors
-    /// `Invalid` for a token that is broken, or was given for another query or to another caller.
+    /// `Invalid` for a token that is broken, or is of another query or caller.
     pub(crate) fn position<T: DeserializeOwned>(
         &self,
         query: &str,
@@ -101,7 +101,7 @@ impl Signer {
         let position = BASE64URL_NOPAD.decode(position.as_bytes()).ok()?;
         let tag = BASE64URL_NOPAD.decode(tag.as_bytes()).ok()?;
         let expected = self.tag(query, caller, &position);
-        // Both sides are tags of ours, so that comparing them again under the key is in constant time.
+        // Verifying under the key compares the tags in constant time.
         let same = hmac::sign(&self.0, &tag).as_ref()
             == hmac::sign(&self.0, &expected.as_ref()[..16]).as_ref();
         if !same {
@@ -110,7 +110,7 @@ impl Signer {
         serde_json::from_slice(&position).ok()
     }
 
-    /// A number that stands for these texts, the same in every replica.
+    /// A hash of these texts, the same in every replica.
     pub(crate) fn number(&self, texts: &[&str]) -> u64 {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {
@@ -140,8 +140,7 @@ impl Signer {
     }
 }
 
-/// Takes one page from rows that were asked for with one more than the page holds; says whether
-/// another follows.
+/// Cuts rows, read with one more than the page size, to one page; returns whether another page follows.
 pub(crate) fn cut<T>(rows: &mut Vec<T>, size: usize) -> bool {
     let more = rows.len() > size;
     rows.truncate(size);

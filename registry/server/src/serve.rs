@@ -32,7 +32,7 @@ use crate::http::connections::Connections;
 use crate::http::state::State;
 use crate::metrics::Metrics;
 
-/// How long a connection without a request stays open.
+/// Timeout of a connection without a request.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long the head of a request may take to arrive, and the TLS handshake before it.
 const HEAD_ARRIVAL: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// The only protocol: HTTP/2 is left to TLS proxies.
 const ALPN: &[u8] = b"http/1.1";
 
-/// Where connections come in.
+/// The listening sockets.
 #[derive(Debug)]
 pub struct Listeners {
     /// For everything.
@@ -208,12 +208,12 @@ where
         .keep_alive(KEEP_ALIVE)
         .client_request_timeout(HEAD_ARRIVAL)
         .client_disconnect_timeout(CLOSING)
-        // A listener that has gone frees its stream at once, and not when next something happens.
+        // The stream of a closed connection is freed at once, and not with the next event.
         .h1_allow_half_closed(false)
         .finish(map_config(application, |()| AppConfig::default()))
 }
 
-/// Which connections are taken, and what is told of those that end badly.
+/// Accepts connections within the limits, and counts those that end with an error.
 #[derive(Debug, Clone)]
 struct Acceptance {
     connections: Arc<Connections>,
@@ -237,8 +237,7 @@ impl Acceptance {
         }
     }
 
-    /// The connection with its place, and the address that it comes from. Without a place it is closed before anything
-    /// is read from it.
+    /// The connection with its slot, and its address. Without a free slot it is closed before anything is read from it.
     fn admit(
         &self,
         stream: TcpStream,
@@ -252,8 +251,7 @@ impl Acceptance {
         Ok((Connection::new(stream, place, self.patience), peer))
     }
 
-    /// What a client does wrong is counted, and told only to those who look for it: anybody can have it happen as often
-    /// as they please.
+    /// Counts errors caused by a client, and logs them at debug level only: anybody can cause them at will.
     fn tell(&self, error: &DispatchError) {
         match error {
             DispatchError::Parse(_) => self.metrics.malformed_request(),

@@ -1,4 +1,4 @@
-//! Putting the registry together.
+//! Starts the registry: opens data folder, database and index, and builds the context.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -32,26 +32,26 @@ use crate::paging::Signer;
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
 /// The setting that holds the key of page tokens.
 const PAGE_KEY: &str = "page_token_key";
-/// The setting that tells one database from another.
+/// The setting that identifies a database.
 const IDENTITY: &str = "identity";
 
-/// What starting has brought about.
+/// The result of a start.
 #[derive(Debug)]
 pub struct Started {
     /// The registry.
     pub context: Arc<Context>,
-    /// The admin token, where this start has made one. It is shown once.
+    /// The admin token, if this start has made one. It is shown once.
     pub admin_token: Option<String>,
-    /// Why the index is to be built anew, where it is.
+    /// The reason to rebuild the index, if there is one.
     pub rebuild: Option<String>,
 }
 
 impl Context {
-    /// Takes the data folder, opens database and index, and puts everything together. Nothing runs yet.
+    /// Locks the data folder, opens database and index, and builds the context. No job runs yet.
     /// `bootstrap_token` is the admin token an operator has chosen, of 32 characters at least.
     ///
     /// # Errors
-    /// Where the folder is taken, the database away or the configuration does not fit.
+    /// Where the folder is in use, the database does not respond, or the configuration is invalid.
     pub async fn build(
         config: Config,
         clock: Arc<dyn Clock>,
@@ -61,9 +61,9 @@ impl Context {
     ) -> Result<Started, StartError> {
         let (context, rebuild) = Self::assemble(config, clock, entropy, network).await?;
         if !context.store.is_postgres() {
-            // This process is alone with the database, so what is still leased was leased by one that was
-            // killed. Without this those domains would wait until the leases run out, minutes from now.
-            // The first write of all: where the file takes none, this says which file that is.
+            // No other process uses this database, so existing leases are of one that was killed. Without this
+            // their domains would wait until the leases expire, minutes from now.
+            // The first write of all: if the file is not writable, the error names the file.
             context.store.visits_end_leases().await.map_err(|error| {
                 let database = shown_url(&context.config);
                 StartError(format!("the database {database} cannot be used: {error}"))
@@ -93,8 +93,8 @@ impl Context {
         })
     }
 
-    /// Takes the data folder, opens database and index, and changes nothing of what they say. Answers why
-    /// the index is to be built anew, where it is.
+    /// Locks the data folder, and opens database and index without changing their content. Returns the reason to
+    /// rebuild the index, if there is one.
     pub(crate) async fn assemble(
         config: Config,
         clock: Arc<dyn Clock>,
@@ -143,12 +143,12 @@ impl Context {
     /// Closes the database.
     pub async fn close(&self) {
         if let Err(error) = self.store.close().await {
-            tracing::warn!(%error, "the database did not close in order");
+            tracing::warn!(%error, "the database did not close cleanly");
         }
     }
 }
 
-/// The rules that the configuration sets.
+/// The admission rules of the configuration.
 fn rules_of(config: &Config) -> Rules {
     let governance = &config.governance;
     Rules {
@@ -158,8 +158,7 @@ fn rules_of(config: &Config) -> Rules {
     }
 }
 
-/// The last event that nothing in memory has to be told of. Nothing is kept there yet that an earlier event could have
-/// made wrong, beside the index.
+/// The last event at this start. Caches are empty, so earlier events matter only to the index.
 async fn noted_before(store: &Store, index: &Index) -> Result<i64, StartError> {
     if !index.is_missing() {
         return Ok(index.applied_seq());
@@ -205,12 +204,12 @@ async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, Start
         .map_err(|error| database_failed(&error))?;
     BASE64
         .decode(key.as_bytes())
-        .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is broken")))
+        .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is invalid")))
 }
 
-/// Opens the index and says why it is to be built anew, where it is: it is missing, broken or of another
-/// schema. An index that belongs to another database, or has seen events that this one has not (as
-/// after a backup was put back), is removed: it must never be served.
+/// Opens the index; returns the reason to rebuild it, if it is missing, broken or of another schema. An index of
+/// another database, or with events that this one does not have (as after a restored backup), is removed: it must
+/// never be served.
 async fn open_index(
     config: &Config,
     store: &Store,

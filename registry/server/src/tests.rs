@@ -100,25 +100,25 @@ impl Registry {
     }
 
     /// One request to a server of its own, answered in full.
-    async fn ask(&self, request: TestRequest) -> Answer {
+    async fn ask(&self, request: TestRequest) -> TestResponse {
         let service = init_service(application(self.state.clone())).await;
-        Answer::read(service.call(request.to_request()).await.unwrap()).await
+        TestResponse::read(service.call(request.to_request()).await.unwrap()).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> TestResponse {
         self.ask(TestRequest::get().uri(path)).await
     }
 }
 
 /// An answer read to its end.
 #[derive(Debug)]
-struct Answer {
+struct TestResponse {
     status: StatusCode,
     headers: actix_web::http::header::HeaderMap,
     body: web::Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     async fn read<B: MessageBody>(response: ServiceResponse<B>) -> Self {
         let status = response.status();
         let headers = response.headers().clone();

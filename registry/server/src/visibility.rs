@@ -1,4 +1,4 @@
-//! Who may find an agent and see it (docs/model.md#visibility).
+//! Visibility: the labels that may find and see an agent (docs/model.md#visibility).
 
 use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
 use a2a_registry_domain::ownership::DomainState;
@@ -7,14 +7,14 @@ use uuid::Uuid;
 
 use crate::caller::{CURATORS, Caller, INTERNAL, PUBLIC, account_label};
 
-/// How far an agent is open to others than its owner and the curators.
+/// Whether an agent is listed, unlisted or on hold, which decides who sees it beside its owner and the curators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Openness {
     /// It is listed.
     Listed,
-    /// It is not listed, and nothing holds it back.
+    /// It is not listed, and not on hold.
     Unlisted,
-    /// Something holds it back, which is between its owner and the curators (docs/model.md#visibility).
+    /// It is on hold: only its owner and the curators see it (docs/model.md#visibility).
     Held,
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
 
 /// The labels of which a caller must hold one to find an agent.
 ///
-/// What is not listed yet is shown to whoever registered a source of it, unless somebody has narrowed who may find it.
-/// What is withheld is shown to its owner, which is its submitter while it is nobody's. Where an agent stands, or who may
-/// find it, as only a later build knows it is a reason to show it to nobody.
+/// An agent that is not listed yet is shown to the registrants of its sources, unless its visibility was narrowed. An
+/// agent on hold is shown to its owner, which is its submitter while it has none. An agent with a lifecycle or
+/// visibility that only a later build knows is shown to nobody.
 pub(crate) fn visible_to(
     agent: &agent::Model,
     openness: Openness,
@@ -73,13 +73,13 @@ pub(crate) fn visible_to(
     labels
 }
 
-/// Whether an agent is the caller's own: as its owner, or as its submitter while its domain is nobody's.
+/// Whether an agent is the caller's own: as its owner, or as its submitter while its domain never had an owner.
 pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, was_never_owned: bool) -> bool {
     let submitted = was_never_owned && agent.owner_id.is_none() && caller.is(agent.submitter);
     submitted || caller.is(agent.owner_id)
 }
 
-/// Whether a caller sees an agent, listed or not, that a source feeds which the caller has registered.
+/// Whether a caller sees an agent, listed or not, with a source that the caller has registered.
 pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
     let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();
     let labels = caller.labels();

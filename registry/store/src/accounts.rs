@@ -40,7 +40,7 @@ pub async fn accounts_by_ids(
         .await?)
 }
 
-/// The token with this hash and the account it belongs to. Whether it has ended is for the caller.
+/// The token with this hash, with its account. The caller checks whether it has expired.
 pub async fn token_by_hash(
     on: &impl Handle,
     hash: &str,
@@ -74,7 +74,7 @@ pub async fn token_page(
 }
 
 impl Write {
-    /// Has processes that start together make the first account and token one after another.
+    /// Locks the creation of the first account and token, so that processes that start together make them once.
     pub async fn accounts_lock(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), BOOTSTRAP_LOCK).await?;
@@ -101,7 +101,7 @@ impl Write {
         Ok(())
     }
 
-    /// Removes a token; says whether there was one.
+    /// Removes a token; returns whether there was one.
     pub async fn token_delete(&self, id: Uuid) -> Result<bool, StoreError> {
         let outcome = token::Entity::delete_by_id(id)
             .exec(self.connection())
@@ -129,7 +129,7 @@ pub async fn token_has_bootstrap(on: &impl Handle) -> Result<bool, StoreError> {
     Ok(row.is_some())
 }
 
-/// The row as it is inserted where the database numbers rows itself.
+/// The row without its key, for a table whose keys the database assigns.
 pub(super) fn unnumbered<M, A>(row: M, unset: impl FnOnce(&mut A)) -> A
 where
     M: IntoActiveModel<A>,
@@ -140,7 +140,7 @@ where
     active
 }
 
-/// Leaves a key for the database to give.
+/// A key that the database assigns.
 pub(super) fn unset() -> sea_orm::ActiveValue<i64> {
     NotSet
 }

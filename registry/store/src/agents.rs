@@ -1,4 +1,4 @@
-//! Agents and what holds them back.
+//! Agents and their holds.
 
 use a2a_registry_domain::lifecycle::Hold;
 use sea_orm::sea_query::OnConflict;
@@ -41,7 +41,7 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
-/// Every URN that agents of a domain have or had, those of ended agents and those taken back too.
+/// Every URN that agents of a domain have or had, including retired agents and withdrawn URNs.
 pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
     let mut urns: Vec<String> = withdrawn_urn::Entity::find()
         .select_only()
@@ -62,7 +62,7 @@ pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, Stor
     Ok(urns)
 }
 
-/// The agents of these domains that have not ended, oldest first; inside a write, locked until it ends.
+/// The agents of these domains that are not retired, oldest first; inside a write, locked until it ends.
 pub async fn agents_of(
     on: &impl Handle,
     domain_ids: &[i64],
@@ -77,7 +77,7 @@ pub async fn agents_of(
     Ok(locked(on, query).all(on.connection()).await?)
 }
 
-/// Agents with ids after `after`, by id: the way to walk all of them. Ended ones too.
+/// A page of all agents by id, after `after`, retired ones too.
 pub async fn agents_walk(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -104,7 +104,7 @@ pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Mod
         .await?)
 }
 
-/// Every agent that stands under this hold.
+/// The holds of this kind, of all agents.
 pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model>, StoreError> {
     Ok(hold::Entity::find()
         .filter(hold::Column::Hold.eq(hold.as_str()))
@@ -113,7 +113,7 @@ pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model
 }
 
 impl Write {
-    /// Adds agents, or replaces everything that can change of those there are.
+    /// Inserts agents, or replaces all changeable columns of existing ones.
     pub async fn agents_put(&self, rows: Vec<agent::Model>) -> Result<(), StoreError> {
         use agent::Column as C;
         if rows.is_empty() {
@@ -152,7 +152,7 @@ impl Write {
         .await
     }
 
-    /// Sets holds; one that stands already keeps its first reason.
+    /// Inserts holds; an existing one keeps its first reason.
     pub async fn holds_set(&self, rows: Vec<hold::Model>) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
@@ -167,7 +167,7 @@ impl Write {
         .await
     }
 
-    /// Lifts one hold of one agent; says whether it stood.
+    /// Removes one hold of one agent; returns whether it existed.
     pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
         let outcome = hold::Entity::delete_by_id((agent, hold.into()))
             .exec(self.connection())

@@ -1,7 +1,7 @@
 //! Leases of checks of domain proofs.
 //!
-//! A check may fetch a file and the certificate from the host. It holds the lease that a visit would hold, so that spacing
-//! and the limit of an address block apply to both together.
+//! A check may fetch a file and the certificate from the host. It holds the lease that a visit would hold, so that
+//! spacing and the limit of an address block apply to both together.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType};
@@ -29,8 +29,8 @@ pub struct CheckLeaseRequest {
 }
 
 impl CheckLeaseRequest {
-    /// Domains registered just now and not visited since, for whose first visit somebody waits: `not_before` is the time
-    /// of the registration until a visit changes it. Their check was not due before, which excludes all others.
+    /// Domains registered just now and not visited since, for whose first visit somebody waits: `not_before` is the
+    /// time of the registration until a visit changes it. Their check was not due before, which excludes all others.
     fn just_registered(&self) -> Condition {
         use domain::Column as C;
         Condition::all()
@@ -39,8 +39,8 @@ impl CheckLeaseRequest {
             .add(Expr::col(C::NotBefore).lte(Expr::col(C::CreatedAt)))
     }
 
-    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and without a first visit that somebody
-    /// waits for.
+    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and without a first visit that
+    /// somebody waits for.
     fn may_contact(&self) -> Condition {
         unleased(self.now)
             .add(domain::Column::NotBefore.lte(self.now))
@@ -63,10 +63,10 @@ pub struct DueCheck {
 }
 
 impl Store {
-    /// Leases a due check, and delays the next one until the lease ends, so that no other worker takes it meanwhile: of a
-    /// domain that was just registered, else of the one due longest whose host may be contacted, which gets the lease of
-    /// a visit. A host before `not_before`, or in a busy address block, is passed over until its check is long overdue;
-    /// then only its DNS is checked.
+    /// Leases a due check, and delays the next one until the lease ends, so that no other worker takes it meanwhile:
+    /// of a domain that was just registered, else of the one due longest whose host may be contacted, which gets the
+    /// lease of a visit. A host before `not_before`, or in a busy address block, is passed over until its check is
+    /// long overdue; then only its DNS is checked.
     pub async fn check_lease(
         &self,
         request: &CheckLeaseRequest,

@@ -1,4 +1,4 @@
-//! Moments that a clock which was ahead has left in the future: for as long as it was ahead nobody would be visited,
+//! Repairs times that a clock which was ahead has set in the future: until they are reached there would be no visits,
 //! no proof would lapse and no lease would end.
 
 use a2a_crawler::schedule::{JITTER, MAX_INTERVAL, MAX_RETRY_AFTER, PROMISE_SLACK};
@@ -8,7 +8,7 @@ use sea_orm::{ConnectionTrait, DbBackend, Statement};
 
 use super::{Handle, Store, StoreError};
 
-/// How far the clocks of replicas may be apart, and how long ago the present may have been read.
+/// The tolerated difference between the clocks of replicas, including the delay since the clock was read.
 const SKEW: i64 = 5 * MINUTE;
 /// No lease lasts longer.
 const LONGEST_LEASE: i64 = HOUR;
@@ -21,12 +21,12 @@ struct Repair {
 }
 
 impl Store {
-    /// Draws all those moments near: what was planned goes to where it would be within its own interval, so that what
-    /// was spread stays so; what has happened has happened by now. Answers how many rows that were.
+    /// Repairs all those times: planned ones move into their own interval, so that they stay spread; past ones become
+    /// the present. Returns the number of repaired rows.
     pub async fn moments_repair(&self, now: i64) -> Result<u64, StoreError> {
         let mut repaired = 0;
         for repair in repairs(now) {
-            // Nearly always there is nothing to do, and nobody is made to wait for that.
+            // Nearly always there is nothing to do: these reads take no lock.
             let Repair {
                 table,
                 changes,
@@ -56,7 +56,7 @@ impl Store {
 
 /// Sources before domains: a visit finds its sources due.
 fn repairs(now: i64) -> [Repair; 6] {
-    let clock = Reading::of(now);
+    let clock = ClockReading::of(now);
     let (changes, broken) = clock.past(&["proved_at", "held_at", "absent_since"]);
     let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
     let (changes, broken) = clock.past(&["at"]);
@@ -75,17 +75,17 @@ fn repairs(now: i64) -> [Repair; 6] {
     ]
 }
 
-/// What the clock of this process says.
+/// The time by this process's clock, with its limits.
 #[derive(Clone, Copy)]
-struct Reading {
+struct ClockReading {
     now: i64,
-    /// Replicas' clocks differ, and another one may have written since this moment was read.
+    /// The latest plausible present: replicas' clocks differ, and another one may have written since this was read.
     present: i64,
-    /// The farthest away to which an origin, or its failing, may put a visit off.
+    /// The latest time to which an origin's headers or failures may delay a visit.
     put_off: i64,
 }
 
-impl Reading {
+impl ClockReading {
     fn of(now: i64) -> Self {
         Self {
             now,
@@ -94,7 +94,7 @@ impl Reading {
         }
     }
 
-    /// Changes and conditions for columns that tell when something happened.
+    /// Changes and conditions for columns with the time of past happenings.
     fn past(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
         let Self { now, present, .. } = self;
         columns
@@ -122,7 +122,7 @@ impl Reading {
             "unlisted_since",
         ]);
         for column in ["next_due_at", "planned_at"] {
-            // What fails, and a catalog that is not there, may be put off for a week; all else is asked every day.
+            // A failing source and a missing catalog may be delayed for a week; all others are fetched every day.
             let late = format!(
                 "({column} > {put_off} OR ({column} > {planned} AND failures = 0 AND liveness <> 'absent'))"
             );
@@ -169,7 +169,7 @@ fn microseconds(duration: time::Duration) -> i64 {
     i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
 }
 
-/// The change and the condition for a column that tells when something ends.
+/// The change and the condition for a column with the time at which something ends.
 fn at_most(column: &str, most: i64) -> (String, String) {
     let broken = format!("{column} > {most}");
     (

@@ -27,7 +27,7 @@ pub trait Handle: Sync {
     /// The connection behind it.
     fn connection(&self) -> &Self::Connection;
 
-    /// Whether what is read to be changed must be locked: inside a write, where others write too.
+    /// Whether rows that are read to be changed must be locked: inside a write, if other processes write too.
     fn locks_rows(&self) -> bool {
         false
     }
@@ -55,12 +55,11 @@ impl Handle for Write {
 
 /// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
 const READERS: u32 = 8;
-/// How long the database may take to answer.
+/// Timeout of the database.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait before a connection that was refused is tried again.
+/// The pause before a refused connection is tried again.
 const CONNECT_AGAIN: Duration = Duration::from_millis(250);
-/// A write of a process that stands still, as one on a machine that was paused, ends after this: what it has locked,
-/// others wait for.
+/// Ends the write of a process that hangs, as on a paused machine, because other processes wait for its locks.
 const END_IDLE_WRITES: &str = "SET idle_in_transaction_session_timeout = '30s'";
 /// The session that holds the migration lock stays idle meanwhile.
 const KEEP_IDLE: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
@@ -107,7 +106,7 @@ pub struct Store {
     write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
 }
 
-/// A write under way. Nothing of it is kept until [`Write::commit`].
+/// A write under way. Nothing of it is stored until [`Write::commit`].
 #[derive(Debug)]
 pub struct Write {
     transaction: DatabaseTransaction,
@@ -115,10 +114,10 @@ pub struct Write {
 }
 
 impl Write {
-    /// Keeps everything, or says why nothing was kept.
+    /// Commits the write.
     ///
     /// # Errors
-    /// Where the database refuses; the transaction is rolled back then.
+    /// Where the database refuses; the transaction is rolled back.
     pub async fn commit(self) -> Result<(), StoreError> {
         Ok(self.transaction.commit().await?)
     }
@@ -191,7 +190,7 @@ impl Store {
     /// The names of the migrations that have not run yet, oldest first.
     ///
     /// # Errors
-    /// Where the database is away, or of a program that knows more migrations than this one.
+    /// Where the database does not respond, or has migrations that this program does not know.
     pub async fn migrations_pending(&self) -> Result<Vec<String>, StoreError> {
         let pending = Migrator::get_pending_migrations(&self.read).await?;
         Ok(pending.iter().map(|step| step.name().to_owned()).collect())
@@ -207,11 +206,11 @@ impl Store {
         self.read.get_postgres_connection_pool()
     }
 
-    /// Begins a write. On SQLite it waits for its turn and begins IMMEDIATE: a transaction that reads
-    /// before it writes can then never find that another has overtaken it.
+    /// Begins a write. On SQLite it waits for its turn and begins IMMEDIATE, so that no other transaction can write
+    /// between its reads and its writes.
     ///
     /// # Errors
-    /// Where the database is away or does not take writes.
+    /// Where the database does not respond or accepts no writes.
     pub async fn write(&self) -> Result<Write, StoreError> {
         let turn = match &self.write_turn {
             Some(turn) => Some(Arc::clone(turn).lock_owned().await),
@@ -228,10 +227,10 @@ impl Store {
         })
     }
 
-    /// Asks the database for a sign of life.
+    /// Checks that the database responds.
     ///
     /// # Errors
-    /// Where it is away.
+    /// Where it does not respond.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.read.ping().await?)
     }
@@ -239,7 +238,7 @@ impl Store {
     /// Closes every connection, the write side last.
     ///
     /// # Errors
-    /// Where a connection does not close in order.
+    /// Where a connection does not close cleanly.
     pub async fn close(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
             self.read.clone().close().await?;
@@ -248,8 +247,8 @@ impl Store {
     }
 }
 
-/// Makes one connection to PostgreSQL and ends it. The pool says of every failure only that it has waited in vain; this
-/// says which it was. A server that is about to start is waited for.
+/// Opens and closes one connection to PostgreSQL, for the reason of a failure: the pool reports only a timeout. Waits
+/// for a server that is about to start.
 async fn is_there(url: &str) -> Result<(), StoreError> {
     let mut refused = StoreError::away("it does not answer");
     let connected = tokio::time::timeout(PATIENCE, async {
@@ -264,7 +263,7 @@ async fn is_there(url: &str) -> Result<(), StoreError> {
     })
     .await;
     let connection = connected.unwrap_or(Err(refused))?;
-    // The answer is known; how the connection ends changes nothing of it.
+    // The server responds; a failure to close changes nothing of that.
     let _ = connection.close().await;
     Ok(())
 }
@@ -288,7 +287,7 @@ fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
         Synchronous::Normal => "NORMAL",
         Synchronous::Full => "FULL",
     };
-    // One more writes.
+    // One connection more, for writes.
     let cache_kibibytes = options.cache_megabytes * 1024 / u64::from(READERS + 1);
     let mut connect = ConnectOptions::new(&options.url);
     connect

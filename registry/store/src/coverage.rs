@@ -1,4 +1,4 @@
-//! Who has registered which source, which source gave which version, and names that were taken back.
+//! Registrants of sources, sources of card versions, and withdrawn URNs.
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::source::SourceKind;
@@ -17,7 +17,7 @@ use super::entity::{
 use super::rows::locked;
 use super::{Handle, StoreError, Write};
 
-/// Who has registered these sources, the oldest registration first.
+/// The registrants of these sources, the oldest registration first.
 pub async fn registrants_of(
     on: &impl Handle,
     sources: &[i64],
@@ -47,7 +47,7 @@ pub async fn version_sources_of(
         .await?)
 }
 
-/// The live domains, by scheme and name, that accounts have proved and still hold.
+/// The live domains, by scheme and name, of which these accounts have a proof.
 pub async fn domains_owned(
     on: &impl Handle,
     owners: &[Uuid],
@@ -73,8 +73,8 @@ pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, 
     Ok(cards_registered(own).count(on.connection()).await?)
 }
 
-/// How many live sources of cards were named from that network without an account and feed no agent yet that was ever
-/// approved.
+/// The number of live card sources that were registered from that network without an account and have no agent yet that
+/// was ever approved.
 pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
     let approved = Query::select()
         .column(agent::Column::Id)
@@ -91,7 +91,7 @@ pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64,
         .await?)
 }
 
-/// The live sources of cards that somebody has registered.
+/// The live card sources with a registration by this caller.
 fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
     let own = Query::select()
         .column(source_registrant::Column::SourceId)
@@ -105,7 +105,7 @@ fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
         .filter(source::Column::EndedAt.is_null())
 }
 
-/// The domains of which a source gave a version of a card by a redirect to that origin.
+/// The domains with a source whose card came from that origin by a redirect.
 pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i64>, StoreError> {
     let gave = Query::select()
         .column(version_source::Column::SourceId)
@@ -124,8 +124,7 @@ pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i
         .await?)
 }
 
-/// Keys of live domains after `after`, by key: all of them, or those with a source of which nobody is known to have
-/// registered it.
+/// A page of the keys of live domains, after `after`: of all, or of those with a source without a registrant.
 pub async fn domains_walk(
     on: &impl Handle,
     after: i64,
@@ -156,7 +155,7 @@ pub async fn domains_walk(
     Ok(query.into_tuple().all(on.connection()).await?)
 }
 
-/// The live domains with these keys, by key, held until the write ends.
+/// The live domains with these keys, by key, locked until the write ends.
 pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
     let query = domain::Entity::find()
         .filter(domain::Column::Id.is_in(ids.iter().copied()))
@@ -177,7 +176,7 @@ pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>,
         .await?)
 }
 
-/// The accounts whose proof of a domain holds or has held.
+/// The accounts that have or had a proof of a domain.
 pub async fn accounts_that_proved(on: &impl Handle, domain: i64) -> Result<Vec<Uuid>, StoreError> {
     Ok(proof::Entity::find()
         .select_only()
@@ -191,7 +190,7 @@ pub async fn accounts_that_proved(on: &impl Handle, domain: i64) -> Result<Vec<U
 }
 
 impl Write {
-    /// Takes a URN back for good.
+    /// Withdraws a URN for good.
     pub async fn urn_withdraw(&self, row: withdrawn_urn::Model) -> Result<(), StoreError> {
         self.insert_rows(
             [row.into_active_model()],
@@ -200,7 +199,7 @@ impl Write {
         .await
     }
 
-    /// Notes that somebody has registered a source; says whether that is new.
+    /// Inserts a registrant of a source; returns whether it is new.
     pub async fn registrant_add(&self, row: source_registrant::Model) -> Result<bool, StoreError> {
         let active = unnumbered(row, |active: &mut source_registrant::ActiveModel| {
             active.id = unset();
@@ -213,7 +212,7 @@ impl Write {
         Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
     }
 
-    /// Takes back an account's registration of these sources.
+    /// Deletes an account's registrations of these sources.
     pub async fn registrations_end(
         &self,
         sources: &[i64],
@@ -227,7 +226,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes which sources gave which versions, and what answered last.
+    /// Inserts the sources of versions, or updates the origin that answered.
     pub async fn version_sources_put(
         &self,
         rows: Vec<version_source::Model>,
@@ -246,8 +245,8 @@ impl Write {
         .await
     }
 
-    /// Sets whose word stands behind a version.
-    pub async fn version_stands(
+    /// Sets the coverage of a version.
+    pub async fn version_set_coverage(
         &self,
         version: Uuid,
         standing: CoverageLevel,
@@ -263,8 +262,8 @@ impl Write {
         Ok(())
     }
 
-    /// Lets these sources feed no agent until their next card, which is asked for in full, and for which nobody has given
-    /// a word.
+    /// Detaches these sources from their agents until their next card, which is fetched in full. An approval with the
+    /// registration ends too.
     pub async fn sources_detach(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());

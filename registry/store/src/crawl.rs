@@ -1,4 +1,4 @@
-//! What came of visits: sources, attempts and totals.
+//! The results of visits: sources, attempts and daily totals.
 
 use sea_orm::sea_query::{Expr, ExprTrait as _, LockType, OnConflict, Query};
 use sea_orm::{
@@ -9,11 +9,11 @@ use sea_orm::{
 use super::entity::{attempt, domain, source, source_day};
 use super::{Handle, StoreError, Write};
 
-/// Attempts kept for one source; each further one takes the place of the oldest.
+/// Attempts stored of one source; each further one replaces the oldest.
 pub const ATTEMPTS_PER_SOURCE: i64 = 20;
-/// Days of which a source's totals are kept; older ones go.
+/// Days of totals stored of one source.
 pub const DAYS_PER_SOURCE: i32 = 90;
-/// How sources fared day by day, the newest day first.
+/// The daily totals of sources, the newest day first.
 pub async fn source_days_of(
     on: &impl Handle,
     source_ids: &[i64],
@@ -29,8 +29,8 @@ pub async fn source_days_of(
 }
 
 impl Write {
-    /// Adds these looks to the totals of their days, and drops what is older than [`DAYS_PER_SOURCE`] of the
-    /// sources named.
+    /// Adds these fetches to the totals of their days, and deletes days older than [`DAYS_PER_SOURCE`] of the same
+    /// sources.
     pub async fn source_days_add(&self, rows: Vec<source_day::Model>) -> Result<(), StoreError> {
         use source_day::Column as C;
         let Some(today) = rows.iter().map(|row| row.day).max() else {
@@ -59,8 +59,7 @@ impl Write {
         Ok(())
     }
 
-    /// Drops the totals, up to and with that day, of sources that are asked no more. Those that are drop
-    /// theirs with every look.
+    /// Deletes the totals, up to and including that day, of ended sources. For live ones every fetch does that.
     pub async fn source_days_forget(&self, day: i32) -> Result<(), StoreError> {
         let ended = Query::select()
             .column(source::Column::Id)
@@ -75,7 +74,7 @@ impl Write {
         Ok(())
     }
 
-    /// Writes what became of these sources, all columns that a look can change.
+    /// Updates these sources, all columns that a fetch can change.
     pub async fn sources_update(&self, rows: Vec<source::Model>) -> Result<(), StoreError> {
         use source::Column as C;
         if rows.is_empty() {
@@ -122,7 +121,7 @@ impl Write {
         .await
     }
 
-    /// Writes these domains' next visit and ends their leases.
+    /// Updates the next visit of these domains and ends their leases.
     pub async fn domains_visited(&self, rows: Vec<domain::Model>) -> Result<(), StoreError> {
         use domain::Column as C;
         if rows.is_empty() {
@@ -146,7 +145,7 @@ impl Write {
         .await
     }
 
-    /// Records attempts, each in its place: the one that was there goes.
+    /// Inserts attempts, each of which replaces the oldest one of its source.
     pub async fn attempts_put(&self, rows: Vec<attempt::Model>) -> Result<(), StoreError> {
         use attempt::Column as C;
         let conflict = OnConflict::columns([C::SourceId, C::Place])
@@ -169,7 +168,7 @@ impl Write {
         .await
     }
 
-    /// Which of these leases still hold: domain key, and whether the lease is the one given.
+    /// The domains with these keys, by which the caller checks whether its leases still hold.
     pub async fn leased_domains(&self, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
         let mut query = domain::Entity::find()
             .filter(domain::Column::Id.is_in(ids.iter().copied()))

@@ -1,4 +1,4 @@
-//! What was decided on which content.
+//! Decisions on contents of cards.
 
 use a2a_registry_domain::admission::Rule;
 use sea_orm::ActiveValue::{NotSet, Set};
@@ -23,7 +23,7 @@ pub async fn decisions_on(
         .await?)
 }
 
-/// What persons decided on these agents, oldest first.
+/// The decisions of persons on these agents, oldest first.
 pub async fn decisions_by_person(
     on: &impl Handle,
     agents: &[Uuid],
@@ -69,7 +69,7 @@ impl Write {
         self.insert_rows(rows, None).await
     }
 
-    /// Names the content of a version's decisions anew, because its bytes are read differently.
+    /// Changes the content digest of a version's decisions, because a new build derives another one from its bytes.
     pub async fn decisions_rekey(
         &self,
         version: Uuid,

@@ -24,7 +24,7 @@ pub async fn domain_by_name(
     Ok(locked(on, query).one(on.connection()).await?)
 }
 
-/// The domains with these keys, in no order, deleted ones too.
+/// The domains with these keys, in no order, deleted ones included.
 pub async fn domains_by_ids(
     on: &impl Handle,
     ids: &[i64],
@@ -38,8 +38,8 @@ pub async fn domains_by_ids(
         .await?)
 }
 
-/// Live domains whose name comes after `after`, by name; those of one account where one is given: what it has
-/// registered or owns, and what it has proved and others dispute.
+/// A page of live domains by name, after `after`. With an account, only the domains that it has registered or owns, and
+/// the disputed ones that it has proved.
 pub async fn domain_page(
     on: &impl Handle,
     account: Option<Uuid>,
@@ -94,8 +94,7 @@ pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreE
         .await?)
 }
 
-/// The earliest moment at which politeness allows to visit a host that was registered under this name before, where
-/// it was.
+/// The earliest time at which the spacing allows a visit of this host, if it was registered before and deleted.
 pub async fn rest_of_deleted(on: &impl Handle, name: &str) -> Result<Option<i64>, StoreError> {
     let moment: Option<Option<i64>> = domain::Entity::find()
         .select_only()
@@ -108,7 +107,7 @@ pub async fn rest_of_deleted(on: &impl Handle, name: &str) -> Result<Option<i64>
     Ok(moment.flatten())
 }
 
-/// The sources of these domains that are still asked, oldest first.
+/// The live sources of these domains, oldest first.
 pub async fn sources_of(
     on: &impl Handle,
     domain_ids: &[i64],
@@ -124,7 +123,7 @@ pub async fn sources_of(
         .await?)
 }
 
-/// The sources of a domain that ended with the agents they fed.
+/// The sources of a domain that ended with their agents.
 pub async fn sources_retired(
     on: &impl Handle,
     domain_id: i64,
@@ -175,8 +174,8 @@ pub async fn attempts_of(
 }
 
 impl Write {
-    /// Adds a domain; its key is given by the database. Where somebody else has registered that name
-    /// meanwhile the answer is theirs.
+    /// Inserts a domain, with a key from the database. If another caller has registered that name meanwhile, returns
+    /// that domain.
     pub async fn domain_insert(&self, row: domain::Model) -> Result<domain::Model, StoreError> {
         let name = row.name.clone();
         let active = unnumbered(row, |active: &mut domain::ActiveModel| active.id = unset());
@@ -211,8 +210,7 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the next visit of a domain due at this moment, or sooner where it is already: somebody waits for
-    /// it.
+    /// Makes the next visit of a domain due at this time, or at its earlier one: somebody waits for it.
     pub async fn domain_make_visit_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -231,7 +229,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes that somebody asked for a visit while one was under way.
+    /// Stores that a visit was requested while one was under way.
     pub async fn domain_want(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -244,8 +242,7 @@ impl Write {
         Ok(())
     }
 
-    /// Asks for whole cards the next time a domain's sources are asked; answers of how many that was not asked
-    /// before.
+    /// Has a domain's sources fetched in full the next time; returns for how many that is new.
     pub async fn sources_want_full(&self, domain: i64) -> Result<u64, StoreError> {
         let asked = source::Entity::update_many()
             .col_expr(source::Column::FullWanted, Expr::value(true))
@@ -257,8 +254,7 @@ impl Write {
         Ok(asked.rows_affected)
     }
 
-    /// Makes the next visit of a domain due at this moment, and all its sources with it. When they would have been
-    /// asked is kept.
+    /// Makes the next visit of a domain due at this time, and all its sources with it. Their planned times are stored.
     pub async fn domain_make_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -286,7 +282,7 @@ impl Write {
         Ok(())
     }
 
-    /// Asks the sources that feed these agents no more.
+    /// Ends the sources of these agents.
     pub async fn sources_end_of(&self, agents: &[Uuid], at: i64) -> Result<(), StoreError> {
         if agents.is_empty() {
             return Ok(());
@@ -300,7 +296,7 @@ impl Write {
         Ok(())
     }
 
-    /// Asks this source no more.
+    /// Ends this source.
     pub async fn source_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::EndedAt, Expr::value(at))
@@ -310,7 +306,7 @@ impl Write {
         Ok(())
     }
 
-    /// Asks a source at another URL from now on, one that no live source of its kind in its domain has.
+    /// Changes the URL of a source, to one that no live source of its kind in its domain has.
     pub async fn source_move(&self, id: i64, url: &str) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::Url, Expr::value(url))
@@ -320,7 +316,7 @@ impl Write {
         Ok(())
     }
 
-    /// Lets a source's first card be approved on an account's word.
+    /// Has a source's first card approved by an account.
     pub async fn source_approve_as(&self, id: i64, account: Uuid) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(account))
@@ -330,7 +326,7 @@ impl Write {
         Ok(())
     }
 
-    /// Takes back whatever word was given for the first cards of a domain's sources.
+    /// Revokes all approvals of first cards of a domain's sources.
     pub async fn sources_approve_as_nobody(&self, domain: i64) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
@@ -341,7 +337,7 @@ impl Write {
         Ok(())
     }
 
-    /// Ends a domain: it is visited no more, its sources and proofs end, its name is free again.
+    /// Ends a domain with its visits, sources and proofs; its name can be registered again.
     pub async fn domain_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {

@@ -1,4 +1,4 @@
-//! What goes wrong in the database, told apart by what it says of itself and never by its words.
+//! Errors of the database, classified by their codes and never by their texts.
 
 use std::error::Error;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use sea_orm::{DbErr, RuntimeErr, sqlx};
 
-/// What kind of failure this is.
+/// The kind of a database failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreErrorKind {
-    /// Nobody answers, not in time, or has no connection to spare. Trying again makes sense.
+    /// The database does not respond in time, or has no free connection. A retry makes sense.
     Away,
-    /// It reads and does not write, by its configuration or by the rights of the file.
+    /// The database is read-only, by its configuration or the permissions of the file.
     ReadOnly,
-    /// It reads and has no room to write.
+    /// The disk is full.
     Full,
-    /// Another write came first, or what was to be unique is there already.
+    /// Another write came first, or a unique value exists already.
     Conflict,
-    /// A row holds what this program does not know.
+    /// A row holds a value that this program does not know.
     CorruptRow(CorruptRow),
-    /// Anything else, which is a mistake of ours or a broken database.
+    /// Anything else: a bug of this program, or a broken database.
     Other,
 }
 
-/// Where a value stands that this program does not know. The value itself is for the log as well.
+/// The place of a value that this program does not know. The value is for the log too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRow {
     /// The table.
@@ -32,7 +32,7 @@ pub struct CorruptRow {
     pub column: &'static str,
     /// The row's primary key.
     pub id: String,
-    /// What stands there.
+    /// The value.
     pub value: String,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for CorruptRow {
     }
 }
 
-/// What went wrong in the database. Its text is for the log, never for a caller.
+/// A failure of the database. Its text is for the log, never for a caller.
 #[derive(Debug, Clone)]
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -56,17 +56,17 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// A failure that only we can tell, in words.
+    /// A failure that this program has detected itself.
     pub fn other(text: impl Into<String>) -> Self {
         Self::with(StoreErrorKind::Other, text.into())
     }
 
-    /// The database is not there, in words.
+    /// A database that does not respond.
     pub(super) fn away(text: impl Into<String>) -> Self {
         Self::with(StoreErrorKind::Away, text.into())
     }
 
-    /// A row holds what this program does not know.
+    /// A row holds a value that this program does not know.
     pub(super) fn corrupt(row: CorruptRow) -> Self {
         let text = row.to_string();
         Self::with(StoreErrorKind::CorruptRow(row), text)
@@ -79,7 +79,7 @@ impl StoreError {
         }
     }
 
-    /// What kind of failure this is.
+    /// The kind of a database failure.
     pub fn kind(&self) -> &StoreErrorKind {
         &self.kind
     }
@@ -140,8 +140,8 @@ fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
     }
 }
 
-/// What the code of a database stands for: five characters of PostgreSQL (SQLSTATE, appendix A of its manual), or an
-/// extended result code of SQLite as a number.
+/// The kind of an error code: five characters of PostgreSQL (SQLSTATE, appendix A of its manual), or an extended result
+/// code of SQLite as a number.
 fn kind_of_code(code: &str) -> Option<StoreErrorKind> {
     if code.len() == 5 {
         return of_sqlstate(code);
@@ -153,13 +153,13 @@ fn of_sqlstate(code: &str) -> Option<StoreErrorKind> {
     match code {
         "25006" => Some(StoreErrorKind::ReadOnly),
         "53100" => Some(StoreErrorKind::Full),
-        // It deadlocked, or could not be put in an order.
+        // A deadlock, or a serialization failure.
         "40001" | "40P01" => Some(StoreErrorKind::Conflict),
-        // What was to be unique is there already. Every other broken constraint is a mistake of ours.
+        // A unique violation. Every other violated constraint is a bug of this program.
         "23505" => Some(StoreErrorKind::Conflict),
-        // A lock or a statement took too long, or we stood still for too long in a transaction.
+        // A timeout of a lock, a statement, or an idle transaction.
         "55P03" | "57014" | "25P03" => Some(StoreErrorKind::Away),
-        // It ends, has ended, or has not begun.
+        // The server shuts down, has crashed, or has not started.
         "57P01" | "57P02" | "57P03" => Some(StoreErrorKind::Away),
         _ if code.starts_with("08") || code.starts_with("53") => Some(StoreErrorKind::Away),
         _ => None,
@@ -167,9 +167,10 @@ fn of_sqlstate(code: &str) -> Option<StoreErrorKind> {
 }
 
 fn of_sqlite(code: u32) -> Option<StoreErrorKind> {
-    /// `SQLITE_IOERR_WRITE` and `SQLITE_IOERR_SHMSIZE`: the file may not grow, as under a quota.
+    /// `SQLITE_IOERR_WRITE` and `SQLITE_IOERR_SHMSIZE`: the file cannot grow, as under a quota.
     const MAY_NOT_GROW: [u32; 2] = [778, 4_874];
-    /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Every other broken constraint is a mistake of ours.
+    /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Every other violated constraint is a bug of this
+    /// program.
     const THERE_ALREADY: [u32; 3] = [1_555, 2_067, 2_579];
     if MAY_NOT_GROW.contains(&code) {
         return Some(StoreErrorKind::Full);
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_of_both_databases_are_told_apart() {
+    fn codes_of_both_databases_are_classified() {
         for (code, kind) in [
             ("25006", Some(StoreErrorKind::ReadOnly)),
             ("53100", Some(StoreErrorKind::Full)),
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_kept_and_told() {
+    fn the_cause_is_kept_and_shown() {
         let error = StoreError::from(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(
             sqlx::Error::PoolTimedOut,
         ))));

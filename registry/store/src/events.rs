@@ -1,4 +1,4 @@
-//! The log of everything that happened: appended in the transaction that made it happen.
+//! The event log: events are appended in the transaction of the change that they report.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -39,7 +39,7 @@ pub struct NewEvent {
 }
 
 impl Write {
-    /// Appends events as the last act before the commit, and answers the highest `seq` given. On
+    /// Appends events as the last step before the commit, and returns the highest `seq` given. On
     /// PostgreSQL this waits for every other append to end.
     pub async fn events_append(&self, events: Vec<NewEvent>) -> Result<Option<i64>, StoreError> {
         if events.is_empty() {
@@ -67,7 +67,7 @@ impl Write {
     }
 }
 
-/// The highest `seq` there is; 0 where nothing has happened yet.
+/// The highest `seq`; 0 without events.
 pub async fn highest_seq(on: &impl Handle) -> Result<i64, StoreError> {
     #[derive(FromQueryResult)]
     struct Highest {
@@ -110,7 +110,7 @@ pub async fn registrations_of(
         .await?)
 }
 
-/// How many events there are.
+/// The number of events.
 pub async fn events_count(store: &Store) -> Result<u64, StoreError> {
     Ok(event::Entity::find().count(store.connection()).await?)
 }

@@ -1,5 +1,5 @@
-//! What a column holds whose values are an enum of the domain, where a program of a later version may write into the same
-//! database: a value that this one does not know is read as such, and costs the row that has it and no other.
+//! The value of a column that holds an enum of the domain. A program of a later version may write into the same
+//! database: a value that this one does not know is read as such, and affects only its row.
 
 use std::ops::Deref;
 
@@ -59,14 +59,14 @@ impl<T> From<T> for Kept<T> {
     }
 }
 
-/// Equal to a value of the domain only if it is known.
+/// Equal to a value of the domain only if it is known: an unknown one equals nothing.
 impl<T: PartialEq> PartialEq<T> for Kept<T> {
     fn eq(&self, other: &T) -> bool {
         self.0 == *other
     }
 }
 
-/// The text as it stands in the column.
+/// The text in the column.
 impl<T: TextEnum> Serialize for Kept<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -115,7 +115,7 @@ impl<T: TextEnum> IntoActiveValue<Self> for Kept<T> {
     }
 }
 
-/// No key of such a column is ever given by the database.
+/// The database never assigns a key of such a column.
 impl<T: TextEnum> TryFromU64 for Kept<T> {
     fn try_from_u64(_: u64) -> Result<Self, DbErr> {
         Err(DbErr::ConvertFromU64("a text"))
@@ -129,7 +129,7 @@ mod tests {
     use a2a_registry_domain::lifecycle::Hold;
 
     #[test]
-    fn what_a_later_version_wrote_is_kept_and_named() {
+    fn a_value_of_a_later_version_is_kept_and_named() {
         let known: Kept<Hold> = ValueType::try_from("denied".into()).unwrap();
         assert_eq!(known, Kept(OpenEnum::Known(Hold::Denied)));
         assert_eq!(known, Hold::Denied);
@@ -141,7 +141,7 @@ mod tests {
         assert!(later.may_be(Hold::Denied) && known.may_be(Hold::Denied));
         assert!(!known.may_be(Hold::Operator));
         assert_eq!(serde_json::to_value(&later).unwrap(), "moon_phase");
-        // Written again it is what it was.
+        // Written back it is the same text.
         assert_eq!(Value::from(later.clone()), Value::from("moon_phase"));
         let error = later.of("holds", "hold", 7).unwrap_err();
         assert_eq!(

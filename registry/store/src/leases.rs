@@ -153,8 +153,8 @@ impl Store {
     }
 
     /// Gives leased domains back, unvisited; leases that are no longer held are left alone. They are not visited before
-    /// `rest`. Without it they are due at once, or from `spaced` on if their address block is known: their hosts may just
-    /// have had a request.
+    /// `rest`. Without it they are due at once, or from `spaced` on if their address block is known: their hosts may
+    /// just have had a request.
     pub async fn visits_give_back(
         &self,
         held: &[(i64, i64)],

@@ -1,4 +1,4 @@
-//! Word of other processes' events: PostgreSQL's NOTIFY. SQLite has one process, so nothing to listen for.
+//! Notifications of other processes' events, by PostgreSQL's NOTIFY. SQLite has one process, so nothing to listen for.
 
 use sea_orm::sqlx::postgres::PgListener;
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use super::events::CHANNEL;
 use super::{Handle as _, Store, StoreError};
 
-/// A connection of its own that hears of every append.
+/// A connection that is notified of every append.
 #[derive(Debug)]
 pub struct Listener(PgListener);
 
@@ -14,7 +14,7 @@ impl Store {
     /// Listens for appends; `None` on SQLite.
     ///
     /// # Errors
-    /// Where the database is away.
+    /// Where the database does not respond.
     pub async fn listen(&self) -> Result<Option<Listener>, StoreError> {
         if !self.is_postgres() {
             return Ok(None);
@@ -28,12 +28,12 @@ impl Store {
     /// How many processes listen for appends of this database, this one included; 0 on SQLite.
     ///
     /// # Errors
-    /// Where the database is away.
+    /// Where the database does not respond.
     pub async fn listeners(&self) -> Result<u64, StoreError> {
         if !self.is_postgres() {
             return Ok(0);
         }
-        // A connection that listens does nothing else, so that is the last it was asked.
+        // A listening connection runs nothing else, so LISTEN is its last statement.
         let statement = Statement::from_sql_and_values(
             DbBackend::Postgres,
             "SELECT count(*) AS listeners FROM pg_stat_activity \
@@ -53,8 +53,8 @@ impl Listener {
     /// Completes with the next append.
     ///
     /// # Errors
-    /// Where the connection is lost; listen again then.
-    pub async fn heard(&mut self) -> Result<(), StoreError> {
+    /// Where the connection is lost; the caller listens again.
+    pub async fn notified(&mut self) -> Result<(), StoreError> {
         let heard = self.0.recv().await;
         heard.map(|_| ()).map_err(StoreError::from)
     }

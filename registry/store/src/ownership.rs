@@ -1,4 +1,4 @@
-//! Challenges, proofs and what looking for them has found.
+//! Challenges, proofs, and the results of checks.
 
 use std::ops::RangeInclusive;
 
@@ -13,10 +13,10 @@ use super::accounts::{unnumbered, unset};
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
 use super::{Handle, StoreError, Write};
 
-/// Looks that are kept of a domain.
+/// The most checks stored of a domain.
 const KEPT_CHECKS: u64 = 20;
 
-/// What accounts are to place to prove these domains, oldest first.
+/// The challenges of these domains, oldest first.
 pub async fn challenges_of(
     on: &impl Handle,
     domains: &[i64],
@@ -31,7 +31,7 @@ pub async fn challenges_of(
         .await?)
 }
 
-/// The looks that are kept of these domains, newest first.
+/// The stored checks of these domains, newest first.
 pub async fn checks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -46,7 +46,7 @@ pub async fn checks_of(
         .await?)
 }
 
-/// What these domains were like when a proof of each was last found.
+/// The owner marks of these domains, as of the last check that found a proof.
 pub async fn owner_marks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -60,7 +60,7 @@ pub async fn owner_marks_of(
         .await?)
 }
 
-/// The keys that were named for these domains, by their names.
+/// The enrolled keys of these domains, by `kid`.
 pub async fn enrolled_of(
     on: &impl Handle,
     domains: &[i64],
@@ -75,8 +75,7 @@ pub async fn enrolled_of(
         .await?)
 }
 
-/// The moments within `within` at which an account has asked for checks of a domain, each once, oldest first;
-/// checks that have found a proof are left out.
+/// The times within `within` of an account's failed checks of a domain, each once, oldest first.
 pub async fn failed_checks(
     on: &impl Handle,
     domain: i64,
@@ -102,7 +101,7 @@ pub async fn failed_checks(
 }
 
 impl Write {
-    /// Sets what an account is to place to prove a domain, instead of what it was to place before.
+    /// Inserts a challenge, or replaces the account's challenge of that domain.
     pub async fn challenge_put(&self, row: challenge::Model) -> Result<(), StoreError> {
         let active = unnumbered(row, |active: &mut challenge::ActiveModel| {
             active.id = unset()
@@ -118,7 +117,7 @@ impl Write {
         Ok(())
     }
 
-    /// Keeps what looking for proofs of a domain has found; of looks before `since` only the newest stay.
+    /// Inserts the checks of a domain; of those before `since` only the newest stay.
     pub async fn checks_insert(
         &self,
         domain: i64,
@@ -141,7 +140,7 @@ impl Write {
             .one(self.connection())
             .await?;
         if let Some(oldest) = oldest {
-            // Those of the last hour stay: what has failed is counted by them.
+            // Those of the last hour stay: they count the failed ones.
             proof_check::Entity::delete_many()
                 .filter(proof_check::Column::DomainId.eq(domain))
                 .filter(proof_check::Column::Id.lt(oldest.id))
@@ -152,7 +151,7 @@ impl Write {
         Ok(())
     }
 
-    /// Writes a proof's standing, or its end.
+    /// Updates a proof's history, or its end.
     pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
         proof::Entity::update_many()
             .set(proof::ActiveModel {
@@ -173,8 +172,7 @@ impl Write {
         Ok(())
     }
 
-    /// Writes what the proofs of a domain say of it: its state, owner, generation, contact, opt-out, and when
-    /// they are looked at next.
+    /// Updates a domain's state, owner, generation, contact, opt-out, and the time of its next check.
     pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -196,7 +194,7 @@ impl Write {
         Ok(())
     }
 
-    /// Ends what an account was to place to prove a domain.
+    /// Deletes an account's challenge of a domain.
     pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
         challenge::Entity::delete_many()
             .filter(challenge::Column::DomainId.eq(domain))
@@ -206,7 +204,7 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the next look for a domain's proofs due at this moment, where they are looked for at all.
+    /// Makes the next check of a domain due at this time, if it is checked at all.
     pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
@@ -217,7 +215,7 @@ impl Write {
         Ok(())
     }
 
-    /// Keeps what a domain is like, instead of what was kept of it.
+    /// Inserts the owner marks of a domain, or replaces them.
     pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
         use owner_marks::Column as C;
         let known = OnConflict::column(C::DomainId)
@@ -230,7 +228,7 @@ impl Write {
         Ok(())
     }
 
-    /// Forgets what a domain was like.
+    /// Deletes the owner marks of a domain.
     pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
         owner_marks::Entity::delete_by_id(domain)
             .exec(self.connection())
@@ -238,7 +236,7 @@ impl Write {
         Ok(())
     }
 
-    /// Names a key for a domain, instead of the one that had its name.
+    /// Inserts an enrolled key of a domain, or replaces the one with its `kid`.
     pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
         use enrolled_key::Column as C;
         let active = unnumbered(row, |active: &mut enrolled_key::ActiveModel| {
@@ -254,7 +252,7 @@ impl Write {
         Ok(())
     }
 
-    /// Takes a key's name back; says whether there was one.
+    /// Deletes an enrolled key; returns whether there was one.
     pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
         let outcome = enrolled_key::Entity::delete_many()
             .filter(enrolled_key::Column::DomainId.eq(domain))
@@ -264,7 +262,7 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Visits a domain no more, until it is made due again.
+    /// Ends the visits of a domain until one is made due again.
     pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))

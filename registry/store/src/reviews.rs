@@ -1,4 +1,4 @@
-//! Questions put to the curators.
+//! Reviews.
 
 use a2a_registry_domain::review::ReviewState;
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
@@ -15,7 +15,7 @@ pub async fn review_by_id(on: &impl Handle, id: Uuid) -> Result<Option<review::M
     Ok(review::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// Reviews with ids after `after`, oldest first; those in one state where one is given.
+/// A page of reviews, oldest first, after `after`, optionally of one state.
 pub async fn review_page(
     on: &impl Handle,
     state: Option<ReviewState>,
@@ -45,8 +45,8 @@ pub async fn reviews_open(
     Ok(open_of(agents).all(on.connection()).await?)
 }
 
-/// The state stands behind a cast, so that no index can be chosen by it: SQLite knows nothing of how often a state
-/// occurs, and would read every open review there is to find those of a few agents.
+/// The open reviews of these agents. The state is compared after a cast, so that no index is chosen for it: SQLite
+/// does not know how often a state occurs, and would read every open review to find those of a few agents.
 fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
     use review::{Column as C, Entity};
     Entity::find()
@@ -59,7 +59,7 @@ fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
 }
 
 impl Write {
-    /// Adds reviews, or replaces the state and decision of those there are.
+    /// Inserts reviews, or updates state and decision of existing ones.
     pub async fn reviews_put(&self, rows: Vec<review::Model>) -> Result<(), StoreError> {
         use review::Column as C;
         if rows.is_empty() {

@@ -1,19 +1,18 @@
-//! Many rows at once, within what one statement may bind; and rows held until a write ends.
+//! Inserts of many rows, within the limits of one statement; and locks of rows.
 
 use sea_orm::sea_query::{LockType, OnConflict};
 use sea_orm::{ActiveModelTrait, EntityTrait, Iterable, QuerySelect, Select};
 
 use super::{Handle, StoreError, Write};
 
-/// Most values that one statement binds: SQLite takes 32 766 and PostgreSQL 65 535.
+/// The most values of one statement: SQLite binds 32 766 and PostgreSQL 65 535.
 const MAX_VALUES: usize = 30_000;
-/// Most rows of one statement. Statements of few sizes are prepared once and used again, which is worth more
-/// than fewer statements.
+/// The most rows of one statement. Statements of few sizes are prepared once and reused, which saves more than fewer
+/// statements would.
 const MAX_ROWS: usize = 64;
 
 impl Write {
-    /// Inserts rows, in their order, however many there are; `conflict` says what to do about those that are
-    /// there already.
+    /// Inserts any number of rows in their order; `conflict` handles existing ones.
     pub(super) async fn insert_rows<A>(
         &self,
         rows: impl IntoIterator<Item = A>,
@@ -44,8 +43,8 @@ impl Write {
     }
 }
 
-/// Has a query that runs inside a write lock the rows it finds until the write ends, so that nobody
-/// else changes them between reading and writing. SQLite has one writer at a time and needs no lock.
+/// Makes a query inside a write lock its rows until the write ends, so that no other write changes them between
+/// reading and writing. SQLite has one writer at a time and needs no lock.
 pub(super) fn locked<E: EntityTrait>(on: &impl Handle, query: Select<E>) -> Select<E> {
     if on.locks_rows() {
         query.lock(LockType::Update)
@@ -54,13 +53,12 @@ pub(super) fn locked<E: EntityTrait>(on: &impl Handle, query: Select<E>) -> Sele
     }
 }
 
-/// Whether a text can be in a text column at all: PostgreSQL keeps no U+0000, so what holds one is
-/// looked up in vain.
+/// Whether a text can be in a text column: PostgreSQL stores no U+0000, and refuses a query for one.
 pub(super) fn can_be_stored(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// How many of `left` rows the next statement takes: a power of two within both limits.
+/// The number of rows of the next statement, of `left`: a power of two within both limits.
 fn rows_of_statement(left: usize, columns: usize) -> usize {
     let most = left
         .clamp(1, MAX_ROWS)

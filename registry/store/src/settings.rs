@@ -35,7 +35,7 @@ impl Write {
 }
 
 impl Store {
-    /// Reads a value, or keeps the one given where there is none. Two processes that start together get
+    /// Reads a value, or stores the given one if there is none. Two processes that start together get
     /// the same answer.
     pub async fn setting_get_or_put(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
         if let Some(value) = setting_get(self, key).await? {

@@ -1,4 +1,4 @@
-//! Vectors of agents, and how far the models that make them have come.
+//! Vectors of agents, and the progress of their models.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
@@ -11,10 +11,10 @@ use super::entity::{agent_vectors, model};
 use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
 
-/// Vectors read from a walk over all at once, about a megabyte and a half.
+/// Agents per page of a walk over all vectors, about a megabyte and a half.
 pub const VECTORS_WALK: u64 = 1000;
 
-/// The models there are, the one used first first.
+/// All models, the oldest first.
 pub async fn models(on: &impl Handle) -> Result<Vec<model::Model>, StoreError> {
     Ok(model::Entity::find()
         .order_by_asc(model::Column::CreatedAt)
@@ -28,7 +28,7 @@ pub async fn model(on: &impl Handle, id: &str) -> Result<Option<model::Model>, S
     Ok(model::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// What a model has made of these agents.
+/// The vectors of these agents by a model.
 pub async fn vectors_of(
     on: &impl Handle,
     model: &str,
@@ -41,7 +41,7 @@ pub async fn vectors_of(
         .await?)
 }
 
-/// What a model has made of the next agents by id, at most [`VECTORS_WALK`].
+/// The vectors of the next agents by id, at most [`VECTORS_WALK`].
 pub async fn vectors_walk(
     on: &impl Handle,
     model: &str,
@@ -57,7 +57,7 @@ pub async fn vectors_walk(
     Ok(query.all(on.connection()).await?)
 }
 
-/// Of how many agents there are vectors of a model.
+/// The number of agents with vectors of a model.
 pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreError> {
     Ok(agent_vectors::Entity::find()
         .filter(agent_vectors::Column::ModelId.eq(model))
@@ -66,7 +66,7 @@ pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreEr
 }
 
 impl Store {
-    /// The model as it is kept, or this one, which is kept then.
+    /// The stored model, or this one, which is then stored.
     pub async fn model_get_or_put(&self, fresh: model::Model) -> Result<model::Model, StoreError> {
         if let Some(known) = model(self, &fresh.id).await? {
             return Ok(known);
@@ -84,7 +84,7 @@ impl Store {
         kept.ok_or_else(|| StoreError::other(format!("model {id} vanished while it was written")))
     }
 
-    /// Notes that a model is used, in a write of its own.
+    /// Stores that a model is used, in a write of its own.
     pub async fn model_use(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let write = self.write().await?;
         write.model_used(model, at).await?;
@@ -93,7 +93,7 @@ impl Store {
 }
 
 impl Write {
-    /// Keeps vectors, in the place of earlier ones of the same model and agent.
+    /// Inserts vectors, or replaces those of the same model and agent.
     pub async fn vectors_put(&self, rows: Vec<agent_vectors::Model>) -> Result<(), StoreError> {
         use agent_vectors::Column as C;
         let replace = OnConflict::columns([C::ModelId, C::AgentId])
@@ -103,7 +103,7 @@ impl Write {
         self.insert_rows(rows, Some(replace)).await
     }
 
-    /// Forgets what a model has made of these agents.
+    /// Deletes the vectors of these agents by a model.
     pub async fn vectors_forget(&self, model: &str, agents: &[Uuid]) -> Result<(), StoreError> {
         agent_vectors::Entity::delete_many()
             .filter(agent_vectors::Column::ModelId.eq(model))
@@ -113,7 +113,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes that everything up to event `seq` is applied; an earlier one changes nothing.
+    /// Stores that events up to `seq` are applied; a lower number changes nothing.
     pub async fn model_applied(&self, model: &str, seq: i64) -> Result<(), StoreError> {
         model::Entity::update_many()
             .col_expr(model::Column::AppliedSeq, Expr::value(seq))
@@ -124,7 +124,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes how far the first walk has come; an agent before is no news.
+    /// Stores the progress of the first walk; an earlier agent changes nothing.
     pub async fn model_walked(&self, model: &str, to: Uuid) -> Result<(), StoreError> {
         let before = model::Column::WalkedTo
             .is_null()
@@ -138,7 +138,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes that the first walk is over.
+    /// Stores the end of the first walk.
     pub async fn model_completed(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let change = model::ActiveModel {
             completed_at: Set(Some(at)),
@@ -147,7 +147,7 @@ impl Write {
         self.model_change(model, change).await
     }
 
-    /// Keeps how near an agent has to be to match, where that is not known yet.
+    /// Stores the similarity cutoff, if there is none yet.
     pub async fn model_cutoff(&self, model: &str, cutoff: f64) -> Result<(), StoreError> {
         model::Entity::update_many()
             .col_expr(model::Column::Cutoff, Expr::value(cutoff))
@@ -158,7 +158,7 @@ impl Write {
         Ok(())
     }
 
-    /// Notes that a model is used.
+    /// Stores that a model is used.
     pub async fn model_used(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let change = model::ActiveModel {
             used_at: Set(at),
@@ -167,7 +167,7 @@ impl Write {
         self.model_change(model, change).await
     }
 
-    /// The model of that id, held until the write ends: processes that work on one write one after another.
+    /// The model with that id, locked until the write ends: processes that work on one model write one after another.
     pub async fn model_locked(&self, id: &str) -> Result<Option<model::Model>, StoreError> {
         let query = model::Entity::find_by_id(id);
         Ok(locked(self, query).one(self.connection()).await?)
@@ -189,7 +189,7 @@ impl Write {
         Ok(())
     }
 
-    /// Forgets a model with everything it has made, a part at a time; says whether there is nothing of it left.
+    /// Deletes a part of a model and its vectors; returns whether nothing of it is left.
     pub async fn model_forget(&self, model: &str) -> Result<bool, StoreError> {
         let some = vectors_walk(self, model, None).await?;
         if let Some(last) = some.last() {

@@ -1,4 +1,4 @@
-//! Kept versions of cards, and the bytes they stand for.
+//! Stored versions of cards, and their bytes.
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::review::VersionState;
@@ -15,13 +15,13 @@ use super::entity::{agent, body, version, version_source};
 use super::rows::can_be_stored;
 use super::{Handle, Kept, StoreError, Write};
 
-/// Versions kept of one agent, besides the approved, the newest and the pending one.
+/// Versions stored of one agent, besides the approved, the newest and the pending one.
 pub const VERSIONS_PER_AGENT: u64 = 200;
 
-/// The derivation of a version that is to be derived again though its build is today's.
+/// The derivation number of a version that is to be derived again by the same build.
 pub const UNDERIVED: i32 = 0;
 
-/// Bytes dropped at once where their agents ended long ago.
+/// Bodies deleted at once of agents retired long ago.
 pub const BODIES_AT_ONCE: u64 = 500;
 
 /// The versions with these ids, in no order.
@@ -38,7 +38,7 @@ pub async fn versions_by_ids(
         .await?)
 }
 
-/// What tells two versions of one agent apart, without the card itself.
+/// The key of a version, without the card itself.
 #[derive(Debug, Clone, FromQueryResult)]
 pub struct VersionKey {
     /// Identifier.
@@ -51,20 +51,20 @@ pub struct VersionKey {
     pub content_digest: String,
     /// The signing summary.
     pub signing: String,
-    /// What its signatures are worth without a proof of the domain.
+    /// The state of its signatures without a proof of the domain.
     pub signature: Kept<SignatureState>,
     /// The thumbprints of the keys with which its signatures verify, with spaces between.
     pub thumbprints: String,
-    /// What was decided on it.
+    /// The decision on it.
     pub state: Kept<VersionState>,
     /// When it was first seen.
     pub observed_at: i64,
-    /// Whose word stands behind whoever gave it.
+    /// The coverage of the source that gave it.
     pub standing: Kept<CoverageLevel>,
 }
 
 impl VersionKey {
-    /// Whether both say the same and are signed alike (docs/model.md#two-digests).
+    /// Whether both have the same content and signatures (docs/model.md#two-digests).
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.content_digest, &self.signing) == (&other.content_digest, &other.signing)
     }
@@ -113,8 +113,7 @@ pub async fn version_by_digest(
         .await?)
 }
 
-/// Versions of an agent with ids below `before`, newest first; only those that were approved once
-/// unless `all` says otherwise.
+/// Versions of an agent with ids below `before`, newest first; without `all` only those that were approved once.
 pub async fn version_page(
     on: &impl Handle,
     agent: Uuid,
@@ -135,7 +134,7 @@ pub async fn version_page(
     Ok(query.all(on.connection()).await?)
 }
 
-/// Versions made by an older derivation, a page of them.
+/// A page of versions with an older derivation number.
 pub async fn versions_derived_before(
     on: &impl Handle,
     derivation: i32,
@@ -143,7 +142,7 @@ pub async fn versions_derived_before(
 ) -> Result<Vec<version::Model>, StoreError> {
     Ok(version::Entity::find()
         .filter(version::Column::Derivation.lt(derivation))
-        // Versions that are to be judged anew go before those of an older build.
+        // Versions that are to be verified again come before those of an older build.
         .order_by_asc(version::Column::Derivation)
         .order_by_asc(version::Column::Id)
         .limit(limit)
@@ -151,7 +150,7 @@ pub async fn versions_derived_before(
         .await?)
 }
 
-/// The key sets that the signatures of these versions were judged with, as JSON, in no order.
+/// The key sets that verified the signatures of these versions, as JSON, in no order.
 pub async fn key_sets_of(
     on: &impl Handle,
     versions: &[Uuid],
@@ -177,8 +176,8 @@ pub async fn body_by_digest(on: &impl Handle, digest: &str) -> Result<Option<Vec
 }
 
 impl Write {
-    /// Keeps bytes under their digests; what is there already is left alone. Until the write ends nobody
-    /// else drops these bytes.
+    /// Inserts bytes under their digests; existing ones are left alone. Until the write ends no other write deletes
+    /// these bytes.
     pub async fn bodies_insert(&self, mut rows: Vec<body::Model>) -> Result<(), StoreError> {
         // In one order everywhere, so that two writers with the same bytes never wait for each other.
         rows.sort_unstable_by(|one, other| one.digest.cmp(&other.digest));
@@ -210,8 +209,8 @@ impl Write {
         .await
     }
 
-    /// Replaces what was derived from a version's bytes. Its state and its count of repeats are left to
-    /// those who decide and look: they may have moved on since the row was read.
+    /// Replaces the columns derived from a version's bytes, but not its state and its count of repeats, which other
+    /// writes may have changed since the row was read.
     pub async fn version_derived(&self, row: version::Model) -> Result<(), StoreError> {
         version::Entity::update_many()
             .set(version::ActiveModel {
@@ -234,8 +233,8 @@ impl Write {
         Ok(())
     }
 
-    /// Has the signed versions of these agents judged anew, but for `but`: they are derived again as if nothing had
-    /// derived them yet. Answers how many they are.
+    /// Has the signed versions of these agents verified again, except `but`: they are derived again as if no build had
+    /// derived them yet. Returns their number.
     pub async fn versions_judge_anew(
         &self,
         agents: &[Uuid],
@@ -279,7 +278,7 @@ impl Write {
         Ok(())
     }
 
-    /// Counts another look at differing bytes of the same content.
+    /// Counts another fetch of different bytes with the same content.
     pub async fn versions_repeat(&self, ids: &[Uuid]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
@@ -295,8 +294,8 @@ impl Write {
         Ok(())
     }
 
-    /// Drops the oldest versions of an agent beyond [`VERSIONS_PER_AGENT`], never one of `keep`. Bytes
-    /// stay with whatever other version has them.
+    /// Deletes the oldest versions of an agent beyond [`VERSIONS_PER_AGENT`], never one of `keep`. Bytes stay if
+    /// another version has them.
     pub async fn versions_trim(&self, agent: Uuid, keep: &[Uuid]) -> Result<(), StoreError> {
         use version::Column as C;
         #[derive(FromQueryResult)]
@@ -333,7 +332,7 @@ impl Write {
             .await
     }
 
-    /// Drops bytes that only agents retired by then have, up to [`BODIES_AT_ONCE`]; answers how many.
+    /// Deletes bytes that only agents retired by then have, up to [`BODIES_AT_ONCE`]; returns their number.
     pub async fn bodies_evict(&self, retired_by: i64) -> Result<u64, StoreError> {
         let versions = |living: bool| {
             let ended = agent::Column::RetiredAt.lte(retired_by);
@@ -362,7 +361,7 @@ impl Write {
             .filter(Expr::exists(versions(true)).not())
             .limit(BODIES_AT_ONCE);
         if self.locks_rows() {
-            // What another write has just kept is held by it, and passed over.
+            // Bytes that another write has just inserted are locked by it, and skipped.
             old = old.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         }
         let old: Vec<String> = old.into_tuple().all(self.connection()).await?;
@@ -376,8 +375,8 @@ impl Write {
         Ok(dropped.rows_affected)
     }
 
-    /// Drops those of these bytes that no version has. What another write has just kept counts as used:
-    /// that write holds the row, and it is passed over.
+    /// Deletes those of these bytes that no version has. Bytes that another write has just inserted count as used: that
+    /// write has locked the row, and it is skipped.
     async fn bodies_drop_unused(&self, digests: Vec<String>) -> Result<(), StoreError> {
         let mut held = body::Entity::find()
             .select_only()

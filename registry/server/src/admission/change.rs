@@ -78,8 +78,8 @@ pub(crate) fn change_class(difference: Option<&CardDiff>, states: SignatureState
     let verified = |state| matches!(state, Valid | Untrusted);
     match difference {
         Some(difference) => difference.class.into(),
-        // A card that this build cannot read cannot be compared: a person decides, before anything of it is served if its
-        // signature does not verify any more.
+        // A card that this build cannot read cannot be compared: a person decides, before anything of it is served if
+        // its signature does not verify any more.
         None if verified(states.before) && !verified(states.after) => ChangeClass::Critical,
         None => ChangeClass::High,
     }

@@ -55,8 +55,8 @@ impl<'a> DomainCoverage<'a> {
         self.standings.of_version(gave, self.sources.iter())
     }
 
-    /// Whether an agent's source is covered now, or was registered by a former owner of the domain: such an agent keeps its
-    /// URN.
+    /// Whether an agent's source is covered now, or was registered by a former owner of the domain: such an agent
+    /// keeps its URN.
     pub(crate) fn was_ever_covered(&self, agent: Uuid, once_owners: &[Uuid]) -> bool {
         let by_owner = |source: &source::Model| {
             let mut registrants = self.standings.registrants(source.id).iter();
@@ -202,9 +202,9 @@ async fn part_sources(
     Ok(())
 }
 
-/// Whether all agents of a domain are on hold for the domain's state. Nothing is decided on them meanwhile: approvals are
-/// valid again when the hold ends, unless the domain has a new owner by then. A state that only a later build knows counts
-/// as such a hold, because its agents are shown to nobody.
+/// Whether all agents of a domain are on hold for the domain's state. Nothing is decided on them meanwhile: approvals
+/// are valid again when the hold ends, unless the domain has a new owner by then. A state that only a later build
+/// knows counts as such a hold, because its agents are shown to nobody.
 fn is_withheld(row: &domain::Model) -> bool {
     match row.state.known() {
         Some(DomainState::Unverified | DomainState::Verified) => false,
@@ -212,7 +212,8 @@ fn is_withheld(row: &domain::Model) -> bool {
     }
 }
 
-/// Whether the served version was approved only by a rule that trusts the domain: such an approval ends with that trust.
+/// Whether the served version was approved only by a rule that trusts the domain: such an approval ends with that
+/// trust.
 async fn by_a_rule_that_trusts(write: &Write, agent: &agent::Model) -> Result<bool, AppError> {
     let made = decisions::decisions_on(write, &[agent.id]).await?;
     Ok(trusting_rule(&made, agent.approved_version))

@@ -49,8 +49,8 @@ impl DecisionInput<'_> {
     }
 }
 
-/// Decides on a version by the rules: it is approved, rejected or put in review. Nothing happens for a denied domain: its
-/// agents are put on hold by the caller.
+/// Decides on a version by the rules: it is approved, rejected or put in review. Nothing happens for a denied domain:
+/// its agents are put on hold by the caller.
 pub(crate) fn decide_on(
     context: &Context,
     ledger: &mut Ledger<'_>,

@@ -14,8 +14,8 @@ use crate::error::AppError;
 use crate::visibility::is_proved;
 
 /// Gives an agent its URN: its identifier in the domain's own catalog, else one made of its name. It keeps the URN for
-/// ever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the proof does
-/// not cover the card. The caller has locked the domain's row.
+/// ever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the proof
+/// does not cover the card. The caller has locked the domain's row.
 pub(crate) async fn assign<'i>(
     write: &Write,
     ledger: &mut Ledger<'_>,

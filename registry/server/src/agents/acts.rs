@@ -39,8 +39,8 @@ pub async fn agent_suspend(
 /// `key_changed`.
 ///
 /// # Errors
-/// `Forbidden` for a caller who does not curate; `NotFound`; `Conflict` for a retired agent, one that is not on this hold,
-/// and a hold that only its cause can end.
+/// `Forbidden` for a caller who does not curate; `NotFound`; `Conflict` for a retired agent, one that is not on this
+/// hold, and a hold that only its cause can end.
 pub async fn agent_resume(
     context: &Context,
     caller: &Caller,
@@ -139,7 +139,8 @@ pub async fn agent_deprecate(
 /// Ends the deprecation of an agent; it is approved as before.
 ///
 /// # Errors
-/// `Forbidden` for a caller who neither owns nor curates it; `NotFound`; `Conflict` for an agent that is not deprecated.
+/// `Forbidden` for a caller who neither owns nor curates it; `NotFound`; `Conflict` for an agent that is not
+/// deprecated.
 pub async fn agent_undeprecate(
     context: &Context,
     caller: &Caller,

@@ -47,8 +47,8 @@ pub async fn agent_card(
 /// converted.
 ///
 /// # Errors
-/// `NotFound` if there is none that the caller may see, or this build cannot read its bytes; `Unavailable` if the database
-/// has not responded for too long.
+/// `NotFound` if there is none that the caller may see, or this build cannot read its bytes; `Unavailable` if the
+/// database has not responded for too long.
 pub async fn agent_card_as(
     context: &Context,
     caller: &Caller,

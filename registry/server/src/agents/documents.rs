@@ -126,8 +126,8 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
     })
 }
 
-/// The summary of an agent without values that change without an event, such as the last fetch: in the index they would be
-/// out of date, differently in every process.
+/// The summary of an agent without values that change without an event, such as the last fetch: in the index they
+/// would be out of date, differently in every process.
 fn lasting_summary(context: &Context, record: &AgentRecord) -> Summary {
     let mut summary = summary(context, record);
     summary.liveness.last_seen = None;

@@ -104,8 +104,8 @@ impl AgentRecord {
         self.binding.verdict(Some(&self.version))
     }
 
-    /// The trust level. The stored signature state is that of an unproved domain: a key on the card's own site is bound by
-    /// a proof of the domain, which is added here.
+    /// The trust level. The stored signature state is that of an unproved domain: a key on the card's own site is
+    /// bound by a proof of the domain, which is added here.
     pub(crate) fn trust(&self) -> Trust {
         let version = &self.version;
         let signature = self.binding.state(version.into());
@@ -144,8 +144,8 @@ impl AgentRecord {
     }
 }
 
-/// The records of these agents, in no order, without agents that never had a card, and those whose card or state this build
-/// cannot read.
+/// The records of these agents, in no order, without agents that never had a card, and those whose card or state this
+/// build cannot read.
 pub(crate) async fn records(
     on: &impl Handle,
     rows: Vec<agent::Model>,

@@ -100,8 +100,8 @@ async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, A
     })
 }
 
-/// The kept versions of an agent, newest first: those approved once, or all of them for whoever
-/// sees everything or owns the agent.
+/// The stored versions of an agent, newest first: those approved once, or all of them for a caller who sees
+/// everything or owns the agent.
 ///
 /// # Errors
 /// `NotFound` as for the agent; `Invalid` for a foreign page token.
@@ -240,7 +240,7 @@ pub(crate) async fn agent_visible(
     }
 }
 
-/// Whether it is known what an agent's domain is. Where it is not, which is logged, nobody is shown the agent.
+/// Whether this build knows the state of an agent's domain; if not, this is logged, and the agent is shown to nobody.
 pub(crate) async fn is_of_known_domain(
     context: &Context,
     agent: &agent::Model,
@@ -288,7 +288,7 @@ pub(crate) async fn record_visible(
         .ok_or_else(|| AppError::no_agent(agent))
 }
 
-/// Whether the caller has proved the agent to be its own, or registered its source while its domain is nobody's.
+/// Whether the caller owns the agent, or registered its source while its domain never had an owner.
 pub(crate) async fn owns(
     context: &Context,
     caller: &Caller,

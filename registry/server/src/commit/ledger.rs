@@ -207,8 +207,8 @@ impl<'a> Ledger<'a> {
         self.agent_event(EventKind::AgentApproved, state.agent.id, &by.actor, data);
     }
 
-    /// Rejects a version. An agent that was never approved becomes rejected; an approved one keeps being served with its
-    /// approved version, and a critical change keeps its hold.
+    /// Rejects a version. An agent that was never approved becomes rejected; an approved one keeps being served with
+    /// its approved version, and a critical change keeps its hold.
     pub fn reject(&mut self, state: &mut AgentState, version: &VersionKey, by: &Approver) {
         self.decide(state.agent.id, version, false, by);
         self.refuse(state, version, by);
@@ -277,8 +277,8 @@ impl<'a> Ledger<'a> {
         self.touch(state);
     }
 
-    /// Closes the open review, if there is one: with the given outcome if it is of this version or is withdrawn, else as
-    /// superseded.
+    /// Closes the open review, if there is one: with the given outcome if it is of this version or is withdrawn, else
+    /// as superseded.
     pub fn close_review(
         &mut self,
         state: &mut AgentState,
@@ -433,7 +433,7 @@ impl<'a> Ledger<'a> {
         write.versions_repeat(&self.repeats).await?;
         write.version_sources_put(self.gave).await?;
         for (version, standing) in self.standings {
-            write.version_stands(version, standing).await?;
+            write.version_set_coverage(version, standing).await?;
         }
         for row in self.judged {
             write.version_derived(row).await?;

@@ -6,8 +6,8 @@ use a2a_registry_store::{Write, coverage, domains};
 use crate::context::Context;
 use crate::error::AppError;
 
-/// Locks a domain until the write ends, and reads it. Domains are locked before their agents, in the order of ingest: so
-/// no card is ingested half-way, and there is no deadlock.
+/// Locks a domain until the write ends, and reads it. Domains are locked before their agents, in the order of ingest:
+/// so no card is ingested half-way, and there is no deadlock.
 pub(crate) async fn domain_locked(
     write: &Write,
     seen: &domain::Model,
@@ -18,9 +18,9 @@ pub(crate) async fn domain_locked(
         .ok_or_else(|| AppError::no_domain(&seen.name))
 }
 
-/// Begins a write that locks a domain and its followers: domains with a source that a redirect to this one has answered,
-/// whose coverage depends on the owner of this one. All are locked in one order and before any event is appended, which
-/// rules out a deadlock.
+/// Begins a write that locks a domain and its followers: domains with a source that a redirect to this one has
+/// answered, whose coverage depends on the owner of this one. All are locked in one order and before any event is
+/// appended, which rules out a deadlock.
 pub(crate) async fn write_with_followers(
     context: &Context,
     seen: &domain::Model,

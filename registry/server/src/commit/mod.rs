@@ -1,5 +1,5 @@
-//! The one way an act is written and published: its rows are locked and read, its changes gathered in a ledger and written
-//! with their events in one transaction; then caches are invalidated and the index follows.
+//! The one way an act is written and published: its rows are locked and read, its changes gathered in a ledger and
+//! written with their events in one transaction; then caches are invalidated and the index follows.
 
 pub mod ledger;
 pub mod locks;

@@ -1,5 +1,5 @@
-//! Pinned keys: the keys that sign an agent's card are pinned on first use, and a card signed only by others puts the agent
-//! on hold (docs/ownership.md#keys).
+//! Pinned keys: the keys that sign an agent's card are pinned on first use, and a card signed only by others puts the
+//! agent on hold (docs/ownership.md#keys).
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
@@ -38,8 +38,8 @@ pub(crate) fn check_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
     false
 }
 
-/// Puts an agent on hold because its card is signed by keys that are not pinned, until a curator accepts them or a later
-/// check finds the domain's record again.
+/// Puts an agent on hold because its card is signed by keys that are not pinned, until a curator accepts them or a
+/// later check finds the domain's record again.
 pub(crate) async fn key_changed(
     write: &Write,
     ledger: &mut Ledger<'_>,

@@ -16,8 +16,8 @@ pub(crate) fn after_write(context: &Context, touched: &Touched) {
     }
 }
 
-/// The same after a caller's act. If an agent is listed afterwards this waits until the index has it, so that the caller's
-/// next search finds it.
+/// The same after a caller's act. If an agent is listed afterwards this waits until the index has it, so that the
+/// caller's next search finds it.
 pub(crate) async fn after_act(context: &Context, touched: &Touched) {
     after_write(context, touched);
     searchable(context, &[touched]).await;

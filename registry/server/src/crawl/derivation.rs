@@ -139,9 +139,9 @@ async fn keys_of(
     Ok(rows.iter().map(of).collect())
 }
 
-/// Derives again one page of versions that an older build has derived, or whose keys have changed since; returns how many
-/// there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules are applied
-/// again to waiting versions.
+/// Derives again one page of versions that an older build has derived, or whose keys have changed since; returns how
+/// many there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules
+/// are applied again to waiting versions.
 ///
 /// # Errors
 /// Where the database fails; the next call derives the same page.
@@ -249,8 +249,9 @@ async fn keep(
     Ok(changed)
 }
 
-/// Updates an agent for versions whose results differ: a served card whose signature is found invalid is put on hold until
-/// a person decides; a version that was rejected for a signature that verifies now is decided again, and so is a waiting one.
+/// Updates an agent for versions whose results differ: a served card whose signature is found invalid is put on hold
+/// until a person decides; a version that was rejected for a signature that verifies now is decided again, and so is
+/// a waiting one.
 async fn follow_verdicts(
     context: &Context,
     write: &Write,
@@ -321,7 +322,7 @@ fn rederive(
             ..row.clone()
         };
     };
-    let key_sets = KeptKeySet::to_judge_anew_with(&row.key_sets, &keys.newest, &keys.enrolled);
+    let key_sets = KeptKeySet::to_verify_again_with(&row.key_sets, &keys.newest, &keys.enrolled);
     let signatures = Signatures::judge(&parsed, bytes, key_sets);
     let derived = derive(&parsed, bytes, &signatures, around);
     version::Model {

@@ -118,8 +118,8 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
     Ok(Some(account.id))
 }
 
-/// Stores an admin's vouch as the one proof of its method; returns whether it is new. The same vouch for the same account
-/// is not written again.
+/// Stores an admin's vouch as the one proof of its method; returns whether it is new. The same vouch for the same
+/// account is not written again.
 async fn store_vouch(
     write: &Write,
     domain: i64,

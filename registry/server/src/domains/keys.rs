@@ -25,8 +25,8 @@ const MAX_ENROLLED: usize = 20;
 /// reach one trust level more (docs/model.md#trust).
 ///
 /// # Errors
-/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid` for a JWK that is
-/// no public key; `LimitReached` for more than [`MAX_ENROLLED`] keys; `NotFound`.
+/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid` for a JWK
+/// that is no public key; `LimitReached` for too many keys; `NotFound`.
 pub async fn key_enrol(
     context: &Context,
     caller: &Caller,

@@ -68,7 +68,8 @@ pub(crate) async fn blank(context: web::Data<Context>) -> HttpResponse {
     crate::pages::page(StatusCode::OK, &page)
 }
 
-/// Registers the target of the form, and responds with the domain's page: its challenges and the result of the first visit.
+/// Registers the target of the form, and responds with the domain's page: its challenges and the result of the first
+/// visit.
 ///
 /// The response is the page itself and no redirect: the domain may be hidden from everybody else yet, and only the form
 /// holds the token that shows it. Sending the form again registers nothing twice.
@@ -129,8 +130,8 @@ async fn read(
         .or_else(|_| refused(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
 }
 
-/// The domain once one of its new sources was fetched, or after [`FIRST_VISIT`] without a fetch; as it was registered if
-/// the caller may not see it yet.
+/// The domain once one of its new sources was fetched, or after [`FIRST_VISIT`] without a fetch; as it was registered
+/// if the caller may not see it yet.
 async fn first_result(
     context: &Context,
     caller: &Caller,
@@ -184,7 +185,7 @@ async fn register(
         // The API's sentence names a header, which a form does not have.
         return Err(Problem::new(
             &problem_kinds::UNAUTHENTICATED,
-            "This registry requires a token to register: fill in the field \"Token\".",
+            "Registering needs a token: fill in the field Token.",
         ));
     }
     let caller = admit_registration(request, caller)?;

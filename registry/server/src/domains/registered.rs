@@ -46,8 +46,9 @@ impl DomainSources {
         all.any(|one| one.account_id != Some(account))
     }
 
-    /// Whether a source is of another account that has proved the domain: it is at a place that only the domain controls,
-    /// or the proof covers it. Other registrants of such a source cannot end it, not even while the proof has lapsed.
+    /// Whether a source is of another account that has proved the domain: it is at a place that only the domain
+    /// controls, or the proof covers it. Other registrants of such a source cannot end it, not even while the proof
+    /// has lapsed.
     fn is_owners(&self, account: Uuid, source: &source::Model) -> bool {
         let standing = || self.standings.of_source(source, self.sources.iter());
         self.is_proved
@@ -97,8 +98,8 @@ pub(crate) fn is_approved(agent: &agent::Model) -> bool {
     agent.approved_version.is_some()
 }
 
-/// Whether a source is at a place that only its domain controls. A kind that only a later build knows counts as such, so
-/// that no other registrant ends it.
+/// Whether a source is at a place that only its domain controls. A kind that only a later build knows counts as such,
+/// so that no other registrant ends it.
 pub(crate) fn lies_there(source: &source::Model) -> bool {
     source.kind.known().is_none_or(lies_with_the_domain)
 }

@@ -85,8 +85,8 @@ pub(crate) async fn domain_views(
     Ok(views)
 }
 
-/// The level of detail for a caller, by the domain's proofs and owner marks: each party to a dispute sees as much as the
-/// other, and the account that registered a domain as much as an owner until it has one.
+/// The level of detail for a caller, by the domain's proofs and owner marks: each party to a dispute sees as much as
+/// the other, and the account that registered a domain as much as an owner until it has one.
 pub(crate) fn detail_level(
     caller: &Caller,
     row: &domain::Model,

@@ -1,5 +1,5 @@
-//! Withdrawal of registrations, of a source or a whole domain. A caller withdraws its own registrations, and nothing that
-//! others rely on.
+//! Withdrawal of registrations, of a source or a whole domain. A caller withdraws its own registrations, and nothing
+//! that others rely on.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ pub async fn source_withdraw(
         return Err(AppError::new(
             ErrorKind::Conflict,
             format!(
-                "This is the only source of the approved agent {}; retire the agent first, or have another account register the source.",
+                "This source gives the card of the approved agent {}; retire the agent first, or have another account register the source.",
                 agent.id
             ),
         ));
@@ -87,8 +87,8 @@ pub async fn source_withdraw(
 /// withdraws its own sources, and the domain ends if no source of others is left.
 ///
 /// # Errors
-/// `Forbidden` for a caller who neither registered, owns nor curates it; `Conflict` while it is disputed, and for a caller
-/// who has only registered it if it has approved agents of others; `NotFound`.
+/// `Forbidden` for a caller who neither registered, owns nor curates it; `Conflict` while it is disputed, and for a
+/// caller who has only registered it if it has approved agents of others; `NotFound`.
 pub async fn domain_delete(
     context: &Context,
     caller: &Caller,
@@ -137,8 +137,8 @@ pub async fn domain_delete(
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
 
-/// Withdraws registrations and ends sources; agents without another source are retired, and those whose coverage changes
-/// are decided again.
+/// Withdraws registrations and ends sources; agents without another source are retired, and those whose coverage
+/// changes are decided again.
 async fn withdraw_registrations(
     context: &Context,
     write: Write,

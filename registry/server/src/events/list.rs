@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::paging::{PageRequest, cut, page_size};
 
-/// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are no more
-/// events yet.
+/// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are
+/// no more events yet.
 ///
 /// # Errors
 /// `Forbidden` without [`Permission::SeeAll`].

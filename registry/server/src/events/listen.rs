@@ -33,7 +33,7 @@ async fn listen(context: &Context) {
                 }
                 // Events that were appended before this listened.
                 context.wake.foreign.notify_one();
-                while listener.heard().await.is_ok() {
+                while listener.notified().await.is_ok() {
                     context.wake.foreign.notify_one();
                     context.wake.visits.notify_one();
                 }

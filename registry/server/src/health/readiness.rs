@@ -22,8 +22,8 @@ const MAX_INDEX_LAG: i64 = 10 * SECOND;
 /// Timeout of a check: probes expect a response within two seconds.
 const CHECK_LIMIT: Duration = Duration::from_millis(1500);
 
-/// The file of the disk check, and its size: more than a file system stores in a directory entry, so that each check needs
-/// free space.
+/// The file of the disk check, and its size: more than a file system stores in a directory entry, so that each check
+/// needs free space.
 const PROBE: &str = "ready";
 const PROBE_BYTES: usize = 16 * 1024;
 
@@ -149,12 +149,12 @@ async fn disk(context: &Context) -> Result<String, String> {
         Some((_, outcome)) => outcome.clone(),
         None => {
             // The caller may disconnect meanwhile; the next one checks after this check has ended.
-            let look = tokio::task::spawn_blocking(move || {
+            let check = tokio::task::spawn_blocking(move || {
                 let outcome = probe(&path).map_err(|error| error.to_string());
                 *last = Some((now, outcome.clone()));
                 outcome
             });
-            look.await.unwrap_or_else(|error| Err(error.to_string()))
+            check.await.unwrap_or_else(|error| Err(error.to_string()))
         }
     };
     match outcome {
@@ -170,7 +170,8 @@ async fn in_time(check: impl Future<Output = Result<String, String>>) -> Result<
         .unwrap_or_else(|_| Err("did not respond in time".into()))
 }
 
-/// Writes a new file to the disk and removes it. Overwriting an old one would need no space, and succeed on a full disk.
+/// Writes a new file to the disk and removes it. Overwriting an old one would need no space, and succeed on a full
+/// disk.
 fn probe(path: &Path) -> io::Result<()> {
     // A process that was killed at the wrong moment has left its file.
     match remove_file(path) {

@@ -1,4 +1,4 @@
-//! Which methods an address takes: `Allow`, `OPTIONS`, and what answers when no route does.
+//! The methods of every route: `Allow`, `OPTIONS`, and the response to a request without a route.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,16 +9,16 @@ use actix_web::{HttpRequest, HttpResponse};
 use crate::error::AppError;
 use crate::http::problem::Problem;
 
-/// One pattern and its methods.
+/// One path pattern and its methods.
 struct RouteMethods {
     pattern: ResourceDef,
     methods: BTreeSet<String>,
     allow: String,
 }
 
-/// Every address of the server with its methods.
+/// All path patterns of the server with their methods.
 pub struct Addresses {
-    /// The most specific patterns first, so that a verb counts before the identifier it hangs on.
+    /// The most specific patterns first, so that a verb matches before the identifier it follows.
     table: Vec<RouteMethods>,
     /// The pattern of each handler that has a name of its own.
     by_handler: HashMap<String, String>,
@@ -104,7 +104,7 @@ fn literal_length(pattern: &str) -> usize {
         .count()
 }
 
-/// Answers what no route does: 204 to `OPTIONS`, 405 where there are other methods, 404 elsewhere.
+/// The response without a route: 204 to `OPTIONS`, 405 if the path has other methods, else 404.
 ///
 /// # Errors
 /// `wrong-method` and `not-found`.
@@ -129,7 +129,7 @@ pub async fn unrouted(request: HttpRequest) -> Result<HttpResponse, Problem> {
 /// `wrong-method`.
 pub fn refuse_verb_of_other_method(request: &HttpRequest, raw: &str) -> Result<(), Problem> {
     let verb = raw.rsplit(['/', ':']).next().unwrap_or_default();
-    // Only a colon that stands for itself makes a verb; the last part of the path decides.
+    // Only an unescaped colon begins a verb; the last part of the path decides.
     if !raw.ends_with(&format!(":{verb}")) || verb.is_empty() {
         return Ok(());
     }

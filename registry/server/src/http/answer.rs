@@ -1,4 +1,4 @@
-//! Answers: JSON with an entity tag, and the conditional requests that go with one.
+//! JSON responses with entity tags, and conditional requests.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
@@ -11,9 +11,9 @@ use serde::Serialize;
 use crate::error::AppError;
 use crate::http::problem::Problem;
 
-/// The media type of everything that has none of its own.
+/// The default media type.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// To be asked again before every use; a cache may keep it for that.
+/// `Cache-Control` of responses that caches may store, but revalidate before every use.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// A value as JSON.
@@ -25,7 +25,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, 
     Ok(bytes(status, Bytes::from(body)))
 }
 
-/// JSON that is already written.
+/// A response of JSON that is already rendered.
 pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
     HttpResponse::build(status)
         .insert_header((header::CONTENT_TYPE, JSON))
@@ -33,7 +33,7 @@ pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
         .body(body)
 }
 
-/// One resource as JSON, with an entity tag; 304 where the caller has it already.
+/// One resource as JSON with an entity tag, or 304 if the caller has it already.
 ///
 /// The tag is weak, since a compressed answer has other bytes (RFC 9110 section 8.8.1).
 ///
@@ -79,7 +79,7 @@ fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-/// JSON that holds a secret, which no cache may keep.
+/// A response of JSON with a secret, which no cache may store.
 ///
 /// # Errors
 /// `internal` where it cannot be written.

@@ -1,5 +1,5 @@
-//! Who asks, as part of a handler's type: a handler that takes [`Require`] cannot be reached without the
-//! permission it names.
+//! Authorisation by the types of handlers: a handler with a [`Require`] argument is only called with the permission
+//! that it names.
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
@@ -21,24 +21,24 @@ use crate::http::problem_kinds;
 use crate::http::state::State;
 use crate::http::writes::{client_address, network};
 
-/// Whoever asks; anyone without a token. A token that is not good is refused even where none is needed.
+/// Any caller, with or without a token. An invalid token is refused even where none is needed.
 #[derive(Debug, Clone)]
 pub struct Anyone(pub Caller);
 
-/// Whoever reads a public card: as [`Anyone`], except that a foreign `Authorization` counts as none. SDKs send the
-/// header that is meant for one agent to every host that one HTTP client asks.
+/// A reader of public cards: as [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header
+/// that is meant for one agent to every host of the same HTTP client.
 #[derive(Debug, Clone)]
 pub struct CardReader(pub Caller);
 
-/// Marks a request whose `Authorization` counts as none.
+/// Marks a request whose `Authorization` is ignored.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignAuthorization;
 
-/// As [`Anyone`], for what changes something: without a token, counted by address.
+/// As [`Anyone`], for writes: those without a token are counted by address.
 #[derive(Debug, Clone)]
 pub struct AnyoneWriting(pub Caller);
 
-/// Whoever may register: an account with the permission, or anyone where the registry is open.
+/// A caller who may register: an account with the permission, or anyone in an open registry.
 #[derive(Debug, Clone)]
 pub struct Registrant(pub Caller);
 
@@ -83,7 +83,7 @@ impl<P> Deref for Require<P> {
     }
 }
 
-/// A caller that is known at once or after a look at the accounts.
+/// The future of an extractor, ready at once or after a read of the accounts.
 type ExtractorFuture<T> =
     Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
 
@@ -110,7 +110,7 @@ pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Finds out who asks, and lets `judge` have the last word.
+/// Authenticates the caller, and passes it to `judge` to accept or refuse.
 fn caller<T: 'static>(
     request: &HttpRequest,
     judge: impl FnOnce(Caller, &HttpRequest) -> Result<T, Problem> + 'static,
@@ -129,7 +129,7 @@ fn caller<T: 'static>(
     Either::Right(known.boxed_local())
 }
 
-/// Whether somebody meant to send a token of this registry, rightly or wrongly.
+/// Whether a header holds a token of this registry, valid or not.
 fn means_us(request: &HttpRequest) -> bool {
     let lines = request.headers().get_all(header::AUTHORIZATION);
     lines
@@ -137,8 +137,8 @@ fn means_us(request: &HttpRequest) -> bool {
         .any(|word| word.starts_with(TOKEN_PREFIX.as_bytes()))
 }
 
-/// Who reads a card. Tokens without the prefix were made before it, or chosen by an operator; they are told from foreign
-/// ones only by being known.
+/// The caller of a card request. Tokens without the prefix were made before it existed, or chosen by an operator;
+/// only a look-up distinguishes them from foreign ones.
 fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     if !request.headers().contains_key(header::AUTHORIZATION) {
         return Either::Left(ready(Ok(CardReader(Caller::default()))));
@@ -168,7 +168,7 @@ fn state(request: &HttpRequest) -> Result<&State, AppError> {
         .ok_or_else(|| AppError::internal("the server carries no state"))
 }
 
-/// Counts a write without a token against the address it comes from.
+/// Counts a write without a token for its address.
 ///
 /// # Errors
 /// `TooManyRequests`.
@@ -183,7 +183,7 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
     }
 }
 
-/// Refuses whoever may not register, and notes where somebody without a token does it from.
+/// Refuses a caller who may not register, and sets the network of one without a token.
 ///
 /// # Errors
 /// `Unauthenticated` or `Forbidden` where registering needs a token; `TooManyRequests` where it does not.

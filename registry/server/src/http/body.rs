@@ -1,4 +1,4 @@
-//! The body of a request: the one reader of bodies, bounded in size and time.
+//! Request bodies: the one reader, limited in size and time.
 
 use std::future::{Ready, ready};
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::http::state::State;
 #[derive(Debug, Clone)]
 pub struct Body<T>(pub T);
 
-/// As [`Body`], where leaving the body out asks for the usual.
+/// As [`Body`], but optional: a request without a body gets the default.
 #[derive(Debug, Clone)]
 pub struct OptionalBody<T>(pub T);
 
-/// A body of any kind that has not been read yet: what its request says otherwise may be looked at first.
+/// A body of any kind that is not read yet, so that the handler can check the headers first.
 pub struct UnreadBody {
     payload: Payload,
     length: Option<usize>,
@@ -110,7 +110,7 @@ impl UnreadBody {
         }
     }
 
-    /// Reads it to its end: at most `limit` bytes, in at most `limits.body_seconds`.
+    /// Reads the whole body: at most `limit` bytes, in at most `limits.body_seconds`.
     ///
     /// # Errors
     /// `too-large`, `request-timeout`, or `invalid-request` where it breaks off.
@@ -165,7 +165,7 @@ fn broken(error: &PayloadError, limit: usize) -> Problem {
 /// `invalid-request`: not JSON, or with a pointer to the member that does not fit.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     refuse_nul(bytes)?;
-    // Every body is an object; without this, an array of its members in their order would do as well.
+    // Every body is an object; serde would also accept an array of its members in order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(Problem::invalid(
             "",
@@ -193,8 +193,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// U+0000 has no place in any text here, and not every database can store it. As JSON writes it, it can
-/// only be an escape.
+/// Refuses U+0000, which no text here needs and not every database can store. In JSON it can only be an escape.
 fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
     let escaped = |at: usize| {
         let backslashes = bytes[..=at]
@@ -217,7 +216,7 @@ fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The pointer names the place better than line and column do.
+/// The message without line and column: the pointer names the place better.
 fn without_position(text: &str) -> &str {
     text.rfind(" at line ").map_or(text, |at| &text[..at])
 }

@@ -1,8 +1,8 @@
-//! One client's connection, cut off when it stands still for too long.
+//! A client's connection, closed when it makes no progress for too long.
 //!
-//! The server's library limits how long the first request on a connection may take to arrive, and nothing after that: one
-//! byte of a second request, or an answer that is never read, would hold a connection for ever. What is limited here is
-//! therefore what the socket does, whatever is spoken on it.
+//! The server's library limits the arrival time of the first request on a connection, and nothing after that: one
+//! byte of a second request, or a response that is never read, would hold a connection for ever. So this limits the
+//! time between reads and writes of the socket itself, whatever the protocol.
 
 use std::future::Future as _;
 use std::io;
@@ -15,14 +15,14 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::http::connections::ConnectionSlot;
 
-/// For how long a connection may stand still, by what it waits for.
+/// The timeouts of a connection, by what it waits for.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionTimeouts {
     /// For the next request.
     pub idle: Duration,
-    /// From the first byte of a request to the first of its answer.
+    /// From the first byte of a request to the first of its response.
     pub answer: Duration,
-    /// For the client to take bytes that are ready for it.
+    /// For the client to read bytes that are ready for it.
     pub write: Duration,
 }
 
@@ -34,14 +34,14 @@ enum ConnectionWait {
     Reader,
 }
 
-/// A connection that takes up a place and ends with an error once it has stood still for too long.
+/// A connection that holds a slot, and ends with an error once it makes no progress for too long.
 #[derive(Debug)]
 pub struct Connection<T> {
     stream: T,
     patience: ConnectionTimeouts,
     awaited: ConnectionWait,
     since: Instant,
-    /// Fires no later than the shortest limit after it was set, and is then set to what is left.
+    /// Fires no later than the shortest timeout after it was set, and is then set to the remaining time.
     timer: Pin<Box<Sleep>>,
     _place: ConnectionSlot,
 }

@@ -1,5 +1,5 @@
-//! How many connections are open, in all and for each address: a client that opens one after the other must not take the
-//! file descriptors that everybody else's requests, the database and the index need.
+//! Limits of open connections, in all and for each address: a client that opens many must not use up the file
+//! descriptors that other requests, the database and the index need.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::config::Config;
 use crate::http::writes::network;
 
-/// Of the file descriptors that the process may have, connections take at most three of four.
+/// Connections use at most three quarters of the process's file descriptors.
 const SHARE: (u64, u64) = (3, 4);
 
-/// Counts the connections that are open.
+/// The count of open connections.
 #[derive(Debug)]
 pub struct Connections {
     most: usize,
@@ -27,11 +27,11 @@ struct OpenConnections {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// The place that one open connection takes; it is free again when this is dropped.
+/// The slot of one open connection, freed when this is dropped.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     connections: Arc<Connections>,
-    /// What it is counted by; `None` for a trusted proxy.
+    /// The address it is counted for; `None` for a trusted proxy.
     address: Option<IpAddr>,
 }
 
@@ -64,7 +64,7 @@ impl Connections {
         }
     }
 
-    /// A place for one more connection from that address; `None` where there is none.
+    /// A slot for one more connection from that address; `None` if a limit is reached.
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         let peer = peer.to_canonical();
         let address = (!self.exempt.contains(&peer)).then(|| network(peer));
@@ -106,8 +106,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// How many files this process may have open, after asking for as many as are wanted: many systems give a process few, and
-/// let it take more. `None` where there is no limit, or none that can be read.
+/// The limit of open files of this process, raised to the wanted number if the system allows: many systems set a low
+/// soft limit. `None` if there is no limit, or it cannot be read.
 #[cfg(unix)]
 fn descriptors(wanted: u64) -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

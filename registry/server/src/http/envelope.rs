@@ -1,6 +1,6 @@
-//! What stands around every request: its id and span, `HEAD`, problem documents, headers, measuring.
+//! The middleware around every request: its id and span, `HEAD`, problem documents, headers, metrics.
 //!
-//! One thin layer instead of several: on the way to a card, each further one would cost as much as the card.
+//! One thin layer instead of several: for a cached card, each further layer would cost as much as the card itself.
 
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
@@ -22,19 +22,19 @@ use crate::http::problem_kinds;
 use crate::http::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
 use crate::metrics::{Metrics, Stopwatch};
 
-/// For pages: nothing from outside, no script or style in the text, no frame.
+/// The Content-Security-Policy of pages: nothing from other sites, no inline script or style, no frame.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
-/// What a browser may send along with a `GET` from another site. `Authorization` is not among it.
+/// The headers that a browser may send with a `GET` from another site, without `Authorization`.
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
     "A2A-Extensions, A2A-Version, Accept, Cache-Control, Content-Type, If-None-Match, Traceparent, X-Request-Id",
 );
 const ANYONE: HeaderValue = HeaderValue::from_static("*");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
-/// Keeps the compressing layer away from bytes that are to stay as they are. It is taken off again here.
+/// Keeps the compression layer from changing bytes that must stay as they are. It is removed here.
 const UNTOUCHED: HeaderValue = HeaderValue::from_static("identity");
 
 static REQUEST_IDS: LazyLock<RequestIds> = LazyLock::new(RequestIds::new);
@@ -44,13 +44,13 @@ static REQUEST_IDS: LazyLock<RequestIds> = LazyLock::new(RequestIds::new);
 pub struct Head;
 
 impl Head {
-    /// Whether only the head of the answer is asked for. A body of known length may be given all the same.
+    /// Whether the request is a `HEAD`. The handler may still give a body of known length.
     pub fn asked(request: &HttpRequest) -> bool {
         request.extensions().contains::<Self>()
     }
 }
 
-/// Marks an answer whose bytes no layer may change.
+/// Marks a response whose bytes no layer may change.
 pub fn leave_untouched(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
 }
@@ -135,7 +135,7 @@ where
     }
 }
 
-/// What is remembered of a request until its answer comes.
+/// The data of a request that its response needs.
 #[derive(Debug)]
 struct RequestMeta {
     watch: Stopwatch,
@@ -146,7 +146,7 @@ struct RequestMeta {
 }
 
 pin_project! {
-    /// An answer on its way.
+        /// The future of a response.
     #[derive(Debug)]
     pub struct Enveloping<F> {
         #[pin]
@@ -201,7 +201,7 @@ impl RequestMeta {
         answer
     }
 
-    /// Sees to it that no failure leaves without a problem document.
+    /// Gives every failure a problem document.
     fn with_document<B: MessageBody + 'static>(
         &self,
         answer: ServiceResponse<B>,
@@ -276,7 +276,7 @@ fn is_html(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-/// Pages tell those who ask for pages of failures in their own words; everybody else gets a problem document.
+/// Renders a failure as a page for clients that accept pages; all others get a problem document.
 fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
@@ -289,7 +289,7 @@ fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
     is_html(answer.headers()) && reads_pages
 }
 
-/// The problem of a failure that came without one, from a library.
+/// The problem for a failure without one, from a library.
 fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
     let kind = problem_kinds::by_status(status);
     let detail = match error {
@@ -299,12 +299,12 @@ fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
     Problem::new(kind, detail)
 }
 
-/// Which headers for other sites an answer carries.
+/// The CORS headers of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cors {
     No,
     PublicGet,
-    /// A public GET with an `Authorization`, which may turn out to be foreign.
+    /// A public GET with an `Authorization`, which may be a foreign one.
     SignedGet,
     Preflight,
 }
@@ -333,7 +333,7 @@ impl Cors {
         }
     }
 
-    /// What it comes to once it is known who asked.
+    /// The CORS headers once the caller is known.
     fn once_known(self, request: &HttpRequest) -> Self {
         match self {
             Self::SignedGet if request.extensions().contains::<ForeignAuthorization>() => {
@@ -366,14 +366,14 @@ impl Cors {
     }
 }
 
-/// Whether an address belongs to the API or the cards, and not to pages and operation.
+/// Whether a path is of the API or the cards, and not of pages or operations.
 fn is_public(path: &str) -> bool {
     path.starts_with("/v1/")
         || path == "/openapi.json"
         || (path.starts_with("/agents/") && path.contains("/.well-known/"))
 }
 
-/// A request under way, counted until it is answered or given up.
+/// A request under way, counted until its response or its end.
 #[derive(Debug)]
 struct InFlightRequest(Arc<Metrics>);
 
@@ -390,8 +390,8 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// The span of a request, which what is logged meanwhile says of itself. What may change something has one wherever acts
-/// are logged; on the way to a card it would cost too much.
+/// The span of a request, which its log lines carry. Requests that may write have one wherever acts are logged; for a
+/// cached card it would cost too much.
 fn span(request: &ServiceRequest, id: &HeaderValue) -> Span {
     macro_rules! request_span {
         ($level:expr) => {{

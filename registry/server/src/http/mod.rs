@@ -1,7 +1,7 @@
-//! What all of HTTP has in common: the envelope, problem documents, authorisation, reading bodies, serving.
+//! The common parts of the HTTP interface: middleware, problem documents, authorisation, request bodies, connections.
 //!
-//! A handler parses, lets the type of its caller authorise, calls one act and renders what it gives. One envelope stands
-//! around all of them: request ids, problem documents, headers, measuring.
+//! A handler parses, authorises by the type of its caller, calls one act and renders its result. One envelope wraps
+//! all of them: request ids, problem documents, headers, metrics.
 
 pub mod allowed;
 pub mod answer;

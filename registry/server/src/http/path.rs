@@ -1,6 +1,6 @@
 //! Parts of the path, decoded once and strictly.
 //!
-//! The router matches on a path that it has already decoded in part, and it mends what is broken. Identifiers
+//! The router matches a path that it has partly decoded, and it repairs broken escapes. Identifiers
 //! are therefore read from the raw path: a broken escape, bytes that are not UTF-8 or U+0000 are refused.
 
 use std::future::{Ready, ready};
@@ -21,19 +21,19 @@ pub struct AgentRef(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainRef(pub String);
 
-/// `{review}`: what is no id is the id of nothing.
+/// `{review}`: a text that is no id matches no review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReviewId(pub Uuid);
 
-/// `{token}`: what is no id is the id of nothing.
+/// `{token}`: a text that is no id matches no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenId(pub Uuid);
 
-/// `{kid}`: what signatures call a key, unescaped.
+/// `{kid}`: the name of a key in signatures, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kid(pub String);
 
-/// `{source}`: what a domain calls it, unescaped.
+/// `{source}`: its id in the domain, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceRef(pub String);
 
@@ -75,7 +75,7 @@ fn id(text: &str, missing: fn(String) -> AppError) -> Result<Uuid, Problem> {
 /// `broken-path`; `wrong-method` where the part ends with a verb that takes another method.
 fn parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> {
     let raw = request.uri().path();
-    // What the router found is the raw part itself as long as nothing is escaped.
+    // Without escapes the router's match is the raw part itself.
     let text = if raw.contains('%') {
         decode(raw_part(request, raw, name)?)?
     } else {
@@ -99,7 +99,7 @@ fn raw_part<'a>(request: &HttpRequest, raw: &'a str, name: &str) -> Result<&'a s
                 .split_once(placeholder.as_str())
                 .map(|ends| (ends, part))
         })
-        // An escaped colon is no verb's colon: what the router took for a verb was part of the name.
+        // An escaped colon begins no verb: the router's verb was part of the name.
         .and_then(|((prefix, suffix), part)| part.strip_prefix(prefix)?.strip_suffix(suffix))
         .ok_or_else(nothing)
 }
@@ -125,7 +125,7 @@ pub fn decode(part: &str) -> Result<String, Problem> {
     Ok(decoded.into_owned())
 }
 
-/// The first escape that is none, with up to two characters after it.
+/// The first invalid escape, with up to two characters after it.
 pub fn broken_escape(text: &str) -> Option<String> {
     let whole = |rest: &str| {
         let digits = rest.as_bytes().get(..2);

@@ -1,5 +1,4 @@
-//! The one way from a failure to an answer: [`AppError`] and everything a request can do wrong become an
-//! RFC 9457 problem document.
+//! Problem documents (RFC 9457): the one conversion of [`AppError`] and of invalid requests into responses.
 //!
 //! A handler or extractor only returns a [`Problem`]; the envelope writes the document, because only
 //! there the path for `instance` is known for every kind of failure alike.
@@ -49,7 +48,7 @@ pub struct MemberError {
     pub detail: String,
 }
 
-/// A failure on its way to the caller.
+/// A failure, to be written as a problem document.
 #[derive(Debug)]
 pub struct Problem {
     kind: &'static ProblemKind,
@@ -57,7 +56,7 @@ pub struct Problem {
     more: Box<RareMembers>,
 }
 
-/// What few problems have. It is kept apart, so that every result that may hold a problem stays small.
+/// Members that few problems have, boxed so that every result with a problem stays small.
 #[derive(Debug, Default)]
 struct RareMembers {
     errors: Vec<MemberError>,
@@ -77,7 +76,7 @@ impl Problem {
         }
     }
 
-    /// One member or parameter is wrong.
+    /// Adds one invalid member or parameter.
     pub fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let mut problem = Self::new(&problem_kinds::INVALID_REQUEST, detail.clone());
@@ -88,7 +87,7 @@ impl Problem {
         problem
     }
 
-    /// The address takes other methods: 405, with these in `Allow`.
+    /// The path has other methods: 405, with these in `Allow`.
     pub fn wrong_method(allow: &str) -> Self {
         let detail = format!("This address takes {allow}.");
         let mut problem = Self::new(&problem_kinds::WRONG_METHOD, detail);
@@ -96,7 +95,7 @@ impl Problem {
         problem
     }
 
-    /// Says after how many seconds trying again makes sense.
+    /// Sets the seconds after which a retry makes sense.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.more.retry_after = Some(seconds);
@@ -110,12 +109,12 @@ impl Problem {
         self
     }
 
-    /// What kind of problem this is.
+    /// The kind of this problem.
     pub fn kind(&self) -> &'static ProblemKind {
         self.kind
     }
 
-    /// What only the log may know.
+    /// The text for the log only.
     pub fn internal(&self) -> Option<&str> {
         self.more.internal.as_deref()
     }

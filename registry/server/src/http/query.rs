@@ -1,4 +1,4 @@
-//! The query of a request, read strictly.
+//! The query of a request, parsed strictly.
 
 use std::future::{Ready, ready};
 
@@ -32,7 +32,7 @@ pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     refuse_broken_text(query)?;
     let form = serde_html_form::Deserializer::from_bytes(query.as_bytes());
     serde_path_to_error::deserialize(form).map_err(|error| {
-        // The first step of the path is the parameter; a place inside its list says nothing to a caller.
+        // The first step of the path is the parameter; an index inside its list means nothing to a caller.
         let parameter = error.path().iter().find_map(|segment| match segment {
             serde_path_to_error::Segment::Map { key } => Some(key.clone()),
             _ => None,
@@ -51,7 +51,7 @@ pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     })
 }
 
-/// The form's decoder mends what is broken, so that is looked for first.
+/// Finds broken escapes, which the form decoder would silently repair.
 fn refuse_broken_text(query: &str) -> Result<(), Problem> {
     if !query.contains('%') {
         return Ok(());

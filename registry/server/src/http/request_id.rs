@@ -1,17 +1,17 @@
-//! What ties a request to what is logged about it: the request's id, and its place in a W3C trace.
+//! Request ids and W3C trace contexts, which link a request to its log lines.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header the id travels in, both ways. It is in no body, so that equal answers are equal.
+/// The header of the id, in requests and responses. It is in no body, so that equal responses are equal byte for byte.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest id taken over from a caller.
+/// The longest id accepted from a caller.
 const MAX_LENGTH: usize = 64;
 
-/// Gives ids out.
+/// A generator of request ids.
 #[derive(Debug)]
 pub struct RequestIds {
     prefix: u64,
@@ -19,7 +19,7 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// Ids with a prefix of their own, so that two processes give different ones.
+    /// A generator with a prefix of its own, so that two processes give different ids.
     pub(crate) fn new() -> Self {
         Self {
             prefix: RandomState::new().hash_one(std::process::id()),
@@ -27,7 +27,7 @@ impl RequestIds {
         }
     }
 
-    /// The id that the caller sent, where it is a plain word of at most 64 characters, or a new one.
+    /// The caller's id, if it is a plain word of at most 64 characters, else a new one.
     pub fn of(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(id) = headers.get(X_REQUEST_ID)
             && is_plain(id.as_bytes())

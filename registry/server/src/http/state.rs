@@ -1,4 +1,4 @@
-//! What handlers share.
+//! The shared state of handlers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::writes;
 use crate::context::Context;
 use crate::metrics::Metrics;
 
-/// What handlers share; one for all workers of a process.
+/// The shared state of handlers; one for all workers of a process.
 #[derive(Debug)]
 pub struct State {
     pub(crate) context: Arc<Context>,

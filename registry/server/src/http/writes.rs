@@ -1,4 +1,4 @@
-//! How many changes one address may make without a token.
+//! The rate limit of writes without a token, by address.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ use governor::{Quota, RateLimiter};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
-/// The most addresses remembered at once. Where more write in one minute, all of them wait.
+/// The most addresses stored at once. If more write in one minute, all of them wait.
 const MAX_ADDRESSES: usize = 100_000;
 
 type Limiter = RateLimiter<IpAddr, DashMapStateStore<IpAddr>, Ticks, NoOpMiddleware<Tick>>;
@@ -35,8 +35,8 @@ impl std::fmt::Debug for Writes {
 }
 
 impl Writes {
-    /// As many writes a minute and address as the configuration allows. The time is that which has passed: a clock that
-    /// is set back must not have anybody wait for a year.
+    /// The limit of the configuration, per minute and address. It uses monotonic time: a clock that is set back must
+    /// not make a caller wait for a year.
     pub fn new(context: &Arc<Context>) -> Self {
         let per_minute = context.config().limits.anonymous_writes_per_minute;
         let context = Arc::clone(context);
@@ -96,7 +96,7 @@ fn refused(seconds: u32) -> AppError {
     }
 }
 
-/// What limits are counted by: whoever has one IPv6 address usually has the whole /64.
+/// The network that limits are counted by: the holder of one IPv6 address usually has the whole /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -128,7 +128,7 @@ pub fn client_address(request: &HttpRequest, trusted: &[IpAddr]) -> Option<IpAdd
         {
             Ok(address) if trusted.contains(&address) => {}
             Ok(address) => return Some(address),
-            // What a proxy did not write cannot be believed, nor anything before it.
+            // An entry that no trusted proxy has written cannot be trusted, nor those before it.
             Err(_) => break,
         }
     }

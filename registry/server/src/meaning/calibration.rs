@@ -1,8 +1,8 @@
 //! The similarity cutoff of semantic search: calibrated once for each model, from the agents themselves.
 //!
-//! The example requests of agents serve as queries. The similarity of such a query to the other agents is that of chance;
-//! the cutoff is the similarity that one of five of them exceeds. A higher cutoff would lose agents that fit: the ranking
-//! separates them better, and an agent below the cutoff is not found at all.
+//! The example requests of agents serve as queries. The similarity of such a query to the other agents is that of
+//! chance; the cutoff is the similarity that one of five of them exceeds. A higher cutoff would lose agents that fit:
+//! the ranking separates them better, and an agent below the cutoff is not found at all.
 
 use std::sync::Arc;
 

@@ -130,8 +130,8 @@ async fn work_on_all(context: &Arc<Context>, embedders: Embedders) {
     take_over(context, &wanted, former).await;
 }
 
-/// Runs the configured model until it is cancelled, and the previous one until every agent has vectors of the configured
-/// one.
+/// Runs the configured model until it is cancelled, and the previous one until every agent has vectors of the
+/// configured one.
 async fn take_over(
     context: &Arc<Context>,
     wanted: &Arc<dyn Embedder>,

@@ -155,8 +155,8 @@ async fn make(
     Ok(made)
 }
 
-/// The vectors of one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts of one
-/// agent must not keep others from being encoded.
+/// The vectors of one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts
+/// of one agent must not keep others from being encoded.
 async fn alone(
     embedder: &dyn Embedder,
     mut texts: Vec<String>,

@@ -52,8 +52,8 @@ pub(crate) async fn configured(context: &Context) -> Result<Option<Embedders>, S
     Ok(Some(Embedders { wanted, former }))
 }
 
-/// The folder of the installed model that is in use; `None` if an endpoint or no model is configured, or it cannot be read
-/// now.
+/// The folder of the installed model that is in use; `None` if an endpoint or no model is configured, or it cannot be
+/// read now.
 pub(crate) fn in_use(context: &Context) -> Option<PathBuf> {
     let config = context.config();
     if !config.embedding.url.is_empty() || !config.search.model.is_empty() {

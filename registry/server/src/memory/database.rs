@@ -14,7 +14,8 @@ pub(crate) type DiskProbe = (Timestamp, Result<(), String>);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DiskState(pub(crate) Arc<Mutex<Option<DiskProbe>>>);
 
-/// The time of the last response of the database, in microseconds of [`Context::uptime`], which a change of the clock does not affect.
+/// The time of the last response of the database, in microseconds of [`Context::uptime`], which a change of the clock
+/// does not affect.
 #[derive(Debug)]
 pub(crate) struct DatabaseContact(pub(crate) AtomicU64);
 

@@ -138,7 +138,8 @@ impl Meanings {
         self.serving.load().is_some()
     }
 
-    /// The semantic part of a query; `None` without a model, for a query without words, and if the encoder does not answer in time.
+    /// The semantic part of a query; `None` without a model, for a query without words, and if the encoder does not
+    /// answer in time.
     pub(crate) async fn of(&self, query: &str, mode: Mode) -> Option<QueryMeaning> {
         if mode == Mode::Lexical {
             return None;

@@ -1,4 +1,5 @@
-//! An outage of our own network, stored in the database: it survives a restart, and processes that do not crawl know of it.
+//! An outage of our own network, stored in the database: it survives a restart, and processes that do not crawl know
+//! of it.
 
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::settings::setting_get;

@@ -115,8 +115,8 @@ pub(crate) async fn accept_keys_of(
 }
 
 /// Updates a domain's state and owner from its proofs, and its agents with it: they are put on hold if it lapsed, is
-/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state or owner
-/// changed; if not, the agents are left as they are.
+/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state or
+/// owner changed; if not, the agents are left as they are.
 pub(crate) async fn follow_proofs(
     context: &Context,
     write: &Write,

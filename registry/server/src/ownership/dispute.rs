@@ -52,8 +52,8 @@ pub(crate) fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
     Ok(row.state()? == DomainState::Disputed)
 }
 
-/// Whether an account is a party to a domain's dispute: it has a proof, and no account has the strongest one. An opt-out
-/// of the domain does not change that. `proofs` may include those of other domains.
+/// Whether an account is a party to a domain's dispute: it has a proof, and no account has the strongest one. An
+/// opt-out of the domain does not change that. `proofs` may include those of other domains.
 pub(crate) fn is_party(row: &domain::Model, proofs: &[proof::Model], account: Uuid) -> bool {
     let own = |proof: &proof::Model| proof.domain_id == row.id && proof.account_id == Some(account);
     row.owner_id.is_none() && proofs.iter().any(own)

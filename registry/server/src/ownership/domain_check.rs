@@ -89,7 +89,8 @@ pub(crate) async fn check_domain(
     result
 }
 
-/// Fetches the name servers and the certificate key, by which a new owner is detected. A failed lookup leaves them empty.
+/// Fetches the name servers and the certificate key, by which a new owner is detected. A failed lookup leaves them
+/// empty.
 async fn observe_owner_marks(scope: &CheckScope<'_>, host: &str, result: &mut CheckResult) {
     let fetcher = scope.fetcher;
     result.name_servers = fetcher.name_servers(host).await.unwrap_or_default();

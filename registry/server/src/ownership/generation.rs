@@ -17,7 +17,8 @@ use crate::error::AppError;
 use crate::ownership::apply_check::follow_redirects;
 
 /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay. Its
-/// agents and those of its followers are written before this returns, so that the caller's next step reads them updated.
+/// agents and those of its followers are written before this returns, so that the caller's next step reads them
+/// updated.
 pub(crate) async fn begin_generation(
     context: &Context,
     write: &Write,

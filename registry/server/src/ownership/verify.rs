@@ -81,7 +81,8 @@ async fn check_end(
     let now = context.now();
     let wished = now.plus(i64::from(retry_after) * SECOND).0;
     let spaced = wished.max(now.plus(if asked { SPACING } else { 0 }).0);
-    // If some networks are exempt from spacing, a host whose address block is unknown counts as one in an exempt network.
+    // If some networks are exempt from spacing, a host whose address block is unknown counts as one in an exempt
+    // network.
     let exempt = !context.config.crawler.allow_networks.is_empty();
     let unknown = if exempt { wished } else { spaced };
     let write = context.store.write().await?;
@@ -104,8 +105,8 @@ pub(crate) async fn run_check(
     })
 }
 
-/// Records a check's result and applies it to the domain. If the result shows a new owner, the proofs found for accounts
-/// of the old generation do not count.
+/// Records a check's result and applies it to the domain. If the result shows a new owner, the proofs found for
+/// accounts of the old generation do not count.
 pub(crate) async fn record_check(
     context: &Context,
     checked: &domain::Model,

@@ -1,4 +1,4 @@
-//! The files that pages load: a sheet, a script and an icon, held in the program itself.
+//! The static files of pages: style sheet, script and icon, embedded in the program.
 
 use std::fmt::Write as _;
 
@@ -15,8 +15,8 @@ use crate::http::problem::Problem;
 #[folder = "$CARGO_MANIFEST_DIR/../../web/static"]
 struct Static;
 
-/// The address of a file, with the beginning of its hash: another content has another address, so that
-/// browsers may keep what they have.
+/// The URL of a file, with the first digits of its hash: changed content has another URL, so that browsers may cache
+/// it for ever.
 pub(crate) fn address(name: &str) -> String {
     match Static::get(name) {
         Some(file) => format!("/static/{name}?v={}", tag(&file)),
@@ -63,7 +63,7 @@ pub(crate) async fn show(
         .body(file.data.into_owned()))
 }
 
-/// The types of what is here, each with its character set.
+/// The media types of the files, with their character sets.
 fn content_type(name: &str) -> &'static str {
     match name.rsplit('.').next() {
         Some("css") => "text/css; charset=utf-8",

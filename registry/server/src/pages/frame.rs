@@ -1,4 +1,4 @@
-//! What every page has around its subject.
+//! The frame of every page: header, navigation and notices.
 
 use crate::config::Config;
 use crate::pages::assets;
@@ -6,17 +6,17 @@ use crate::pages::assets;
 /// The parts of a page that do not depend on its subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
-    /// `--approve-all` is in force, which every page says.
+    /// Whether `--approve-all` is in force, which every page warns of.
     pub approve_all: bool,
-    /// The sheet's address.
+    /// The URL of the style sheet.
     pub style: String,
-    /// The script's address.
+    /// The URL of the script.
     pub script: String,
-    /// The icon's address.
+    /// The URL of the icon.
     pub icon: String,
-    /// Which entry of the navigation is the present one.
+    /// The active entry of the navigation.
     pub here: &'static str,
-    /// Reload after two seconds from this address of ours.
+    /// The local URL to reload from after two seconds.
     pub refresh: Option<String>,
 }
 

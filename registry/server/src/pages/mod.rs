@@ -1,4 +1,4 @@
-//! Pages for people: rendered here, whole without script, from the templates in `web/templates`.
+//! Pages for people: rendered by the server, usable without script, from the templates in `web/templates`.
 //!
 //! Everything a page shows goes through [`text`] first and is escaped by the template; nothing is handed
 //! to a template as ready markup.
@@ -22,7 +22,7 @@ use frame::Frame;
 use crate::error::AppError;
 use crate::http::problem::Problem;
 
-/// A page that says what went wrong.
+/// The page of a failure.
 #[derive(Template)]
 #[template(path = "problem.html")]
 struct ProblemPage {
@@ -32,7 +32,7 @@ struct ProblemPage {
     detail: String,
 }
 
-/// Renders a page. Pages show what is true now and to this caller, so nobody keeps them.
+/// Renders a page. Pages depend on the caller and the moment, so no cache may store them.
 pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(body) => HttpResponse::build(status)
@@ -66,7 +66,7 @@ pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
     response
 }
 
-/// Logs what only the log may know, since no problem document is made that would do it.
+/// Logs the internal text of a failure, because no problem document is made that would log it.
 pub(crate) fn log(problem: &Problem) {
     let Some(internal) = problem.internal() else {
         return;

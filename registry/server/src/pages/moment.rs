@@ -1,8 +1,8 @@
-//! Moments as people read them.
+//! Times as pages show them.
 
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
 
-/// A moment in three forms.
+/// A time in three forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimeView {
     /// RFC 3339.
@@ -14,7 +14,7 @@ pub(crate) struct TimeView {
 }
 
 impl TimeView {
-    /// A moment as seen from `now`.
+    /// The view of a time, relative to `now`.
     pub fn new(moment: Timestamp, now: Timestamp) -> Self {
         let exact = moment.to_rfc3339();
         let shown = match (exact.get(..10), exact.get(11..16)) {
@@ -28,13 +28,13 @@ impl TimeView {
         }
     }
 
-    /// The same where there may be none.
+    /// The view of an optional time.
     pub fn maybe(moment: Option<Timestamp>, now: Timestamp) -> Option<Self> {
         moment.map(|moment| Self::new(moment, now))
     }
 }
 
-/// How far off, in the largest unit of which there is at least one.
+/// The distance in the largest unit of which there is at least one.
 fn distance(microseconds: i64) -> String {
     let size = microseconds.saturating_abs();
     let (unit, name) = match size {

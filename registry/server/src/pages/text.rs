@@ -1,8 +1,7 @@
-//! Card text on a page: of bounded length, and with everything visible that a reader would not see.
+//! Card text on a page: of limited length, and with hidden characters made visible.
 //!
-//! Whoever writes a card writes what stands on our pages. Markup is escaped by the templates; here goes
-//! what escaping leaves alone: characters that turn text around, hide it or stack upon their neighbours,
-//! addresses that are no web addresses, and sheer length.
+//! Card text is hostile. The templates escape markup; this handles what escaping leaves alone: characters that reverse
+//! text, hide it or stack upon their neighbours, URLs that are no web addresses, and excessive length.
 
 use unicode_normalization::char::is_combining_mark;
 use url::Url;
@@ -51,7 +50,7 @@ pub(crate) fn segment(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
-/// Whether a reader would not see the character where a machine does, or would see others moved by it.
+/// Whether a character is invisible to a reader, or moves others.
 ///
 /// Joiners and variation selectors are left out: scripts and emoji need them, so their neighbour decides.
 pub(crate) const fn is_hidden(character: char) -> bool {
@@ -69,8 +68,8 @@ const fn is_joiner(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// A walk over a text that says of each character whether it is to be marked. Quoting for a language
-/// follows the same rule, so that a snippet hides nothing either.
+/// Iterates over a text, with a flag for each character that is to be made visible. Quoting for a language uses the
+/// same rule, so that a snippet hides nothing either.
 pub(crate) fn marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut before = ' ';
     let mut marks = 0;

@@ -1,4 +1,4 @@
-//! Trust and liveness in words: a ladder with its evidence, never one tick.
+//! Badges for trust, liveness and lifecycle: a ladder with its evidence, never one tick.
 
 use a2a_registry_api::{Liveness, Summary, Trust};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
@@ -8,25 +8,25 @@ use a2a_registry_domain::signature::SignatureState;
 
 use crate::pages::text::{self, LINE};
 
-/// A short mark with its explanation.
+/// A badge: a label with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Badge {
-    /// What stands in it.
+    /// The label.
     pub label: String,
-    /// What it means.
+    /// The explanation.
     pub meaning: String,
-    /// How it looks: `good`, `plain`, `warn` or `bad`.
+    /// The tone: `good`, `plain`, `warn` or `bad`.
     pub tone: &'static str,
 }
 
-/// A step of the ladder.
+/// A step of the trust ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustStep {
     /// `L0` to `L4`.
     pub level: &'static str,
-    /// What it takes.
+    /// The condition of the level.
     pub claim: &'static str,
-    /// Whether it is reached.
+    /// Whether the agent has reached it.
     pub reached: bool,
 }
 
@@ -47,7 +47,7 @@ const LADDER: [(&str, &str); 5] = [
     ),
 ];
 
-/// The ladder, with what this agent has reached.
+/// The ladder, with the levels that this agent has reached.
 pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
     let reached = LADDER
         .iter()
@@ -63,7 +63,7 @@ pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
         .collect()
 }
 
-/// What a level means, for a title.
+/// The explanation of a level, for a title.
 pub(crate) fn level_meaning(level: &str) -> &'static str {
     LADDER
         .iter()
@@ -90,7 +90,7 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
     }
 }
 
-/// The badges of an agent: its level and liveness, and where they are worth one, its lifecycle and visibility.
+/// The badges of an agent: trust level, liveness, and lifecycle and visibility unless they are the usual ones.
 pub(crate) fn badges(agent: &Summary) -> Vec<Badge> {
     let mut badges = vec![trust_badge(&agent.trust), liveness_badge(&agent.liveness)];
     badges.extend(agent.lifecycle.known().and_then(lifecycle_badge));
@@ -98,7 +98,7 @@ pub(crate) fn badges(agent: &Summary) -> Vec<Badge> {
     badges
 }
 
-/// What is known about the card's signatures.
+/// The explanation of a signature state.
 pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'static str {
     match signature.known() {
         Some(SignatureState::Valid) => {
@@ -113,7 +113,7 @@ pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'stati
     }
 }
 
-/// What the state of a domain means.
+/// The explanation of a domain state.
 pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
     match state.known() {
         Some(DomainState::Verified) => "verified: its owner, or the operator, vouches for it",
@@ -152,7 +152,7 @@ pub(crate) fn liveness_badge(liveness: &Liveness) -> Badge {
     }
 }
 
-/// The badge of the lifecycle, where it is worth one.
+/// The badge of the lifecycle; `None` for an approved agent.
 pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
     let (meaning, tone) = match lifecycle {
         ShownLifecycle::Approved => return None,
@@ -172,7 +172,7 @@ pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
     })
 }
 
-/// The badge of the visibility, where not everybody sees the agent.
+/// The badge of the visibility; `None` for a public agent.
 pub(crate) fn visibility_badge(visibility: Visibility) -> Option<Badge> {
     let meaning = match visibility {
         Visibility::Public => return None,

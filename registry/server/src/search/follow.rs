@@ -23,8 +23,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// How often the index is checked for readability, without readiness requests.
 const EXAMINED: i64 = MINUTE;
-/// The pause after a rebuild because of damage, doubled each time up to an hour: damage that a rebuild does not repair must
-/// not keep the process busy.
+/// The pause after a rebuild because of damage, doubled each time up to an hour: damage that a rebuild does not
+/// repair must not keep the process busy.
 const REBUILT_AGAIN: i64 = MINUTE;
 
 /// Starts to follow; rebuilds the index first if `rebuild` gives a reason.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damage_is_mended_once_however_often_it_is_told_of() {
+    async fn damage_is_repaired_once_however_often_it_is_reported() {
         let (_folder, context) = registry().await;
         let mut applied = context.wake.applied.subscribe();
         let built = context.index().rebuilt();
@@ -268,7 +268,7 @@ mod tests {
             .await
             .unwrap()
             .unwrap();
-        // Whoever searched before the rebuild ended may tell of it still.
+        // A search that began before the rebuild ended may still report the damage.
         context.wake.damage.notify_one();
         is_followed(&context, &mut applied).await;
         is_followed(&context, &mut applied).await;

@@ -54,8 +54,8 @@ impl From<a2a_registry_store::StoreError> for IndexingError {
     }
 }
 
-/// Applies the next events to the index; returns whether there were any. The cache entries of their agents are invalidated,
-/// so that changes by another process show here too.
+/// Applies the next events to the index; returns whether there were any. The cache entries of their agents are
+/// invalidated, so that changes by another process show here too.
 ///
 /// # Errors
 /// Where the database or the index fails; the next call applies the same events.
@@ -90,8 +90,8 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
     Ok(true)
 }
 
-/// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at once
-/// from callers who may not see them any more. Returns the agents and the last event.
+/// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at
+/// once from callers who may not see them any more. Returns the agents and the last event.
 async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
     let rows = events::events_after(&context.store, after, EVENTS).await?;
     let Some(last) = rows.last() else {
@@ -142,8 +142,8 @@ async fn hear_meanwhile(context: &Context) -> Infallible {
     }
 }
 
-/// Checks whether the index can be read, at most once a second, because anybody may request it. A broken index is rebuilt,
-/// which this requests.
+/// Checks whether the index can be read, at most once a second, because anybody may request it. A broken index is
+/// rebuilt, which this requests.
 ///
 /// # Errors
 /// What is wrong, as a phrase for anybody.
@@ -174,7 +174,8 @@ pub(crate) async fn index_readable(context: &Context) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares every file of the index with its checksum, until cancelled; a damaged index is rebuilt, which this requests.
+/// Compares every file of the index with its checksum, until cancelled; a damaged index is rebuilt, which this
+/// requests.
 pub async fn index_verified(context: &Context, cancelled: impl Fn() -> bool + Send + 'static) {
     let index = context.index.clone();
     let verified = tokio::task::spawn_blocking(move || index.damaged_files(cancelled)).await;
@@ -193,8 +194,8 @@ pub async fn index_examined(context: &Context) {
     }
 }
 
-/// Rebuilds the index from the database while the old one serves; returns the number of agents in it, or `None` if it was
-/// cancelled.
+/// Rebuilds the index from the database while the old one serves; returns the number of agents in it, or `None` if it
+/// was cancelled.
 ///
 /// # Errors
 /// Where the database or the index fails; the old index stays.

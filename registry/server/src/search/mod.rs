@@ -75,8 +75,8 @@ fn search_or_full_text(
 /// Searches and lists agents; the response is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
 ///
 /// # Errors
-/// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database has not
-/// responded for too long.
+/// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database
+/// has not responded for too long.
 pub async fn search(
     context: &Context,
     caller: &Caller,

@@ -73,8 +73,8 @@ pub(crate) fn list(
     };
     text.extend_from_slice(b"],");
     text.extend_from_slice(json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
-    // The cache counts a response by its length. The spare capacity of a growing text, up to as much again, would be kept
-    // with it; shrinking in place frees nothing.
+    // The cache counts a response by its length. The spare capacity of a growing text, up to as much again, would be
+    // kept with it; shrinking in place frees nothing.
     Bytes::copy_from_slice(&text)
 }
 

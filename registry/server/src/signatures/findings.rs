@@ -1,4 +1,4 @@
-//! What is to be said about the signatures of a card and the keys they name.
+//! Findings on the signatures of a card and the keys they name.
 
 use a2a_card::{
     Finding, Severity, SignatureEntry, SignatureFault, SignatureState, VerificationResult,
@@ -8,8 +8,8 @@ use a2a_card::{
 use crate::signatures::{KeptKeySet, Signatures, verdict};
 
 impl Signatures {
-    /// What is to be said about them. A card whose signature is invalid and keys of another house are errors, so
-    /// that no rule approves the card without a person; keys that are merely away are not.
+    /// The findings on these signatures. An invalid signature and a key set outside the card's domain are errors, so
+    /// that no rule approves the card without a person; a key set that cannot be fetched is not.
     pub(crate) fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
         let state = verified_state(&self.entries, |_| false);
         let mut findings = uncovered_findings(bytes, &self.entries);
@@ -42,7 +42,7 @@ impl Signatures {
             }
             VerificationResult::KeyUnknown => {
                 let named = |set: &&KeptKeySet| Some(&set.url) == entry.jku.as_ref();
-                // A set that is away or lies in another house has a finding of its own.
+                // A set that cannot be fetched or is outside the domain has a finding of its own.
                 self.key_sets
                     .iter()
                     .find(named)
@@ -67,7 +67,7 @@ impl Signatures {
         })
     }
 
-    /// A key set that could not be had. Nobody misses it where its signatures verify all the same, as with an
+    /// The finding on a key set that could not be fetched; none if its signatures verify all the same, as with an
     /// enrolled key.
     fn of_set(&self, set: &KeptKeySet) -> Option<Finding> {
         let hint = set.error.clone()?;

@@ -1,4 +1,4 @@
-//! What the signatures of a card are worth with the keys that were found for them.
+//! Verifies the signatures of a card with fetched and enrolled keys.
 
 pub mod findings;
 pub mod verdict;
@@ -17,48 +17,48 @@ use verdict::KeptVerdict;
 
 pub(crate) use verdict::{KeyBinding, StoredSignatures};
 
-/// What stands in the place of a URL where keys were named to the registry itself.
+/// The value in place of a URL for enrolled keys.
 const ENROLLED: &str = "enrolled";
 
-/// A JWK Set as it is written.
+/// A JWK Set to be written as JSON.
 #[derive(Serialize)]
 struct JwkSetJson<'a> {
     keys: Vec<&'a RawValue>,
 }
 
-/// A key set that a card's signatures name, as it was found when the card was fetched. It is kept with the
-/// version, so that its signatures can be judged again from what was received.
+/// A key set that a card's signatures name, as received when the card was fetched. It is stored with the version, so
+/// that its signatures can be verified again from the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptKeySet {
-    /// Where it was looked for.
+    /// Its URL.
     url: String,
     /// The set as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keys: Option<String>,
-    /// Why there is none.
+    /// The reason why it could not be fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// Whether it lies where no key of the card may lie, so that nobody looked.
+    /// Whether its URL may hold no key of this card, so that it was not fetched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     foreign: bool,
 }
 
 impl KeptKeySet {
-    /// Its keys; none where there is no set.
+    /// Its keys; none if it could not be fetched.
     fn read(&self) -> KeySet {
         let set = self.keys.as_deref().unwrap_or_default();
         KeySet::from_jwks(set.as_bytes()).unwrap_or_default()
     }
 
-    /// The key sets that were kept with a version.
+    /// The key sets stored with a version.
     pub(crate) fn read_all(kept: &str) -> Vec<Self> {
         serde_json::from_str(kept).unwrap_or_default()
     }
 
-    /// The key sets to judge a card's signatures with: the enrolled keys, and of each place that the card names the
-    /// keys that were fetched, or else the last ones known of it. So keys that are away for a while take no verdict
-    /// back, and give no forger one that is only `unknown`.
-    pub(crate) fn to_judge_with(
+    /// The key sets that verify a fetched card: the enrolled keys, and for each URL that the card names the fetched
+    /// keys, or else the last stored ones. So keys that cannot be fetched for a while change no verified state, and a
+    /// forged signature is not merely `unknown`.
+    pub(crate) fn to_verify_with(
         fetched: Vec<Self>,
         known: &[Self],
         enrolled: &[enrolled_key::Model],
@@ -76,9 +76,9 @@ impl KeptKeySet {
         Self::enrolled(enrolled).into_iter().chain(best).collect()
     }
 
-    /// The key sets of a version that is judged anew: of each place the keys that the newest version has, which were
-    /// fetched last, and the keys that are enrolled today.
-    pub(crate) fn to_judge_anew_with(
+    /// The key sets that verify a stored version again: for each URL the keys of the newest version, which were fetched
+    /// last, and the presently enrolled keys.
+    pub(crate) fn to_verify_again_with(
         kept: &str,
         newest: &[Self],
         enrolled: &[enrolled_key::Model],
@@ -94,7 +94,7 @@ impl KeptKeySet {
         Self::enrolled(enrolled).into_iter().chain(kept).collect()
     }
 
-    /// The keys that a domain's owner or the operator has named; nothing where there are none.
+    /// The enrolled keys of a domain as a key set; `None` if there are none.
     fn enrolled(keys: &[enrolled_key::Model]) -> Option<Self> {
         let keys: Vec<&RawValue> = keys
             .iter()
@@ -127,7 +127,7 @@ impl From<&FetchedKeySet> for KeptKeySet {
     }
 }
 
-/// The signatures of a card, judged.
+/// The signatures of a card, verified.
 #[derive(Debug, Clone)]
 pub(crate) struct Signatures {
     entries: Vec<SignatureEntry>,
@@ -135,7 +135,7 @@ pub(crate) struct Signatures {
 }
 
 impl Signatures {
-    /// Judges them with the keys that were found.
+    /// Verifies them with these keys.
     pub(crate) fn judge(parsed: &Parsed, bytes: &[u8], key_sets: Vec<KeptKeySet>) -> Self {
         let found = key_sets.iter().map(KeptKeySet::read);
         let keys = found.fold(KeySet::default(), KeySet::union);
@@ -145,8 +145,8 @@ impl Signatures {
         }
     }
 
-    /// Whether a key set has other keys than were kept of the same place, so that what was judged with those is to be
-    /// judged anew.
+    /// Whether a key set has other keys than the stored one of the same URL, so that signatures have to be verified
+    /// again.
     pub(crate) fn renews(&self, kept: &[KeptKeySet]) -> bool {
         self.key_sets.iter().any(|set| {
             let before = kept.iter().find(|before| before.url == set.url);
@@ -154,13 +154,13 @@ impl Signatures {
         })
     }
 
-    /// What tells one way of signing from another, however often the card is signed anew.
+    /// The signing summary: the same for a card that is signed again by the same keys.
     pub(crate) fn summary(&self) -> String {
         verified_summary(&self.entries)
     }
 
-    /// The state of all of them, a key being bound to nothing: whether its domain was proved may change
-    /// without the card, and is looked at where the state is shown.
+    /// The state of all of them together, without the binding of keys: a proof of the domain may change without the
+    /// card, and is applied where the state is shown.
     pub(crate) fn state(&self) -> SignatureState {
         verified_state(&self.entries, |_| false).into()
     }
@@ -178,7 +178,7 @@ impl Signatures {
         each.into_iter().collect::<Vec<_>>().join(" ")
     }
 
-    /// The verdict on each signature, as it is kept.
+    /// The result of each signature, as it is stored.
     pub(crate) fn verdicts(&self) -> String {
         let verdicts: Vec<KeptVerdict> = self
             .entries
@@ -188,12 +188,12 @@ impl Signatures {
         serde_json::to_string(&verdicts).unwrap_or_else(|_| "[]".into())
     }
 
-    /// The key sets as they are kept.
+    /// The key sets as they are stored.
     pub(crate) fn kept(&self) -> String {
         serde_json::to_string(&self.key_sets).unwrap_or_else(|_| "[]".into())
     }
 
-    /// Whether every signature that names a key set verifies, though the set could not be had: with an enrolled key.
+    /// Whether every signature that names a key set verifies by an enrolled key, though the set could not be fetched.
     fn verify_without(&self, set: &KeptKeySet) -> bool {
         let named = self
             .entries
@@ -205,7 +205,7 @@ impl Signatures {
         verify.next() == Some(true) && verify.all(|valid| valid)
     }
 
-    /// Where key sets are named that nobody looked for, since no key of the card may lie there.
+    /// The URLs of key sets that were not fetched, because they may hold no key of the card.
     pub(crate) fn foreign(&self) -> Vec<&str> {
         let foreign = self.key_sets.iter();
         let foreign = foreign.filter(|set| set.foreign && !self.verify_without(set));

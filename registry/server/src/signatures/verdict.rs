@@ -1,4 +1,4 @@
-//! The verdict on each signature of a card: as it is kept with the version, and as callers see it.
+//! The result of each signature of a card: as stored with the version, and as callers see it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,18 +19,18 @@ const MAX_NAME: usize = 100;
 /// Names of keys in a sentence.
 const MAX_NAMES: usize = 5;
 
-/// The verdict on one signature, as it is kept with the version.
+/// The result of one signature, as it is stored with the version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptVerdict {
     kid: Option<String>,
     alg: Option<String>,
-    /// As of an unproved domain whose keys nobody has enrolled: never `valid`.
+    /// The state without a proof of the domain and enrolled keys: never `valid`.
     verdict: SignatureState,
     /// The RFC 7638 thumbprint of the key that it verifies with, or that it names.
     key: Option<String>,
     /// The URL of the key set that has this key.
     from: Option<String>,
-    /// Why the verdict is what it is.
+    /// The reason of the result.
     reason: String,
 }
 
@@ -98,14 +98,14 @@ impl KeptVerdict {
     }
 }
 
-/// What is kept of how the signatures of a version were judged.
+/// The stored results of a version's signatures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredSignatures<'a> {
-    /// As of an unproved domain whose keys nobody has enrolled.
+    /// The state without a proof of the domain and enrolled keys.
     signature: &'a Kept<SignatureState>,
     /// The keys that it verifies with, with spaces between.
     thumbprints: &'a str,
-    /// Whose word stands behind the version.
+    /// The coverage of the version.
     standing: &'a Kept<CoverageLevel>,
 }
 
@@ -129,10 +129,10 @@ impl<'a> From<&'a VersionKey> for StoredSignatures<'a> {
     }
 }
 
-/// What ties the keys of a card to its domain.
+/// The binding of signing keys to a domain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyBinding {
-    /// Whether an owner's proof of the domain holds.
+    /// Whether the domain has an owner's proof.
     pub(crate) proved: bool,
     /// The thumbprints of the keys that are enrolled for the domain.
     pub(crate) enrolled: HashSet<String>,
@@ -165,7 +165,7 @@ impl KeyBinding {
         }
     }
 
-    /// Whether an owner's proof of the domain covers a version that stands so.
+    /// Whether an owner's proof of the domain covers a version with this coverage.
     pub(crate) fn proves(&self, standing: &Kept<CoverageLevel>) -> bool {
         self.proved && *standing == CoverageLevel::Covered
     }
@@ -177,9 +177,9 @@ impl KeyBinding {
             .any(|key| self.enrolled.contains(key))
     }
 
-    /// What the signatures of a version are worth with these bindings.
+    /// The state of a version's signatures with these bindings.
     pub(crate) fn state(&self, judged: StoredSignatures<'_>) -> SignatureState {
-        // A verdict that only a later build knows vouches for nothing, as one whose key could not be had.
+        // A state that only a later build knows counts as one whose key could not be fetched.
         let state = judged.signature.known().unwrap_or(SignatureState::Unknown);
         let bound = self.proves(judged.standing) || self.has_enrolled(judged.thumbprints);
         match state {
@@ -188,7 +188,7 @@ impl KeyBinding {
         }
     }
 
-    /// The verdict on the signatures of a version, with its reason; `None` is one that is no longer kept.
+    /// The state of a version's signatures, with its reason; `None` stands for a version that is not stored any more.
     pub(crate) fn verdict(&self, row: Option<&version::Model>) -> SignatureVerdict {
         let Some(row) = row else {
             return SignatureVerdict {
@@ -215,7 +215,7 @@ impl KeyBinding {
     }
 }
 
-/// Why a signature is worth what it is, as far as its key alone tells.
+/// The reason of a signature's state, by its key alone.
 fn reason(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
     let name = entry.kid.as_deref().map(shortened);
     match &entry.verdict {
@@ -230,7 +230,7 @@ fn reason(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
     }
 }
 
-/// Why there is no key to verify a signature with.
+/// The reason why a signature has no key to verify it.
 pub(crate) fn missing_key(entry: &SignatureEntry, key_sets: &[KeptKeySet]) -> String {
     let name = entry.kid.as_deref().map(shortened);
     let named = name.map_or_else(

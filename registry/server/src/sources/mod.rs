@@ -1,4 +1,4 @@
-//! The rows of a domain and of what is asked of it.
+//! Sources of a domain: their kinds, names and slots, and new rows of domains and sources.
 
 pub mod quota;
 
@@ -12,18 +12,17 @@ use url::Url;
 
 use crate::context::Context;
 
-/// Whether a source names cards instead of giving one.
+/// Whether a source is a catalog.
 pub(crate) fn is_catalog(row: &source::Model) -> bool {
     row.kind.known().is_some_and(SourceKind::is_catalog)
 }
 
-/// Whether a source gives a card. One of a kind that only a later build knows counts for nothing: it is neither this nor a
-/// catalog.
+/// Whether a source gives a card. A kind that only a later build knows is neither this nor a catalog.
 pub(crate) fn asks_for_a_card(row: &source::Model) -> bool {
     row.kind.known().is_some_and(|kind| !kind.is_catalog())
 }
 
-/// Where the catalogs of an origin lie.
+/// The URLs of an origin's catalogs.
 pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     SourceKind::CATALOGS.map(|kind| {
         let path = match kind {
@@ -36,12 +35,12 @@ pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     })
 }
 
-/// Whether a URL stands for the well-known paths of its origin.
+/// Whether a URL is one of the well-known paths of its origin.
 pub(crate) fn is_well_known(url: &Url) -> bool {
     [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
 }
 
-/// Whether a source asks for the card at that URL.
+/// Whether a source fetches the card at that URL.
 pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     match row.kind.known() {
         Some(SourceKind::Url | SourceKind::Entry) => row.url == url.as_str(),
@@ -52,14 +51,14 @@ pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     }
 }
 
-/// What callers call a source: nothing that tells how many there are, or which was there before.
+/// The id of a source for callers, which reveals neither the number nor the order of sources.
 pub(crate) fn source_name(context: &Context, source: &source::Model) -> String {
     let number = context.signer.number(&["source", &source.id.to_string()]);
     format!("{number:016x}")
 }
 
-/// What a source of cards asks for: a URL, or the well-known paths of an origin. Two sources that ask for the same bring
-/// one agent.
+/// The target of a card source: a URL, or the well-known paths of an origin. Two sources with the same target give one
+/// agent.
 pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
     let parsed = Url::parse(url).ok().filter(is_well_known);
     match (kind, parsed) {
@@ -75,8 +74,8 @@ pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
 /// The slot of a domain's well-known paths (docs/model.md#slots).
 const WELL_KNOWN_SLOT: &str = "well-known";
 
-/// The slot whose agent a source of a domain gives the cards of (docs/model.md#slots). A catalog's identifier is
-/// marked as one, so that none can pass for another kind of slot; nor can the well-known paths of another scheme.
+/// The slot of a source (docs/model.md#slots). A catalog's identifier is marked as one, so that it cannot pass for
+/// another kind of slot; nor can the well-known paths of another scheme.
 pub(crate) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
     let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
     match (row.kind.known(), &row.identifier) {
@@ -88,8 +87,8 @@ pub(crate) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
     }
 }
 
-/// A domain that nobody has proved; its visit is due, and where it is a host name its look for proofs, which at least
-/// asks its name server for an opt-out.
+/// The row of a new, unproved domain: its visit is due, and for a host name also its check, which at least looks up the
+/// opt-out record.
 pub(crate) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
     domain::Model {
         id: 0,
@@ -118,8 +117,8 @@ pub(crate) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Mo
     }
 }
 
-/// The host of a domain's name, without its port; `None` for an address and for this machine's own names, of which no
-/// name server is asked.
+/// The host of a domain's name, without its port; `None` for an address and for this machine's own names, which are not
+/// looked up.
 pub(crate) fn host_of(name: &str) -> Option<&str> {
     let host = match name.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -130,7 +129,7 @@ pub(crate) fn host_of(name: &str) -> Option<&str> {
     (!own && !literal).then_some(host)
 }
 
-/// A source that was never asked, and is due.
+/// The row of a new source, which is due.
 pub(crate) fn new_source(
     domain_id: i64,
     kind: SourceKind,

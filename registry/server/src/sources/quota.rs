@@ -1,4 +1,4 @@
-//! How many agents a domain may have, and for whom the last places are kept (docs/model.md#limits).
+//! The quota of agents of a domain, with the places reserved for its own (docs/model.md#limits).
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use a2a_registry_store::entity::source;
 use crate::config::LimitsConfig;
 use crate::sources::asked_for;
 
-/// What is asked of a domain for cards, with the strongest word behind each: sources that ask for the same take one place
-/// together, so that nobody takes a second one by naming what is there already.
+/// The card targets of a domain's sources, with the highest coverage of each: sources with the same target use one
+/// place together, so that naming an existing URL uses no second one.
 pub(crate) fn cards_asked_for<'a>(
     sources: impl Iterator<Item = &'a source::Model>,
     standing: impl Fn(&source::Model) -> CoverageLevel,
@@ -27,7 +27,7 @@ pub(crate) fn cards_asked_for<'a>(
     asked
 }
 
-/// What is taken of a domain's places.
+/// The used places of a domain's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AgentQuota {
     most: usize,
@@ -36,7 +36,7 @@ pub(crate) struct AgentQuota {
     nominated: usize,
 }
 
-/// Counts the places that these have taken.
+/// Counts the places that these sources use.
 pub(crate) fn quota(
     limits: &LimitsConfig,
     taken: impl IntoIterator<Item = CoverageLevel>,
@@ -54,7 +54,7 @@ pub(crate) fn quota(
 }
 
 impl AgentQuota {
-    /// Takes one more.
+    /// Uses one more place.
     pub(crate) const fn take(&mut self, standing: CoverageLevel) {
         match standing {
             CoverageLevel::Covered => self.own += 1,
@@ -62,7 +62,7 @@ impl AgentQuota {
         }
     }
 
-    /// Why there is no further place for somebody; `None` where there is one.
+    /// The limit that leaves no place for this coverage; `None` if there is one.
     pub(crate) fn refusal(&self, domain: &str, standing: CoverageLevel) -> Option<String> {
         let Self {
             most,
@@ -72,7 +72,7 @@ impl AgentQuota {
         } = *self;
         let full = own + nominated >= most;
         match standing {
-            // However many others have come first.
+            // However many nominated ones came first.
             CoverageLevel::Covered if full && own >= reserved => Some(format!(
                 "{domain} has as many agents as a domain may have, {most}"
             )),
@@ -122,7 +122,7 @@ mod tests {
             (5, 0, Covered, true),
             (4, 0, Nomination, false),
             (5, 0, Nomination, true),
-            // What was there before there was a reserve leaves it to the owner all the same.
+            // Agents from before the reserve existed leave it to the owner all the same.
             (0, 5, Covered, false),
             (1, 9, Covered, false),
             (2, 9, Covered, true),

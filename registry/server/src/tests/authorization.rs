@@ -5,7 +5,7 @@ use actix_web::test::TestRequest;
 use serde_json::json;
 
 use crate::tests::cards::with_agents;
-use crate::tests::{ADMIN, Answer, Registry, bearer};
+use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 /// What was meant for somebody else.
 const FOREIGN: [&str; 8] = [
@@ -29,7 +29,7 @@ fn paths(id: &str) -> [String; 4] {
 }
 
 /// Everything of an answer that says something about the caller.
-fn content(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
+fn content(answer: &TestResponse) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers: Vec<_> = answer
         .headers
         .iter()

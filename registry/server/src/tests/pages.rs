@@ -8,7 +8,7 @@ use crate::config::Registration;
 use crate::context::Context;
 use crate::domains::acts::domain_show;
 use crate::error::ErrorKind;
-use crate::tests::{ADMIN, Answer, Registry};
+use crate::tests::{ADMIN, Registry, TestResponse};
 
 const CARD: &str = "http%3A%2F%2F127.0.0.1%3A9%2Fcard.json";
 
@@ -20,11 +20,11 @@ fn form(body: &str) -> TestRequest {
         .set_payload(body.to_owned())
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &TestResponse) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-async fn page(registry: &Registry, path: &str) -> Answer {
+async fn page(registry: &Registry, path: &str) -> TestResponse {
     let request = TestRequest::get()
         .uri(path)
         .insert_header(("accept", "text/html,*/*"));

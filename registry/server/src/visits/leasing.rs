@@ -68,8 +68,8 @@ pub(crate) async fn visits_due(
     Ok(visits)
 }
 
-/// Stores the address blocks of leased domains; gives back the domains beyond the limit of a block and returns their keys.
-/// They are due again at once.
+/// Stores the address blocks of leased domains; gives back the domains beyond the limit of a block and returns their
+/// keys. They are due again at once.
 pub async fn networks_record(
     context: &Context,
     networks: &[(i64, String)],
@@ -89,8 +89,8 @@ pub fn is_exempt(context: &Context, address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// Gives back leased visits that were not made or were cancelled; they are due again after the pause, and not before the
-/// spacing allows.
+/// Gives back leased visits that were not made or were cancelled; they are due again after the pause, and not before
+/// the spacing allows.
 pub async fn visits_give_back(
     context: &Context,
     held: &[(i64, i64)],

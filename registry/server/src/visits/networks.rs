@@ -16,8 +16,8 @@ use crate::visits::leasing::{is_exempt, networks_record};
 /// Timeout of the lookup of hosts that were never contacted.
 const LOOKUP: Duration = Duration::from_secs(1);
 
-/// Stores the address blocks of the leased domains that have none yet; returns the domains given back because their block
-/// is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
+/// Stores the address blocks of the leased domains that have none yet; returns the domains given back because their
+/// block is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
 pub(crate) async fn record_networks(
     context: &Context,
     leased: impl Iterator<Item = &domain::Model>,

@@ -25,8 +25,8 @@ pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError>
     Ok(kept.is_some_and(|outage| now.0.saturating_sub(outage.noted.0) < CURRENT))
 }
 
-/// Stores the beginning, continuation or end of an outage; returns the new state for [`remember_outage`] after the commit,
-/// if it has changed.
+/// Stores the beginning, continuation or end of an outage; returns the new state for [`remember_outage`] after the
+/// commit, if it has changed.
 pub(crate) async fn store_outage(
     context: &Context,
     write: &Write,

@@ -1,6 +1,6 @@
 //! Rows: agents and the versions of their cards.
 
-/// The lineage of one slot.
+/// An agent: the history of the card in one slot.
 pub mod agent {
     use sea_orm::entity::prelude::*;
 
@@ -10,7 +10,7 @@ pub mod agent {
     use a2a_registry_domain::lifecycle::LivenessState;
     use a2a_registry_domain::lifecycle::Visibility;
 
-    /// The lineage of one slot.
+    /// An agent: the history of the card in one slot.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "agents")]
     pub struct Model {
@@ -25,32 +25,32 @@ pub mod agent {
         pub slot: String,
         /// Assigned with the first proof.
         pub urn: Option<String>,
-        /// Where it stands.
+        /// Its lifecycle state.
         pub lifecycle: Kept<Lifecycle>,
-        /// A `Deprecation` in JSON, as of the last time that the agent was marked as on its way out.
+        /// A `Deprecation` in JSON, of the last time that the agent was deprecated.
         pub deprecation: Option<String>,
-        /// Who may find it.
+        /// Its visibility.
         pub visibility: Kept<Visibility>,
         /// JSON object of texts, set by curators.
         pub labels: String,
-        /// The thumbprints of the keys that its card is known to be signed with, with spaces between; those of
-        /// the first valid signature until somebody accepts others.
+        /// The thumbprints of its pinned keys, with spaces between; those of the first valid signature until others are
+        /// accepted.
         pub pins: String,
-        /// The account that its card names as its owner's, which proves this one card.
+        /// The account that its card names as its owner, which proves this one card.
         pub claimed_by: Option<Uuid>,
-        /// Whose it is: its domain's owner's, or where that has none its claimant's.
+        /// Its owner: the domain's owner, or without one the account that its card names.
         pub owner_id: Option<Uuid>,
         /// The account that registered the source.
         pub submitter: Option<Uuid>,
         /// The version served.
         pub approved_version: Option<Uuid>,
-        /// The version seen last.
+        /// The version fetched last.
         pub newest_version: Option<Uuid>,
         /// Whether the card came over valid TLS.
         pub tls: bool,
-        /// Whether its card could be reached lately.
+        /// Its liveness.
         pub liveness: Kept<LivenessState>,
-        /// Why it is not fresh.
+        /// The reason why it is not fresh.
         pub liveness_reason: Option<String>,
         /// Last 200 or 304.
         pub last_seen_at: Option<i64>,
@@ -66,12 +66,12 @@ pub mod agent {
         pub created_at: i64,
         /// Microseconds.
         pub updated_at: i64,
-        /// Set once it ended for good.
+        /// The time at which it was retired.
         pub retired_at: Option<i64>,
     }
 
     impl Model {
-        /// Where it stands.
+        /// Its lifecycle state.
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
@@ -79,7 +79,7 @@ pub mod agent {
             self.lifecycle.of("agents", "lifecycle", self.id)
         }
 
-        /// Who may find it.
+        /// Its visibility.
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
@@ -87,7 +87,7 @@ pub mod agent {
             self.visibility.of("agents", "visibility", self.id)
         }
 
-        /// Whether its card could be reached lately.
+        /// Its liveness.
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
@@ -103,21 +103,21 @@ pub mod agent {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A reason to withhold an agent.
+/// A hold on an agent.
 pub mod hold {
     use sea_orm::entity::prelude::*;
 
     use crate::Kept;
     use a2a_registry_domain::lifecycle::Hold;
 
-    /// A reason to withhold an agent.
+    /// A hold on an agent.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "holds")]
     pub struct Model {
-        /// Whom.
+        /// The agent.
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: Uuid,
-        /// What for.
+        /// The hold.
         #[sea_orm(primary_key, auto_increment = false)]
         pub hold: Kept<Hold>,
         /// Why.
@@ -129,8 +129,8 @@ pub mod hold {
     }
 
     impl Model {
-        /// What for, as it is shown. One of a kind that this program does not know was set by a later one, and withholds
-        /// as an operator's does.
+        /// The hold as it is shown. A kind that this program does not know was set by a later one, and is shown as an
+        /// operator's hold.
         pub fn shown(&self) -> Hold {
             self.hold.known().unwrap_or(Hold::Operator)
         }
@@ -165,7 +165,7 @@ pub mod body {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// One kept version of a card.
+/// One stored version of a card.
 pub mod version {
     use sea_orm::entity::prelude::*;
 
@@ -176,7 +176,7 @@ pub mod version {
     use a2a_registry_domain::review::VersionState;
     use a2a_registry_domain::signature::SignatureState;
 
-    /// One kept version of a card.
+    /// One stored version of a card.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "versions")]
     pub struct Model {
@@ -191,15 +191,15 @@ pub mod version {
         pub content_digest: String,
         /// The signing summary.
         pub signing: String,
-        /// What its signatures are worth without a proof of the domain; `valid` is what that adds.
+        /// The state of its signatures without a proof of the domain; only a proof makes it `valid`.
         pub signature: Kept<SignatureState>,
-        /// JSON of the key sets its signatures were judged with.
+        /// JSON of the key sets that verified its signatures.
         pub key_sets: String,
         /// The thumbprints of the keys with which its signatures verify, with spaces between.
         pub thumbprints: String,
-        /// JSON: what became of each of its signatures, and why.
+        /// JSON of the result of each of its signatures, with the reason.
         pub verdicts: String,
-        /// How it was read.
+        /// The wire format it was read as.
         pub wire_family: String,
         /// JSON of the card's model.
         pub model: String,
@@ -207,19 +207,19 @@ pub mod version {
         pub findings: String,
         /// Whether one of them is an error.
         pub has_error: bool,
-        /// The `DERIVATION` this row was made with.
+        /// The `DERIVATION` that made this row.
         pub derivation: i32,
         /// When it was first seen.
         pub observed_at: i64,
-        /// Against the version approved then.
+        /// The class of its change against the version approved then.
         pub change_class: Option<Kept<ChangeClass>>,
-        /// What was decided on it.
+        /// The decision on it.
         pub state: Kept<VersionState>,
         /// Whether it was approved once.
         pub ever_approved: bool,
-        /// Looks at differing bytes of the same content.
+        /// The number of fetches of different bytes with the same content.
         pub repeats: i64,
-        /// Whose word stands behind whoever gave it.
+        /// The coverage of the source that gave it.
         pub standing: Kept<CoverageLevel>,
     }
 
@@ -234,7 +234,7 @@ pub mod version {
                 .transpose()
         }
 
-        /// What was decided on it.
+        /// The decision on it.
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
@@ -242,7 +242,7 @@ pub mod version {
             self.state.of("versions", "state", self.id)
         }
 
-        /// Whose word stands behind it.
+        /// Its coverage.
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
@@ -283,11 +283,11 @@ pub mod version_source {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A URN that was taken back; nobody gets it again.
+/// A withdrawn URN; no agent gets it again.
 pub mod withdrawn_urn {
     use sea_orm::entity::prelude::*;
 
-    /// A URN that was taken back; nobody gets it again.
+    /// A withdrawn URN; no agent gets it again.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "withdrawn_urns")]
     pub struct Model {

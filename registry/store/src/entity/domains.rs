@@ -1,4 +1,4 @@
-//! Rows: domains and what is asked of them.
+//! Rows: domains, their proofs, sources and attempts.
 
 /// A registered domain.
 pub mod domain {
@@ -20,27 +20,27 @@ pub mod domain {
         pub name: String,
         /// `https` or `http`.
         pub scheme: String,
-        /// What it is to callers.
+        /// Its state.
         pub state: Kept<DomainState>,
         /// Rises with a new owner.
         pub generation: i64,
-        /// Who registered it.
+        /// The account that registered it.
         pub account_id: Option<Uuid>,
-        /// The network it was named from, where nobody with an account did.
+        /// The network of its anonymous registration.
         pub nominated_from: Option<String>,
-        /// When its generation began; what was decided before counts no more.
+        /// When its generation began; decisions before it do not count.
         pub generation_since: i64,
-        /// Whose proof of it holds, the strongest one's.
+        /// Its owner: the account with the strongest proof.
         pub owner_id: Option<Uuid>,
-        /// Whether its owner's proof is a record, its own or of a domain above.
+        /// Whether its owner's proof is a DNS record, its own or of a parent.
         pub dns_proved: bool,
-        /// Where its owner wants to be told of trouble.
+        /// The contact for problems.
         pub contact: Option<String>,
-        /// Who has said so, where it wants not to be listed.
+        /// Who has opted it out of being listed.
         pub opted_out_by: Option<Kept<OptOut>>,
-        /// When its last proof ended without another one standing.
+        /// When its last proof ended.
         pub lapsed_at: Option<i64>,
-        /// When its proofs are looked at next.
+        /// When its next check is due.
         pub check_due_at: Option<i64>,
         /// Microseconds.
         pub created_at: i64,
@@ -48,24 +48,23 @@ pub mod domain {
         pub deleted_at: Option<i64>,
         /// When its next visit is due.
         pub visit_due_at: Option<i64>,
-        /// How long after the visit before the next one was planned; none where somebody waits for it: a
-        /// first visit, or a wish.
+        /// The interval from the last visit to the next planned one; null for a first or requested visit, which
+        /// somebody waits for.
         pub visit_interval_us: Option<i64>,
-        /// The address block its last visit spoke to, such as `192.0.2.0/24`; none where no limit is set on
-        /// that.
+        /// The address block of its last visit, such as `192.0.2.0/24`; null if the block has no limit.
         pub network: Option<String>,
-        /// The earliest moment politeness allows a visit.
+        /// The earliest time of a visit, by the spacing.
         pub not_before: i64,
-        /// When somebody asked for a visit while one was under way.
+        /// When a visit was requested while one was under way.
         pub wanted_at: Option<i64>,
         /// The lease under which a visit is being made.
         pub lease: Option<i64>,
-        /// When that lease ends by itself.
+        /// When that lease expires.
         pub leased_until: Option<i64>,
     }
 
     impl Model {
-        /// What it is to callers.
+        /// Its state.
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
@@ -73,7 +72,7 @@ pub mod domain {
             self.state.of("domains", "state", self.id)
         }
 
-        /// Who has said that it wants not to be listed.
+        /// Who has opted it out of being listed.
         ///
         /// # Errors
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
@@ -107,15 +106,15 @@ pub mod proof {
         pub id: i64,
         /// Whose.
         pub domain_id: i64,
-        /// How it was given.
+        /// The method.
         pub method: Kept<Method>,
         /// Who gave it.
         pub actor: String,
-        /// Whose it is; nobody's where an admin vouches.
+        /// The account; null for an admin's vouch.
         pub account_id: Option<Uuid>,
         /// The name or URL it was found at.
         pub place: Option<String>,
-        /// The challenge's random part.
+        /// The nonce of the challenge.
         pub nonce: Option<String>,
         /// An admin's reason.
         pub reason: Option<String>,
@@ -129,9 +128,9 @@ pub mod proof {
         pub absent_looks: i32,
         /// Until when.
         pub ended_at: Option<i64>,
-        /// The name below which it covers every host, where it is a record that says so.
+        /// The name below which it covers every host, for a record with `policy=subdomains`.
         pub zone: Option<String>,
-        /// The account whose sources an admin vouches for too.
+        /// The account whose sources an admin's vouch includes.
         pub vouched_account: Option<Uuid>,
     }
 
@@ -142,7 +141,7 @@ pub mod proof {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// One URL of a domain that yields cards, and how it fares.
+/// A source: one URL of a domain that gives cards, with its state.
 pub mod source {
     use sea_orm::entity::prelude::*;
 
@@ -150,7 +149,7 @@ pub mod source {
     use a2a_registry_domain::source::SourceKind;
     use a2a_registry_domain::source::SourceState;
 
-    /// One URL of a domain that yields cards, and how it fares.
+    /// A source: one URL of a domain that gives cards, with its state.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "sources")]
     pub struct Model {
@@ -163,17 +162,17 @@ pub mod source {
         pub kind: Kept<SourceKind>,
         /// The origin, the card URL, or the catalog's.
         pub url: String,
-        /// What the catalog calls it, where a catalog names it.
+        /// Its identifier in the catalog that names it.
         pub identifier: Option<String>,
-        /// The source that is the catalog which names it.
+        /// The source of the catalog that names it.
         pub catalog_id: Option<i64>,
-        /// Since when that catalog does not name it any more.
+        /// When that catalog stopped naming it.
         pub unlisted_since: Option<i64>,
-        /// Looks at the catalog in a row that did not find it.
+        /// Consecutive fetches of the catalog that did not name it.
         pub unlisted_looks: i32,
-        /// The agent it feeds, once it gave a card.
+        /// Its agent, once it gave a card.
         pub agent_id: Option<Uuid>,
-        /// The account on whose word the first card is approved.
+        /// The account that approves the first card.
         pub approve_as: Option<Uuid>,
         /// Which URL gave the validators.
         pub validator_url: Option<String>,
@@ -181,17 +180,17 @@ pub mod source {
         pub etag: Option<String>,
         /// `Last-Modified` as received.
         pub last_modified: Option<String>,
-        /// The request fields by which the origin last said that its answer differs, at most 255 bytes.
+        /// The last `Vary` of the origin, at most 255 bytes.
         pub vary: Option<String>,
-        /// Seconds its last answer may be called fresh, where it says so.
+        /// The freshness lifetime of its last response, seconds.
         pub max_age: Option<i64>,
         /// When it is due.
         pub next_due_at: i64,
-        /// When it would be due, where somebody asked for it sooner.
+        /// Its planned time, if a request made it due earlier.
         pub planned_at: Option<i64>,
         /// The adaptive interval, microseconds.
         pub interval_us: i64,
-        /// Ask for the whole card next time.
+        /// Whether the next fetch is a full one, without validators.
         pub full_wanted: bool,
         /// How many requests were ever made for it.
         pub attempts: i64,
@@ -199,29 +198,29 @@ pub mod source {
         pub last_success_at: Option<i64>,
         /// Last 200.
         pub last_full_at: Option<i64>,
-        /// The address that its last good answer came from.
+        /// The address of its last good response.
         pub answered_from: Option<String>,
-        /// The outcome that its failures count as.
+        /// The cause that its failures count as.
         pub failing_as: Option<String>,
-        /// Since when it fails, whatever the causes.
+        /// When it began to fail, for whatever cause.
         pub failing_since: Option<i64>,
-        /// Looks in a row that failed.
+        /// Consecutive failed fetches.
         pub failures: i32,
-        /// Since when it fails for the cause in force.
+        /// When it began to fail for the present cause.
         pub cause_since: Option<i64>,
-        /// When it last did.
+        /// The last failure for that cause.
         pub cause_latest: Option<i64>,
-        /// How often it did.
+        /// The number of failures for that cause.
         pub cause_looks: i32,
-        /// How it fares.
+        /// Its state.
         pub liveness: Kept<SourceState>,
-        /// Why it is not fresh.
+        /// The reason why it is not fresh.
         pub liveness_reason: Option<String>,
         /// Microseconds.
         pub created_at: i64,
-        /// Set once it is asked no more.
+        /// When it ended.
         pub ended_at: Option<i64>,
-        /// The origin that gave its last answer in full, after redirects.
+        /// The origin of its last full response, after redirects.
         pub answered_by: Option<String>,
         /// The limit that was reached, where a card was fetched but no agent was created from it.
         pub limit_met: Option<String>,
@@ -242,27 +241,27 @@ pub mod attempt {
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "attempts")]
     pub struct Model {
-        /// For which source.
+        /// The source.
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
-        /// The rest of its number by how many are kept: a new one takes the place of the oldest.
+        /// Its number modulo the number of stored attempts: a new one replaces the oldest.
         #[sea_orm(primary_key, auto_increment = false)]
         pub place: i32,
         /// Its number among all requests for its source, from 0.
         pub number: i64,
         /// When it began.
         pub at: i64,
-        /// What was asked.
+        /// The requested URL.
         pub url: String,
         /// How it ended.
         pub outcome: String,
         /// HTTP status.
         pub status: Option<i32>,
-        /// Who answered.
+        /// The address that responded.
         pub address: Option<String>,
         /// One sentence.
         pub detail: String,
-        /// Whether only what has changed was asked for.
+        /// Whether it was a conditional request.
         pub conditional: bool,
         /// Milliseconds.
         pub elapsed_ms: i32,
@@ -275,11 +274,11 @@ pub mod attempt {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// How many visits may begin, of one row.
+/// The number of visits that may begin, in one row.
 pub mod pace {
     use sea_orm::entity::prelude::*;
 
-    /// How many visits may begin, of one row.
+    /// The number of visits that may begin, in one row.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "crawl_pace")]
     pub struct Model {
@@ -299,11 +298,11 @@ pub mod pace {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// How a source fared on one day.
+/// The totals of a source on one day.
 pub mod source_day {
     use sea_orm::entity::prelude::*;
 
-    /// How a source fared on one day.
+    /// The totals of a source on one day.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "source_days")]
     pub struct Model {
@@ -313,9 +312,9 @@ pub mod source_day {
         /// Days since 1970, UTC.
         #[sea_orm(primary_key, auto_increment = false)]
         pub day: i32,
-        /// How often it was asked.
+        /// The number of fetches.
         pub looks: i32,
-        /// How often it had a card.
+        /// The number of successful fetches.
         pub good: i32,
     }
 
@@ -326,14 +325,14 @@ pub mod source_day {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// Somebody who has registered a source.
+/// A registrant of a source.
 pub mod source_registrant {
     use sea_orm::entity::prelude::*;
 
     use crate::Kept;
     use a2a_registry_domain::role::Role;
 
-    /// Somebody who has registered a source.
+    /// A registrant of a source.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "source_registrants")]
     pub struct Model {
@@ -344,9 +343,9 @@ pub mod source_registrant {
         pub source_id: i64,
         /// Which account; none for anyone.
         pub account_id: Option<Uuid>,
-        /// The network that anyone came from.
+        /// The network of an anonymous caller.
         pub network: Option<String>,
-        /// What the account was then.
+        /// The account's role at that time.
         pub role: Option<Kept<Role>>,
         /// Microseconds.
         pub registered_at: i64,

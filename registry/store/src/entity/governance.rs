@@ -14,23 +14,23 @@ pub mod decision {
         /// Key.
         #[sea_orm(primary_key)]
         pub id: i64,
-        /// On whom.
+        /// The agent.
         pub agent_id: Uuid,
-        /// On which version.
+        /// The version.
         pub version_id: Uuid,
-        /// On which content.
+        /// The content digest.
         pub content_digest: String,
-        /// Signed how.
+        /// The signing summary.
         pub signing: String,
-        /// Which way.
+        /// Whether it was approved.
         pub approved: bool,
-        /// By which rule.
+        /// The rule that decided.
         pub rule: Kept<Rule>,
-        /// By whom, or `policy`.
+        /// The account's name, or `policy`.
         pub actor: String,
-        /// In whose words.
+        /// The reason.
         pub reason: Option<String>,
-        /// The decider was the submitter.
+        /// Whether the approver was the submitter.
         pub self_approved: bool,
         /// When.
         pub at: i64,
@@ -43,7 +43,7 @@ pub mod decision {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A question put to the curators.
+/// A review of a version by curators.
 pub mod review {
     use sea_orm::entity::prelude::*;
 
@@ -52,32 +52,32 @@ pub mod review {
     use a2a_registry_domain::review::ChangeClass;
     use a2a_registry_domain::review::ReviewState;
 
-    /// A question put to the curators.
+    /// A review of a version by curators.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "reviews")]
     pub struct Model {
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// About whom.
+        /// The agent.
         pub agent_id: Uuid,
-        /// About which version.
+        /// The version.
         pub version_id: Uuid,
-        /// Approved before.
+        /// The version approved before.
         pub previous_version: Option<Uuid>,
-        /// How much changed.
+        /// The class of the change.
         pub change_class: Option<Kept<ChangeClass>>,
-        /// What became of it.
+        /// Its state.
         pub state: Kept<ReviewState>,
-        /// Who registered the source.
+        /// The account that registered the source.
         pub submitter: Option<String>,
-        /// Who decided.
+        /// The approver.
         pub decider: Option<String>,
         /// Why.
         pub reason: Option<String>,
-        /// Opened.
+        /// When it was opened.
         pub created_at: i64,
-        /// Closed.
+        /// When it was closed.
         pub decided_at: Option<i64>,
     }
 
@@ -108,7 +108,7 @@ pub mod review {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// Something that happened.
+/// An event.
 pub mod event {
     use sea_orm::entity::prelude::*;
 
@@ -116,18 +116,18 @@ pub mod event {
     use crate::StoreError;
     use a2a_registry_domain::event::EventKind;
 
-    /// Something that happened.
+    /// An event.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "events")]
     pub struct Model {
-        /// Place in the order of everything.
+        /// Its number in the order of all events.
         #[sea_orm(primary_key)]
         pub seq: i64,
         /// When.
         pub at: i64,
         /// What happened.
         pub kind: Kept<EventKind>,
-        /// To whom or what.
+        /// The id or name of its subject.
         pub subject: String,
         /// The agent whose index entry follows from it.
         pub agent_id: Option<Uuid>,

@@ -1,11 +1,10 @@
-//! Rows: what is to be placed to prove a domain, what was found, what its owner is known by, and the keys its owner
-//! has named.
+//! Rows: challenges, checks of proofs, owner marks and enrolled keys.
 
-/// What an account is to place to prove a domain.
+/// A challenge of an account for a domain.
 pub mod challenge {
     use sea_orm::entity::prelude::*;
 
-    /// What an account is to place to prove a domain.
+    /// A challenge of an account for a domain.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "challenges")]
     pub struct Model {
@@ -16,9 +15,9 @@ pub mod challenge {
         pub domain_id: i64,
         /// By whom.
         pub account_id: Uuid,
-        /// The random part.
+        /// The nonce.
         pub nonce: String,
-        /// Until when it can be proved with.
+        /// When it expires.
         pub expires_at: i64,
     }
 
@@ -29,11 +28,11 @@ pub mod challenge {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A signing key that the owner of a domain, or the operator, has named.
+/// An enrolled key: a signing key named by the owner of a domain, or the operator.
 pub mod enrolled_key {
     use sea_orm::entity::prelude::*;
 
-    /// A signing key that the owner of a domain, or the operator, has named.
+    /// An enrolled key: a signing key named by the owner of a domain, or the operator.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "enrolled_keys")]
     pub struct Model {
@@ -42,7 +41,7 @@ pub mod enrolled_key {
         pub id: i64,
         /// Of which domain.
         pub domain_id: i64,
-        /// What signatures call it.
+        /// Its name in signatures.
         pub kid: String,
         /// Its RFC 7638 thumbprint.
         pub thumbprint: String,
@@ -61,7 +60,7 @@ pub mod enrolled_key {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// One look for a proof.
+/// One check of a proof.
 pub mod proof_check {
     use sea_orm::entity::prelude::*;
 
@@ -69,7 +68,7 @@ pub mod proof_check {
     use a2a_registry_domain::ownership::Method;
     use a2a_registry_domain::ownership::ProofOutcome;
 
-    /// One look for a proof.
+    /// One check of a proof.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "proof_checks")]
     pub struct Model {
@@ -78,25 +77,25 @@ pub mod proof_check {
         pub id: i64,
         /// Of which domain.
         pub domain_id: i64,
-        /// Whose proof was looked for.
+        /// The account whose proof was checked.
         pub account_id: Option<Uuid>,
         /// Who asked for it, or `system`.
         pub actor: String,
         /// When.
         pub at: i64,
-        /// How it would be given.
+        /// The method.
         pub method: Kept<Method>,
         /// The name or URL.
         pub place: String,
-        /// What was found.
+        /// The result.
         pub outcome: Kept<ProofOutcome>,
         /// One sentence.
         pub detail: String,
-        /// What was looked for, where it is missing.
+        /// The value that is missing.
         pub wanted: Option<String>,
-        /// What was found instead, a JSON array of strings.
+        /// The values found instead, a JSON array of strings.
         pub found: Option<String>,
-        /// Whether a CNAME led there.
+        /// Whether the name is a CNAME.
         pub aliased: bool,
     }
 
@@ -107,11 +106,11 @@ pub mod proof_check {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// What a domain was like when a proof of it was last found.
+/// The owner marks of a domain, as of the last check that found a proof.
 pub mod owner_marks {
     use sea_orm::entity::prelude::*;
 
-    /// What a domain was like when a proof of it was last found.
+    /// The owner marks of a domain, as of the last check that found a proof.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "owner_marks")]
     pub struct Model {

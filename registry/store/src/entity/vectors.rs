@@ -1,32 +1,31 @@
 //! Rows: vectors of agents, and the models that made them.
 
-/// A model, and how far it has come.
+/// A model, and the progress of its vectors.
 pub mod model {
     use sea_orm::entity::prelude::*;
 
-    /// A model, and how far it has come.
+    /// A model, and the progress of its vectors.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "models")]
     pub struct Model {
-        /// What tells it from every other: hexadecimal SHA-256.
+        /// Its id: hexadecimal SHA-256.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: String,
-        /// What people call it.
+        /// Its display name.
         pub name: String,
         /// Numbers in a vector.
         pub dimensions: i32,
-        /// First used.
+        /// When it was first used.
         pub created_at: i64,
-        /// The event up to which every agent's vectors are of its texts, but for those that the first walk has not
-        /// come to.
+        /// The last event whose agents have current vectors, except those that the first walk has not reached.
         pub applied_seq: i64,
-        /// The agent that the first walk over all has come to.
+        /// The last agent that the first walk has reached.
         pub walked_to: Option<Uuid>,
         /// When that walk ended.
         pub completed_at: Option<i64>,
-        /// How near an agent has to be to match, once that is worked out.
+        /// The similarity cutoff, once it is calibrated.
         pub cutoff: Option<f64>,
-        /// When a process last said that it uses it.
+        /// When a process last stored that it uses it.
         pub used_at: i64,
     }
 
@@ -37,11 +36,11 @@ pub mod model {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// The vectors that one model made of one agent.
+/// The vectors of one agent by one model.
 pub mod agent_vectors {
     use sea_orm::entity::prelude::*;
 
-    /// The vectors that one model made of one agent.
+    /// The vectors of one agent by one model.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
     #[sea_orm(table_name = "agent_vectors")]
     pub struct Model {
@@ -53,7 +52,7 @@ pub mod agent_vectors {
         pub agent_id: Uuid,
         /// Hexadecimal SHA-256 of the texts they were made of.
         pub text_digest: String,
-        /// For each its scale, a little-endian `f32`, and a byte a number; the card's first.
+        /// For each vector its scale, a little-endian `f32`, and one byte per number; the card's vector first.
         pub vectors: Vec<u8>,
     }
 

@@ -1,4 +1,4 @@
-//! What the card says, made fit for a page.
+//! The card on an agent's page.
 
 use a2a_card::{AgentCard, Capabilities, Extension, Interface, Provider, Skill};
 
@@ -14,7 +14,7 @@ const INTERFACES: usize = 30;
 /// Extensions, modes and ways to authenticate on the page.
 const LIST: usize = 40;
 
-/// A card, ready to be shown.
+/// The view of a card.
 pub(crate) struct CardView {
     pub name: String,
     pub version: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct CardView {
     pub signatures: usize,
 }
 
-/// A text that is a link where its address may be one.
+/// A text, with a link if its URL may be linked.
 pub(crate) struct LinkView {
     pub label: String,
     pub address: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) struct SkillView {
 }
 
 impl CardView {
-    /// The view of a card and of what it asks of callers, in sentences.
+    /// The view of a card, with its requirements on callers as sentences.
     pub fn new(card: &AgentCard, security: &[String]) -> Self {
         let extensions = &card.capabilities.extensions;
         Self {
@@ -124,7 +124,7 @@ fn provider_link(provider: &Provider) -> Option<LinkView> {
     link(label.unwrap_or(url), url)
 }
 
-/// What an agent can do, in sentences.
+/// The capabilities of an agent, as sentences.
 fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
     let known = [
         (capabilities.streaming, "Streams its answers"),
@@ -159,7 +159,7 @@ impl InterfaceView {
 }
 
 impl ExtensionView {
-    /// The view of an extension, where it has a name.
+    /// The view of an extension; `None` without a name.
     fn new(extension: &Extension) -> Option<Self> {
         Some(Self {
             uri: link(&extension.uri, &extension.uri)?,
@@ -197,7 +197,7 @@ impl SkillView {
     }
 }
 
-/// A label with its address; nothing where there is no label.
+/// A label with its link; `None` without a label.
 fn link(label: &str, url: &str) -> Option<LinkView> {
     let label = label.trim();
     (!label.is_empty()).then(|| LinkView {

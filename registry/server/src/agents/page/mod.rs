@@ -1,4 +1,4 @@
-//! The page of one agent: all that is known of it, and how to talk to it.
+//! The page of one agent: its card, state and versions, and snippets that call it.
 
 mod card;
 mod parts;
@@ -64,13 +64,13 @@ struct LinksView {
     resolver: String,
 }
 
-/// What the page is made of.
+/// The data of the page.
 pub(crate) struct Material {
     /// The agent.
     pub agent: Agent,
-    /// Its versions, or why they are not there.
+    /// Its versions, or the error that hides them.
     pub versions: Result<VersionList, AppError>,
-    /// Its findings, for whom they are shown to.
+    /// Its findings, if the caller may see them.
     pub findings: Option<FindingList>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) async fn show(
     }
 }
 
-/// The page lies behind a slash, so that an SDK's resolver finds the card below it.
+/// Redirects to the page with a slash at its end, below which an SDK's resolver finds the card.
 #[get("/agents/{agent}")]
 pub(crate) async fn without_slash(request: HttpRequest) -> HttpResponse {
     HttpResponse::PermanentRedirect()
@@ -121,7 +121,7 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
 }
 
 impl AgentPage {
-    /// The page of an agent as seen at `now`.
+    /// The page of an agent at `now`.
     pub(crate) fn new(frame: Frame, material: Material, registry: &str, now: Timestamp) -> Self {
         let Material {
             agent,
@@ -176,7 +176,7 @@ impl AgentPage {
     }
 }
 
-/// The labels of an agent as they are shown, key and value.
+/// The labels of an agent as key and value.
 fn labels(agent: &Summary) -> Vec<(String, String)> {
     agent
         .labels

@@ -1,4 +1,4 @@
-//! The parts of an agent's page, each made fit for it.
+//! The parts of an agent's page, formatted for the template.
 
 use a2a_registry_api::{
     Agent, Decision, Deprecation, FindingList, FindingView as Finding, HoldView as Hold, Liveness,
@@ -16,7 +16,7 @@ const FINDINGS: usize = 25;
 /// Signatures on the page.
 const SIGNATURES: usize = 20;
 
-/// Whether the card is still served, and when that was checked.
+/// The liveness of the card, with the time of its last fetch.
 pub(crate) struct LivenessView {
     pub badge: Badge,
     pub reason: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct TrustView {
     pub domain: &'static str,
     pub coverage: String,
     pub signature: &'static str,
-    /// Why the signatures are worth that, in a sentence.
+    /// The reason of the signature state, as a sentence.
     pub reason: String,
     pub entries: Vec<SignatureView>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct DecisionView {
     pub self_approved: bool,
 }
 
-/// The announcement that the agent is on its way out.
+/// The deprecation of the agent.
 pub(crate) struct DeprecationView {
     pub message: String,
     pub since: TimeView,

@@ -1,6 +1,6 @@
-//! Ready-made snippets that talk to an agent itself, in the dialect its card asks for.
+//! Ready-made snippets that call an agent directly, in the protocol version of its card.
 //!
-//! `plan` decides what is to be said to which address; one file for each language says it.
+//! `plan` chooses interface, message and credentials; one file for each language renders them.
 //! Card text reaches a snippet only through [`quote`](crate::pages::quote).
 
 mod command;
@@ -22,30 +22,30 @@ use plan::{Generation, Plan};
 pub(crate) struct Snippet {
     /// A short name for use in markup: `curl`, `python`, `javascript`, `send`.
     pub id: &'static str,
-    /// What it is called.
+    /// Its title.
     pub title: &'static str,
-    /// What to install before; empty where nothing is.
+    /// What to install first; empty if nothing.
     pub install: String,
     /// The text to copy.
     pub code: String,
 }
 
-/// Everything that is shown about calling an agent.
+/// The snippets of an agent, with notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snippets {
-    /// The way chosen, in words.
+    /// The chosen interface, as a phrase.
     pub dialect: &'static str,
-    /// The address spoken to, as it stands in the snippets.
+    /// The URL that the snippets call.
     pub url: String,
     /// The snippets.
     pub snippets: Vec<Snippet>,
-    /// Environment variables to set before, with what goes in.
+    /// Environment variables to set first, with their meaning.
     pub variables: Vec<(&'static str, &'static str)>,
-    /// What the snippets leave out.
+    /// What the snippets cannot do.
     pub notes: Vec<String>,
 }
 
-/// Where an agent is found in this registry.
+/// The URLs of an agent in this registry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentLocation<'a> {
     /// The agent's id.
@@ -59,7 +59,7 @@ pub(crate) struct AgentLocation<'a> {
 /// The snippets for an agent.
 ///
 /// # Errors
-/// Why there are none: the card lists no interface, or none that the snippets speak.
+/// The card lists no interface, or none that snippets support.
 pub(crate) fn snippets(card: &AgentCard, place: AgentLocation<'_>) -> Result<Snippets, NoPlan> {
     let plan = plan::plan(card)?;
     let mut variables = Vec::new();

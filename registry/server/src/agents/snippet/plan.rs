@@ -1,4 +1,4 @@
-//! Which interface a snippet speaks to, how, and with which credentials.
+//! Chooses the interface, protocol version and credentials of a snippet.
 
 use a2a_card::{AgentCard, AskedScheme};
 use a2a_client::choice::{
@@ -28,7 +28,7 @@ pub(crate) enum Generation {
     V02,
 }
 
-/// The environment variable that holds a credential, and what is to be put in.
+/// The environment variable of a credential, with its meaning.
 pub(crate) const fn variable(credential: &Credential) -> (&'static str, &'static str) {
     match credential {
         Credential::Bearer => ("A2A_TOKEN", "your access token"),
@@ -42,26 +42,26 @@ pub(crate) const fn variable(credential: &Credential) -> (&'static str, &'static
     }
 }
 
-/// What a snippet does.
+/// The plan of a snippet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
-    /// To which interface, and how to speak to it.
+    /// The interface, and how to call it.
     pub route: Route,
-    /// What to bring.
+    /// The credentials.
     pub credentials: Vec<Credential>,
-    /// What to say: an example of the card's where it has a short one.
+    /// The message: a short example of the card, if it has one.
     pub message: String,
-    /// What a snippet cannot do, in words made for a page.
+    /// What the snippet cannot do, as notes for a page.
     pub notes: Vec<String>,
 }
 
-/// Why there are no snippets.
+/// The reason why there are no snippets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoPlan {
     /// The card lists no interface.
     #[error("The card lists no interface, so the agent cannot be called.")]
     NoInterface,
-    /// None of the interfaces is spoken here.
+    /// Snippets support none of the interfaces.
     #[error(
         "None of the interfaces is JSON-RPC (0.2, 0.3, 1.0) or HTTP+JSON (1.0) at a web address; \
          use a client that speaks one of those listed below."
@@ -70,7 +70,7 @@ pub(crate) enum NoPlan {
 }
 
 impl Plan {
-    /// The generation that is spoken. Only cards before 0.2.5 may leave the version out.
+    /// The generation of an interface. Only cards before 0.2.5 may leave the version out.
     pub fn generation(&self) -> Generation {
         let version = self.route.interface.protocol_version.as_deref();
         match self.route.dialect {
@@ -80,7 +80,7 @@ impl Plan {
         }
     }
 
-    /// How the agent is spoken to, in words.
+    /// The chosen interface, as a phrase.
     pub fn label(&self) -> &'static str {
         match (self.route.dialect, self.generation()) {
             (Dialect::V1JsonRpc, _) => "A2A 1.0 over JSON-RPC",
@@ -91,10 +91,10 @@ impl Plan {
     }
 }
 
-/// The first way to reach the agent, in the order in which clients try them, that a snippet can hold.
+/// The first interface that a snippet can hold, in the order in which clients try them.
 ///
 /// # Errors
-/// Where there is none.
+/// Where a snippet can hold none.
 pub(crate) fn plan(card: &AgentCard) -> Result<Plan, NoPlan> {
     if card.interfaces.is_empty() {
         return Err(NoPlan::NoInterface);
@@ -119,7 +119,7 @@ fn fits(route: &Route) -> bool {
         && route.tenant().is_none_or(|tenant| tenant.len() <= TENANT)
 }
 
-/// What to bring: none where the card asks for none, or for something that a snippet cannot name.
+/// The credentials: none if the card requires none, or only ones that a snippet cannot name.
 fn credentials(card: &AgentCard, notes: &mut Vec<String>) -> Vec<Credential> {
     match choose_credentials(card, &Means::Nameable) {
         CredentialChoice::With(credentials) => credentials,
@@ -138,7 +138,7 @@ fn credentials(card: &AgentCard, notes: &mut Vec<String>) -> Vec<Credential> {
     }
 }
 
-/// What of an alternative no snippet can give.
+/// The requirements of an alternative that no snippet can meet.
 fn left_out(alternative: &[AskedScheme<'_>]) -> String {
     let obstacle = alternative.iter().find_map(|asked| credential(asked).err());
     let what = match obstacle {
@@ -174,7 +174,7 @@ fn required_extensions(card: &AgentCard, notes: &mut Vec<String>) {
     }
 }
 
-/// The first example of the card's that fits into a line.
+/// The first example of the card that fits into a line.
 fn message(card: &AgentCard) -> String {
     card.skills
         .iter()

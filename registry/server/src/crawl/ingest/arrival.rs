@@ -43,8 +43,8 @@ pub(crate) struct CardContent {
 }
 
 impl CardContent {
-    /// The content of a fetched card. Its signatures are verified with fetched keys, enrolled ones, and keys stored of the
-    /// same URL.
+    /// The content of a fetched card. Its signatures are verified with fetched keys, enrolled ones, and keys stored
+    /// of the same URL.
     pub(crate) fn of(
         fetched: &FetchedCard,
         content_digest: String,
@@ -52,7 +52,7 @@ impl CardContent {
         enrolled: &[enrolled_key::Model],
     ) -> Self {
         let key_sets = fetched.key_sets.iter().map(KeptKeySet::from).collect();
-        let key_sets = KeptKeySet::to_judge_with(key_sets, known, enrolled);
+        let key_sets = KeptKeySet::to_verify_with(key_sets, known, enrolled);
         let signatures = Signatures::judge(&fetched.parsed, &fetched.bytes, key_sets);
         Self {
             digest: digest(&fetched.bytes),

@@ -90,8 +90,8 @@ fn word_given(group: &Group, source: i64) -> Option<Uuid> {
     row.approve_as.filter(|_| row.agent_id.is_none())
 }
 
-/// Ingests a card with the content and signatures of the newest version. The same card signed by another key of the same
-/// name is verified again too: it makes no new version.
+/// Ingests a card with the content and signatures of the newest version. The same card signed by another key of the
+/// same name is verified again too: it makes no new version.
 async fn repeat_version(
     context: &Context,
     write: &Write,

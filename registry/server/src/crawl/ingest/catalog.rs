@@ -56,8 +56,8 @@ impl SkippedEntries {
     }
 }
 
-/// Ingests a catalog: every card that it names becomes a source, and entries that it does not name any more end after the
-/// same time as a card that is not found. Returns whether anything has changed.
+/// Ingests a catalog: every card that it names becomes a source, and entries that it does not name any more end after
+/// the same time as a card that is not found. Returns whether anything has changed.
 pub(crate) async fn ingest_catalog(
     context: &Context,
     write: &Write,

@@ -17,7 +17,7 @@ use crate::visits::leasing::is_exempt;
 use crate::visits::outage::breaker_open_since;
 
 /// Feeds the fetches of a group to the circuit breaker; returns whether it is open, so that failures change no state.
-pub(crate) fn note_looks(
+pub(crate) fn note_fetches(
     context: &Context,
     group: &Group,
     outcomes: &[VisitOutcome],
@@ -55,8 +55,8 @@ fn evidence(
 
 /// The parties that can make a source fail on purpose.
 ///
-/// Its network is that of its last good response, because whoever runs a failing host chooses where it points. Hosts inside
-/// `allow_networks` are the operator's own, and are distinguished by name alone.
+/// Its network is that of its last good response, because whoever runs a failing host chooses where it points. Hosts
+/// inside `allow_networks` are the operator's own, and are distinguished by name alone.
 fn parties(context: &Context, group: &Group, row: &source::Model) -> Vec<Party> {
     let mut parties = Vec::new();
     if let SourceOrigin::Party(name) = registrant(group, row) {
@@ -89,8 +89,8 @@ enum SourceOrigin {
     Party(String),
 }
 
-/// The first registrant of a source: later registrants do not take its fetches over. An entry that only a catalog names is
-/// of the domain's first registrant.
+/// The first registrant of a source: later registrants do not take its fetches over. An entry that only a catalog
+/// names is of the domain's first registrant.
 fn registrant(group: &Group, row: &source::Model) -> SourceOrigin {
     let registrants = group.standings.registrants(row.id);
     let first = registrants

@@ -295,8 +295,9 @@ impl Group {
         }
     }
 
-    /// Stores every attempt, failed ones too, and counts the fetch for its day. Not counted are failures while the circuit
-    /// breaker is open, and requested fetches, so that repeated requests cannot change the success rate of planned ones.
+    /// Stores every attempt, failed ones too, and counts the fetch for its day. Not counted are failures while the
+    /// circuit breaker is open, and requested fetches, so that repeated requests cannot change the success rate of
+    /// planned ones.
     pub(crate) fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.seen.insert(result.source_key);
         let good = !matches!(result.verdict, SourceVerdict::Failed { .. });
@@ -340,8 +341,8 @@ impl Group {
         }
     }
 
-    /// Ends the visit: the next one is due with its earliest source, and not before the spacing allows. A visit requested
-    /// meanwhile makes all sources due again.
+    /// Ends the visit: the next one is due with its earliest source, and not before the spacing allows. A visit
+    /// requested meanwhile makes all sources due again.
     pub(crate) fn finish_visit(
         &mut self,
         domain: i64,
@@ -368,7 +369,8 @@ impl Group {
             .sources
             .values()
             .filter(|source| source.domain_id == domain && source.ended_at.is_none())
-            // A missing catalog is fetched along with other sources; one of a kind that only a later build knows is not.
+            // A missing catalog is fetched along with other sources; one of a kind that only a later build knows is
+            // not.
             .filter(|source| source.liveness != SourceState::Absent)
             .filter(|source| source.kind.known().is_some())
             .map(|source| source.next_due_at)
@@ -433,8 +435,8 @@ impl Group {
     }
 }
 
-/// The attempts of a fetch with their details for the owner. For a card at the older well-known path, the 404 of the newer
-/// path is no failure: it is mentioned in the detail of the good attempt.
+/// The attempts of a fetch with their details for the owner. For a card at the older well-known path, the 404 of the
+/// newer path is no failure: it is mentioned in the detail of the good attempt.
 fn attempts_with_details(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
     let one = |attempt: &Attempt| attempt.detail.clone();
     match (result.attempts.as_slice(), &result.verdict) {

@@ -34,7 +34,7 @@ use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};
-use crate::crawl::ingest::evidence::note_looks;
+use crate::crawl::ingest::evidence::note_fetches;
 use crate::crawl::ingest::group::{Group, HostLimits};
 use crate::crawl::ingest::source::{FetchedContent, JitterPlacement};
 use crate::error::AppError;
@@ -42,8 +42,8 @@ use crate::visits::SPACING;
 use crate::visits::leasing::is_exempt;
 use crate::visits::outage::{remember_outage, store_outage};
 
-/// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has made
-/// that visit.
+/// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
+/// made that visit.
 ///
 /// # Errors
 /// Where the database fails; nothing of the group is stored then.
@@ -52,7 +52,7 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
     let write = context.store.write().await?;
     hold_answering(&write, group).await?;
     let mut state = Group::load(&write, group).await?;
-    state.breaker_open = note_looks(context, &state, group, now);
+    state.breaker_open = note_fetches(context, &state, group, now);
     let noted = store_outage(context, &write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     for outcome in group {
@@ -273,8 +273,8 @@ fn answered_elsewhere(result: &SourceOutcome) -> Option<String> {
     Some(answered).filter(|answered| *answered != origin_of(asked))
 }
 
-/// Removes the trust level for valid TLS from an agent whose card cannot be fetched over it any more, unless another of its
-/// sources still gives it.
+/// Removes the trust level for valid TLS from an agent whose card cannot be fetched over it any more, unless another
+/// of its sources still gives it.
 fn distrust(group: &mut Group, source: i64) {
     let Some(agent) = group.agent_of_source(source) else {
         return;

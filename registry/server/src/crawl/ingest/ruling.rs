@@ -15,7 +15,10 @@ use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
 
 /// Applies the rules again to a waiting version whose signature state has changed.
-#[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "everything that a ruling depends on"
+)]
 pub(crate) async fn rule_again(
     context: &Context,
     write: &Write,
@@ -53,7 +56,10 @@ pub(crate) async fn rule_again(
 }
 
 /// Applies the admission rules to a version. `approved_by` is the account that has approved it with the registration.
-#[expect(clippy::too_many_arguments, reason = "everything a ruling looks at")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "everything that a ruling depends on"
+)]
 pub(crate) fn rule(
     context: &Context,
     group: &Group,

@@ -98,15 +98,16 @@ impl<'a> AgentMatcher<'a> {
         agents.filter(move |state| state.agent.domain_id == domain)
     }
 
-    /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have the same card.
+    /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have
+    /// the same card.
     fn fed_before(&self) -> Option<&'a AgentState> {
         let state = self.group.agents.get(&self.row.agent_id?)?;
         let is_further = self.is_same_content(state) || self.is_same_place(state);
         (self.is_in_slot(state) || (is_further && self.may_feed(state))).then_some(state)
     }
 
-    /// The agent of the domain that a new source joins. A nominated source joins none by its content alone: a copy of a card
-    /// proves nothing about its author.
+    /// The agent of the domain that a new source joins. A nominated source joins none by its content alone: a copy of
+    /// a card proves nothing about its author.
     fn joined(&self) -> Option<&'a AgentState> {
         if self.row.agent_id.is_some() {
             return None;

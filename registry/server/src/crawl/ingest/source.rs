@@ -139,8 +139,8 @@ impl Group {
         plan(row, look, None, now, placement);
     }
 
-    /// Records a failed fetch of a catalog. A catalog that does not exist is no fault, and is fetched rarely; one that never
-    /// existed and fails now counts as missing too.
+    /// Records a failed fetch of a catalog. A catalog that does not exist is no fault, and is fetched rarely; one
+    /// that never existed and fails now counts as missing too.
     pub(crate) fn catalog_failed(
         &mut self,
         source: i64,
@@ -227,7 +227,8 @@ fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
     }
 }
 
-/// Sets the next fetch of a source and its interval. A requested fetch replaces no planned one: that one is made as well.
+/// Sets the next fetch of a source and its interval. A requested fetch replaces no planned one: that one is made as
+/// well.
 fn plan(
     row: &mut source::Model,
     look: FetchResult,
