@@ -4,10 +4,11 @@ use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::visits::outage::breaker_open_since;
 use time::Duration;
 
-use super::{OwnershipSetup, STANDING};
+use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, card};
 
@@ -84,6 +85,20 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
     );
     assert!(house.stage.holds(agent).await.is_empty());
     assert!(house.stage.served(agent).await.is_some());
+
+    // The response to a check says the same as what is stored of it.
+    let asked = domain_verify(&house.stage.app, &owner, DOMAIN)
+        .await
+        .unwrap();
+    assert!(!asked.checks.is_empty());
+    for check in &asked.checks {
+        assert!(asked.domain.checks.contains(check), "{check:?}");
+        assert!(
+            check.detail.contains("registry's own network"),
+            "{}",
+            check.detail
+        );
+    }
 
     house.place_standing(&view);
     house.remove(PARENT);

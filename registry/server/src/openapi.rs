@@ -138,7 +138,7 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
     });
     let file = utoipa_swagger_ui::serve(request.match_info().query("file"), Arc::clone(&CONFIG));
     let file = file.map_err(|error| AppError::internal(error.to_string()))?;
-    let file = file.ok_or_else(|| AppError::no_address())?;
+    let file = file.ok_or_else(AppError::no_address)?;
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, file.content_type))
         .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_POLICY))

@@ -231,7 +231,8 @@ fn known_by(row: &entity::owner_marks::Model) -> OwnerFingerprint {
     }
 }
 
-fn check_view(row: &proof_check::Model) -> ProofCheck {
+/// A stored result of a proof check, as callers see it.
+pub(crate) fn check_view(row: &proof_check::Model) -> ProofCheck {
     ProofCheck {
         at: Timestamp(row.at),
         method: row.method.0.clone(),

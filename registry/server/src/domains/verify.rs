@@ -1,15 +1,17 @@
 //! The check of a domain's proofs at a caller's request.
 
-use a2a_registry_api::{ProofCheck, Verification};
+use a2a_registry_api::Verification;
 use a2a_registry_domain::role::Permission;
 
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
+use crate::domains::shown::check_view;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::is_provable;
+use crate::ownership::proofs::check_rows;
 use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
 
 /// Checks the caller's proofs of a domain now; for a curator, those of all accounts.
@@ -42,22 +44,10 @@ pub async fn domain_verify(
     let request = check_request(context, &row, Some(caller)).await?;
     let mut result = run_check(context, &request).await?;
     record_check(context, &row, &mut result, &account.name).await?;
-    let at = context.now();
+    // As they are stored, so that the response and the domain's checks say the same.
+    let rows = check_rows(&row, &result, &account.name, context.now());
     Ok(Verification {
         domain: domain_view(context, caller, row.id).await?,
-        checks: result
-            .proofs
-            .into_iter()
-            .map(|found| ProofCheck {
-                at,
-                method: found.method.into(),
-                place: found.place,
-                outcome: found.outcome.into(),
-                detail: found.detail,
-                wanted: found.wanted,
-                found: found.found,
-                aliased: found.aliased,
-            })
-            .collect(),
+        checks: rows.iter().map(check_view).collect(),
     })
 }

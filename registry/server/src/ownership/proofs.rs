@@ -22,12 +22,22 @@ pub(crate) async fn insert_checks(
     actor: &str,
     now: Timestamp,
 ) -> Result<(), AppError> {
-    let found = result.proofs.iter();
-    let checks = found.map(|found| check_row(row.id, found, result.breaker_open, actor, now));
+    let checks = check_rows(row, result, actor, now);
     let hour_ago = now.plus(-HOUR).0;
-    Ok(write
-        .checks_insert(row.id, checks.collect(), hour_ago)
-        .await?)
+    Ok(write.checks_insert(row.id, checks, hour_ago).await?)
+}
+
+/// The result at each place, as it is stored.
+pub(crate) fn check_rows(
+    row: &domain::Model,
+    result: &CheckResult,
+    actor: &str,
+    now: Timestamp,
+) -> Vec<proof_check::Model> {
+    let found = result.proofs.iter();
+    found
+        .map(|found| check_row(row.id, found, result.breaker_open, actor, now))
+        .collect()
 }
 
 /// What a check has changed of a domain's proofs.
