@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
-use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SystemClock, Validators, Verdict};
+use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
 use a2a_registry_server::commit::publish::event_signal;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
@@ -254,9 +254,9 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
             tokio::spawn(async move {
                 let verdict = fetcher.fetch_source(&task).await.verdict;
                 let wanted = match verdict {
-                    Verdict::Fetched(_) => !unchanged,
-                    Verdict::NotModified(_) => unchanged,
-                    Verdict::Catalog(_) | Verdict::Failed { .. } => false,
+                    SourceVerdict::Fetched(_) => !unchanged,
+                    SourceVerdict::NotModified(_) => unchanged,
+                    SourceVerdict::Catalog(_) | SourceVerdict::Failed { .. } => false,
                 };
                 assert!(wanted, "{verdict:?}");
             })

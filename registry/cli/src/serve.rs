@@ -375,7 +375,6 @@ fn job_options(roles: Roles, rebuild: Option<String>, metrics: Arc<Metrics>) -> 
         } else {
             Models::None
         },
-        ..JobOptions::default()
     }
 }
 
