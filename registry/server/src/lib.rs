@@ -4,9 +4,9 @@
 //! [`Context`](context::Context); it is written and shown in one way, by [`commit`].
 
 pub mod accounts;
-pub mod admission;
+mod admission;
 pub mod agents;
-pub mod application;
+mod application;
 pub mod authentication;
 pub mod caller;
 pub mod commit;
@@ -14,7 +14,7 @@ pub mod config;
 pub mod context;
 pub mod crawl;
 pub mod data_dir;
-pub mod database;
+mod database;
 pub mod domains;
 pub mod error;
 pub mod events;
@@ -22,22 +22,22 @@ pub mod health;
 pub mod http;
 pub mod jobs;
 pub mod meaning;
-pub mod memory;
+mod memory;
 pub mod metrics;
 pub mod network;
 pub mod offline;
 pub mod openapi;
 pub mod ownership;
-pub mod pages;
+mod pages;
 pub mod paging;
 pub mod reviews;
 mod routes;
 pub mod search;
 pub mod serve;
-pub mod signatures;
-pub mod sources;
+mod signatures;
+mod sources;
 pub mod start;
 #[cfg(test)]
 mod tests;
-pub mod visibility;
+mod visibility;
 pub mod visits;

@@ -19,7 +19,7 @@ pub mod events;
 mod kept;
 pub mod leases;
 mod listen;
-pub mod networks;
+mod networks;
 pub mod ownership;
 pub mod planned;
 pub mod reviews;
