@@ -14,7 +14,7 @@ use super::{Handle, Store, StoreError, Write};
 pub const VISITS_PER_NETWORK: u32 = 2;
 
 impl Store {
-    /// Stores the address blocks of these leased domains. Those beyond [`VISITS_PER_NETWORK`] of a block are given
+    /// Stores the address blocks of these leased domains. Those beyond `VISITS_PER_NETWORK` of a block are given
     /// back; returns their keys.
     pub async fn networks_record(
         &self,

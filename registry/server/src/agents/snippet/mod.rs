@@ -1,7 +1,7 @@
 //! Ready-made snippets that call an agent directly, in the protocol version of its card.
 //!
 //! `plan` chooses interface, message and credentials; one file for each language renders them.
-//! Card text reaches a snippet only through [`quote`](crate::pages::quote).
+//! Card text reaches a snippet only through `pages::quote`.
 
 mod command;
 mod curl;
