@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use a2a_registry_api::NewGeneration;
+use a2a_registry_api::{DomainPatch, NewGeneration, Transfer};
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::generation::domain_new_generation;
+use a2a_registry_server::domains::keys::key_enrol;
+use a2a_registry_server::domains::owner::{domain_patch, domain_transfer};
 use a2a_registry_server::domains::verify::domain_verify;
+use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::entity::version_source;
 use a2a_registry_store::{Store, Write, domains};
+use serde_json::json;
 use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup};
@@ -146,4 +150,42 @@ async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
         (lifecycle.as_str(), standing.as_str()),
         ("pending", "nomination")
     );
+}
+
+/// An owner who loses the domain while an act of theirs waits for it changes nothing any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_of_before_changes_nothing_on_postgres() {
+    let patch = DomainPatch {
+        contact: Some("mailto:ops@acme.example".into()),
+        opt_out: None,
+    };
+    let to = Transfer {
+        account: "heir".into(),
+    };
+    let key =
+        json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
+    for act in ["patch", "transfer", "enrol"] {
+        let database = Database::postgres().await;
+        let house = OwnershipSetup::new(database.url()).await;
+        let owner = owned(&house, &[DOMAIN], OriginAnswer::NotModified).await;
+        house.account("heir").await;
+        let held = ending(&house, DOMAIN).await;
+        let app = &house.stage.app;
+        let doing = async {
+            match act {
+                "patch" => domain_patch(app, &owner, DOMAIN, &patch).await,
+                "transfer" => domain_transfer(app, &owner, DOMAIN, &to).await,
+                _ => key_enrol(app, &owner, DOMAIN, "k1", &key).await,
+            }
+        };
+        let refused = once_free(&house.stage.store, held, doing).await;
+        let kind = refused.err().map(|error| error.kind);
+        assert_eq!(kind, Some(ErrorKind::Conflict), "{act}");
+        let view = house.shown(&house.stage.admin).await;
+        assert_eq!(
+            (view.contact, view.keys.len(), view.proofs.len()),
+            (None, 0, 1),
+            "{act}"
+        );
+    }
 }

@@ -34,9 +34,11 @@ pub async fn domain_patch(
     patch: &DomainPatch,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    let account = require_owner_or_curator(&context.store, caller, &seen).await?;
+    require_owner_or_curator(&context.store, caller, &seen).await?;
     let contact = patch.contact.as_deref().map(contact).transpose()?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
+    // Another account may have proved it since.
+    let account = require_owner_or_curator(&write, caller, &row).await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     if let Some(contact) = contact {
         row.contact = contact;
