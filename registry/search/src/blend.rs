@@ -158,9 +158,6 @@ impl Blended {
 
 /// The first `page.top` matches of `query` after `page.after`, the total and the facets; `query` is for words and
 /// meaning together.
-///
-/// # Errors
-/// Where the index cannot be read.
 pub(super) fn blended(
     searcher: &Searcher,
     query: &FilteredQuery,

@@ -49,9 +49,6 @@ pub struct CompiledQuery {
 impl CompiledQuery {
     /// Runs the query under the registry's own collector: the candidates of a page by relevance and the exact
     /// total, which is answered. Nothing is scored again, and no hit is read.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
     pub fn first_look(&self) -> Result<u64, IndexError> {
         let page = PageCollector {
             order: Order::Score,

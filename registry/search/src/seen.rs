@@ -22,9 +22,6 @@ const LOOKED_AT_BESIDE_COLUMN: usize = 2;
 /// How many agents of a set hold a term.
 pub(super) trait CountHolders {
     /// How many there are, counted at least as far as `enough`.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
     fn holders(&self, term: &Term, enough: u64) -> Result<u64, IndexError>;
 }
 
@@ -44,9 +41,6 @@ impl VisibleAgents {
     }
 
     /// The agents of the state that the filter was made for.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
     pub fn agents<'a>(&'a mut self, searcher: &'a Searcher) -> Result<SeenAgents<'a>, IndexError> {
         let segments = match self.segments.take() {
             Some(segments) => segments,
@@ -58,9 +52,6 @@ impl VisibleAgents {
 }
 
 /// The agents of each segment that a filter lets through.
-///
-/// # Errors
-/// Where the index cannot be read.
 pub(super) fn segments_of(filter: &Filter, searcher: &Searcher) -> tantivy::Result<Vec<SeenBits>> {
     let readers = searcher.segment_readers().iter();
     readers
@@ -224,9 +215,6 @@ impl<'a> SeenAgents<'a> {
     /// first `most` that agents of the set hold. Which ones these are depends on the agents alone, however they lie in
     /// segments; terms that nobody holds are among them only where there are no more terms than that. Where the
     /// field has a column too, `begun` is how all the terms begin that are walked.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
     pub fn first_terms(
         &self,
         field: Field,

@@ -40,9 +40,6 @@ const MAX_LOOKED_AT: usize = 1_024;
 /// Adds to each word the forms of those that it may be an error of: of a word that no agent of the caller's class holds
 /// all that are used, of one that hardly any holds those that far more do. What such a word finds itself stays, and
 /// comes first.
-///
-/// # Errors
-/// Where the index cannot be read.
 pub(super) fn add_corrections(
     fields: &Fields,
     query: &mut QueryText,
@@ -96,9 +93,6 @@ fn is_long(word: &str) -> bool {
 
 /// Words that agents which the caller may see hold and that are written nearly like this one, for somebody who has
 /// found nothing. Of the forms of a word only the longest.
-///
-/// # Errors
-/// Where the index cannot be read.
 pub(super) fn near(
     searcher: &Searcher,
     fields: &Fields,
