@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// An id that is easy to read in a failure.
+/// An id that is easy to read in a failure message.
 fn id(number: u64) -> Uuid {
     // Spread over both halves, so that an order by only one of them shows.
     Uuid::from_u64_pair(number % 3, number)
