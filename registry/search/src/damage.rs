@@ -144,7 +144,7 @@ impl Index {
         Ok(damaged)
     }
 
-    /// Counts consecutive failed commits, except those that the operating system explains.
+    /// Counts consecutive failed commits, except those caused by the operating system, such as a full disk.
     pub(super) fn note_commit(&self, outcome: &Result<(), IndexError>, rebuilt: u64) {
         let failed = &self.0.failed_commits;
         match outcome {

@@ -102,8 +102,8 @@ pub(super) struct ExpandedPrefix {
     pub cut: bool,
 }
 
-/// Expands a prefix to the words with it that visible agents hold, those first that most agents of the caller's class
-/// hold.
+/// Expands a prefix to the words of visible agents that begin with it, ordered by the number of agents of the caller's
+/// class that hold them.
 pub(super) fn beginning(
     searcher: &Searcher,
     fields: &Fields,

@@ -1,4 +1,4 @@
-//! Query wrapper that makes explanations safe, for documents that a part does not match too.
+//! Query wrapper whose parts can be explained even for documents that they do not match.
 //!
 //! tantivy explains a union by seeking each of its parts to the document, but a part that has already passed the
 //! document cannot seek back. This wrapper checks that first.

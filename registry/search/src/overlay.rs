@@ -18,7 +18,8 @@ use super::filter::LISTED;
 use super::request::FacetName;
 use super::schema::Fields;
 
-/// Multiple of [`overlay_limit`](super::IndexConfig::overlay_limit) at which the overlay stops recording changes.
+/// Multiple of [`overlay_limit`](super::IndexConfig::overlay_limit) at which the overlay stops recording changes, and
+/// searches fail.
 const HARD_FACTOR: usize = 16;
 
 /// Documents of changed agents by segment, each with the labels of which a caller must hold one to still see it.

@@ -392,8 +392,8 @@ impl Index {
         })
     }
 
-    /// Finds the listed agents with this exact key, the most trusted first, then the last changed. Agents whose card is
-    /// gone are included, because a caller that looks up an address needs to know.
+    /// Finds the listed agents with this exact key, the most trusted first, then the last changed. Unreachable agents
+    /// (`gone`) are included, because a caller that looks up an address needs to know.
     ///
     /// # Errors
     /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 100 hits.

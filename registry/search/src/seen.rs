@@ -212,10 +212,10 @@ impl<'a> SeenAgents<'a> {
         Self { searcher, segments }
     }
 
-    /// Finds the first `most` terms that agents of the set hold, of those that `walk` reads from the dictionary of each
-    /// segment in ascending order until its callback returns `false`. The result depends on the agents alone, not on
-    /// their segments; terms without a holder are in it only if there are no more than `most` terms at all. If the
-    /// field has a column too, `begun` is the common prefix of the terms in the walk.
+    /// Finds the first `most` terms that agents of the set hold, among the terms that `walk` reads from the dictionary
+    /// of each segment, in ascending order, until its callback returns `false`. The result depends on the agents alone,
+    /// not on their segments; terms without a holder are in it only if there are no more than `most` terms at all. If
+    /// the field has a column too, `begun` is the common prefix of the terms in the walk.
     pub fn first_terms(
         &self,
         field: Field,

@@ -92,7 +92,7 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Counts the agents of a class, which are those that pass `filter`.
+    /// Counts the agents of a class, selected by `filter`.
     pub fn count(
         searcher: &Searcher,
         text: Field,

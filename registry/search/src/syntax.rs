@@ -470,7 +470,7 @@ mod tests {
             [[vec![word("a")], vec![word("b"), condition]]]
         );
         assert!(!cities.misread && !tags.misread && !mixed.misread);
-        // Words that stand apart are not joined.
+        // Words without an operator between them are not joined.
         assert_eq!(read("cheap a OR b").demands, [[[word("a")], [word("b")]]]);
     }
 

@@ -105,7 +105,7 @@ pub(crate) enum ValuesPerAgent {
 }
 
 impl FrequentValues {
-    /// Frequent values of an index state. Those computed before are reused while the large segments are the same.
+    /// Frequent values of an index state. The values of `before` are reused while the large segments are the same.
     pub fn of(
         searcher: &Searcher,
         fields: &Fields,

@@ -32,7 +32,7 @@ pub(super) struct Facets {
 }
 
 impl Facets {
-    /// Creates the requested facets, each once, with the frequent values of the index state that is searched.
+    /// Creates the set of requested facets, without duplicates, with the frequent values of the searched index state.
     pub fn new(mut names: Vec<FacetName>, frequent: Arc<FrequentValues>) -> Self {
         names.sort_unstable();
         names.dedup();

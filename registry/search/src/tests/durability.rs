@@ -1,4 +1,4 @@
-//! Opening, committing, crashing, rebuilding.
+//! Opening, commits, crashes and rebuilds of the index.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};

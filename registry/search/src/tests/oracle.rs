@@ -109,7 +109,7 @@ fn holds(asked: &[String], has: &[String]) -> bool {
     asked.is_empty() || asked.iter().any(|value| has.contains(value))
 }
 
-/// The forms of all words of a text.
+/// Forms of all words of a text.
 fn forms(text: &str) -> BTreeSet<String> {
     pieces(text)
         .into_iter()

@@ -33,7 +33,7 @@ pub(super) struct Chunk {
     pub ids: Vec<Uuid>,
     /// Codes of each group of [`LANES`] slots: the first codes of all its slots, then the second ones, up to
     /// [`MAX_CODES`]; within a code the first words of all slots, then the second ones. A slot with fewer codes repeats
-    /// its first one in place of those it lacks.
+    /// its first one in place of the missing ones.
     codes: Vec<u64>,
     at: Vec<u64>,
     /// Number of vectors per slot; 0 while its agent has none.
