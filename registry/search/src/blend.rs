@@ -61,7 +61,7 @@ struct WordScale {
 }
 
 impl WordScale {
-    /// Normalisation by the best score, weighted by its part of the query's maximum score.
+    /// Normalisation from the best score and the query's maximum score, if that is known.
     fn new(best: Score, promise: Option<Score>) -> Self {
         let covered = promise.map_or(1.0, |promise| best / (COVERED * promise));
         Self {
