@@ -1,10 +1,10 @@
 //! Text analysis: how names, descriptions and queries become terms.
 //!
-//! A text is cut into runs of letters, digits and marks. A run gives its folded form (lower case, without
-//! accents, full-width forms narrowed) and, where it differs, its English stem at the same position; a
-//! camel-case run gives its parts as well. Chinese, Japanese and Korean runs, which are written without
-//! spaces, give every pair of neighbouring characters, and in what is indexed each character alone as well, for
-//! queries of a single one. A mark belongs to the character before it.
+//! A text is split into runs of letters, digits and marks. A run gives its folded form (lower case, without accents,
+//! full-width forms narrowed) and, if it differs, its English stem at the same position; a camel-case run gives its
+//! parts as well. Chinese, Japanese and Korean runs, which are written without spaces, give every pair of adjacent
+//! characters; indexed text also gives each character alone, for queries of a single one. A mark belongs to the
+//! character before it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,16 +16,16 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::request::MAX_QUERY_WORDS;
 
-/// The name under which the tokenizer is known in the schema.
+/// Name of [`AgentTokenizer`] in the schema.
 pub(super) const TOKENIZER: &str = "agent";
 
-/// Rises whenever the same text gives other terms than before, so that an older index is rebuilt.
+/// Version of the tokenizer; must rise when the same text gives other terms, so that older indexes are rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 3;
 
 /// The longest term in characters; a longer run is cut.
 const MAX_TERM_CHARS: usize = 64;
 
-/// English function words and words of asking. A query loses them, unless it has no others.
+/// English function words and words of asking. They are removed from a query, unless it has no others.
 const STOP_WORDS: &[&str] = &[
     "a", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "could", "do", "does",
     "find", "for", "from", "get", "give", "has", "have", "help", "how", "i", "if", "in", "into",
@@ -35,19 +35,19 @@ const STOP_WORDS: &[&str] = &[
     "who", "will", "with", "would", "you", "your",
 ];
 
-/// One piece of a text as it is indexed.
+/// One word or character pair of an indexed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexedWord {
     /// The folded form.
     pub exact: String,
-    /// The English stem where it differs.
+    /// The English stem, if it differs.
     pub stem: Option<String>,
-    /// Where it stands in the text, in bytes.
+    /// Byte range in the text.
     pub range: Range<usize>,
-    /// Its place in words; the whole of a camel-case run has the place of its first part.
+    /// Position in words; the whole of a camel-case run has the position of its first part.
     pub position: usize,
-    /// Whether it is one character of several that are written without spaces: found where a query asks for that
-    /// character alone, and no word of a query that has more of them.
+    /// Whether it is one character of a longer run written without spaces: it matches queries for that single character
+    /// only, and is not a word of a query for several.
     pub single: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn fold(text: &str) -> Cow<'_, str> {
         .filter(|letter| !('\u{300}'..='\u{36f}').contains(letter))
         .flat_map(char::to_lowercase)
     {
-        // These letters have no decomposition, yet are commonly typed without their stroke or ligature.
+        // These letters have no decomposition, but are commonly typed without their stroke or ligature.
         match letter {
             'ß' => plain.push_str("ss"),
             'æ' => plain.push_str("ae"),
@@ -83,7 +83,7 @@ pub(super) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain.nfc().collect())
 }
 
-/// The English stem of a folded word where it is another word.
+/// English stem of a folded word; `None` if it equals the word.
 pub(super) fn stem(word: &str) -> Option<String> {
     let first = word.bytes().next()?;
     if !first.is_ascii_lowercase() || word.len() < 3 {
@@ -113,13 +113,13 @@ fn is_unspaced(letter: char) -> bool {
         )
 }
 
-/// Whether a character in a script without spaces is a part of the one before: an accent or voicing mark of its own,
-/// a half-width voicing mark, or the vowel or end of a Korean syllable that is written in pieces.
+/// Whether a character in a script without spaces belongs to the one before: a combining accent or voicing mark, a
+/// half-width voicing mark, or the vowel or final of a Korean syllable in decomposed form.
 fn is_attached(letter: char) -> bool {
     is_mark(letter) || matches!(u32::from(letter), 0x1160..=0x11ff | 0xff9e..=0xff9f)
 }
 
-/// The runs of a text: maximal stretches of word characters, parted where writing without spaces begins or ends.
+/// Runs of a text: maximal ranges of word characters, split where a script without spaces begins or ends.
 pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -141,7 +141,7 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The character that begins at a byte, most often an ASCII one, which needs no decoding.
+/// The character at a byte offset; most often ASCII, which needs no decoding.
 fn letter_at(text: &str, at: usize) -> Option<char> {
     match text.as_bytes().get(at)? {
         byte if byte.is_ascii() => Some(char::from(*byte)),
@@ -154,8 +154,8 @@ fn unspaced(run: &str) -> bool {
     run.chars().next().is_some_and(is_unspaced)
 }
 
-/// The parts of a camel-case run, or nothing when fewer than two of them have several letters: `bookAFlight` has three
-/// parts, `iPhone` and `OAuth2` are words. A single letter before all others belongs to what follows it.
+/// Parts of a camel-case run; empty if fewer than two of them have several letters: `bookAFlight` has three parts,
+/// `iPhone` and `OAuth2` are words. A single letter before all others belongs to the part after it.
 fn camel_parts(run: &str) -> Vec<Range<usize>> {
     if !run.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Vec::new();
@@ -202,18 +202,18 @@ fn piece(text: &str, range: Range<usize>, position: usize) -> IndexedWord {
     }
 }
 
-/// The pieces that a query asks for with a text, in order.
+/// Words of a text in a query, in order.
 pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = IndexedWord> {
     let pieces = pieces(text).into_iter();
     pieces.filter(|piece| !piece.single && !piece.exact.is_empty())
 }
 
-/// Whether a text asks for anything.
+/// Whether a text contains a word to search for.
 pub(super) fn has_word(text: &str) -> bool {
     asked_pieces(text).next().is_some()
 }
 
-/// Every piece of a text as it is indexed, in order.
+/// All words of a text as it is indexed, in order.
 pub(super) fn pieces(text: &str) -> Vec<IndexedWord> {
     let mut found = Vec::new();
     let mut position = 0;
@@ -223,7 +223,7 @@ pub(super) fn pieces(text: &str) -> Vec<IndexedWord> {
     found
 }
 
-/// Adds the pieces of one run and gives the position after them.
+/// Adds the words of one run and returns the position after them.
 pub(super) fn run_pieces(
     text: &str,
     run: Range<usize>,
@@ -238,7 +238,8 @@ pub(super) fn run_pieces(
             .map(|(at, _)| run.start + at)
             .chain(std::iter::once(run.end))
             .collect();
-        // One character alone stands for itself; otherwise each pair of neighbours, and with it its characters.
+        // A single character is one word; a longer run gives each pair of adjacent characters, and with it the
+        // characters.
         if let [start, end] = starts[..] {
             found.push(piece(text, start..end, position));
             return position + 1;
@@ -278,40 +279,40 @@ pub(super) fn run_pieces(
 pub(super) struct QueryWord {
     /// The folded form.
     pub exact: String,
-    /// The English stem where it differs.
+    /// The English stem, if it differs.
     pub stem: Option<String>,
-    /// Forms of other words that count for this one, for less.
+    /// Forms of other words that count for this one, at a lower weight.
     pub others: Vec<String>,
 }
 
 impl QueryWord {
-    /// The form that every text with the word holds: the stem, where it has one.
+    /// The form that every text with the word contains: the stem, if there is one.
     pub fn form(&self) -> &str {
         self.stem.as_ref().unwrap_or(&self.exact)
     }
 }
 
-/// A query as it is searched for.
+/// An analysed query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct QueryText {
-    /// The different words without stop words, unless there are no others; at most [`MAX_QUERY_WORDS`].
+    /// Distinct words without stop words, unless there are no others; at most [`MAX_QUERY_WORDS`].
     pub words: Vec<QueryWord>,
-    /// Whether there were more.
+    /// Whether the query has more words.
     pub cut: bool,
-    /// The forms of all words in their order, stop words too, each with its place; as many as are read.
+    /// Forms of all words in their order, stop words included, each with its position; at most [`MAX_SEQUENCE`].
     pub sequence: Vec<(String, usize)>,
-    /// The same without stop words, each with its place among those that are left.
+    /// The same without stop words, each with its position among the remaining words.
     pub content: Vec<(String, usize)>,
 }
 
-/// The longest run of words whose order is looked at.
+/// The longest sequence of words whose order counts.
 const MAX_SEQUENCE: usize = 2 * MAX_QUERY_WORDS;
 
-/// The words of a query.
+/// Analyses the text of a query.
 pub(super) fn query_text(text: &str) -> QueryText {
     let mut query = QueryText::default();
     let mut stop_words: Vec<QueryWord> = Vec::new();
-    // The place in the text of the last word that was no stop word, and how many there were.
+    // Position in the text of the last word that is no stop word, and its position among such words.
     let mut last: Option<(usize, usize)> = None;
     for IndexedWord {
         exact,
@@ -357,16 +358,16 @@ pub(super) fn query_text(text: &str) -> QueryText {
     query
 }
 
-/// Whether a folded word is one of those that a query loses.
+/// Whether a folded word is a stop word.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// The tokenizer of a text that stands for itself.
+/// Tokenizer of a single text, without layout.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AgentTokenizer;
 
-/// Tokens that are all known when the first is taken.
+/// Token stream over a precomputed list.
 pub(super) struct AgentTokens {
     tokens: Vec<Token>,
     next: usize,

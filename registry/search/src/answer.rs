@@ -1,4 +1,4 @@
-//! What a search gives: hits, counts and hints.
+//! Search response: hits, counts and hints.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,46 +9,46 @@ use uuid::Uuid;
 use super::frozen::FrozenOrder;
 use super::request::{FacetName, SortPosition};
 
-/// The most values a facet lists; the rest is in [`FacetCounts::other_count`].
+/// The most values that a facet lists; [`FacetCounts::other_count`] sums up the rest.
 pub const FACET_VALUES: usize = 50;
 
-/// The answer to a [`SearchRequest`](super::SearchRequest).
+/// The response to a [`SearchRequest`](super::SearchRequest).
 #[derive(Debug, Clone, Default)]
 pub struct SearchAnswer {
-    /// The last event that the answer reflects.
+    /// The last event that the response reflects.
     pub applied_seq: i64,
     /// Hits of the page, in the requested order.
     pub hits: Vec<HitRow>,
     /// Whether further hits follow this page.
     pub more: bool,
-    /// How many agents match, exactly, wherever the page begins.
+    /// Exact number of matches, independent of the page.
     pub total: u64,
     /// Requested facets, counted over all matches.
     pub facets: BTreeMap<FacetName, FacetCounts>,
-    /// What may help when the answer is empty or the question was cut.
+    /// Hints for an empty result, or for parts of the query that did not count.
     pub hints: Vec<Hint>,
-    /// The order of the pages that follow, where it was to be held and there are any.
+    /// Frozen order of the following pages, if it was requested and there are any.
     pub frozen: Option<Arc<FrozenOrder>>,
-    /// The generation that was searched.
+    /// Generation of the index that was searched.
     pub generation: u64,
-    /// The version of the overlay that was applied.
+    /// Version of the overlay that was applied.
     pub overlay_version: u64,
 }
 
-/// One agent found.
+/// One hit.
 #[derive(Debug, Clone)]
 pub struct HitRow {
-    /// The agent.
+    /// Id of the agent.
     pub id: Uuid,
-    /// The rendered hit, byte for byte as it was given to the index.
+    /// The rendered hit, byte for byte as in its [`Document`](super::Document).
     pub hit: Vec<u8>,
-    /// How well it matches, when there was a text; comparable only within one answer.
+    /// Relevance score, if there was a text; comparable only within one response.
     pub score: Option<f32>,
-    /// Where to continue after this hit.
+    /// Position after which the next page continues.
     pub position: SortPosition,
-    /// Where the words of the query were found.
+    /// Excerpts with words of the query.
     pub highlights: Vec<Highlight>,
-    /// The ids of the skills that hold a word of the query, the one with most different words first.
+    /// Ids of the skills that contain a word of the query, the one with most distinct words first.
     pub matched_skills: Vec<String>,
     /// Explanation of the score, if requested.
     pub explain: Option<serde_json::Value>,
@@ -57,25 +57,25 @@ pub struct HitRow {
 /// An excerpt with words of the query. It is the card's own text, not escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Highlight {
-    /// Which text it is: `name`, `description`, `provider`, `skill.name`, `skill.description`, `skill.tag` or
+    /// Kind of text: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag` or
     /// `skill.example`.
     pub field: &'static str,
-    /// The skill's id where the text belongs to one.
+    /// Id of the skill, if the text belongs to one.
     pub skill: Option<String>,
-    /// The piece, cut at word borders.
+    /// The excerpt, cut at word boundaries.
     pub text: String,
-    /// Byte ranges within [`text`](Self::text), ascending and apart, each on character borders.
+    /// Byte ranges of the words within [`text`](Self::text), ascending and disjoint, each on character boundaries.
     pub ranges: Vec<Range<usize>>,
-    /// Whether something was cut off before the piece.
+    /// Whether text before the excerpt was cut off.
     pub cut_before: bool,
-    /// Whether something was cut off after the piece.
+    /// Whether text after the excerpt was cut off.
     pub cut_after: bool,
 }
 
 /// The counts of one facet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FacetCounts {
-    /// At most [`FACET_VALUES`] values, the most frequent first, equal ones by value.
+    /// At most [`FACET_VALUES`] values, the most frequent first, equally frequent ones by value.
     pub values: Vec<(String, u64)>,
     /// The sum of the counts of all other values.
     pub other_count: u64,
@@ -84,14 +84,14 @@ pub struct FacetCounts {
 /// A hint for a better search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// What kind of hint it is.
+    /// Kind of the hint.
     pub kind: HintKind,
-    /// The filter's name, nothing for all filters together; or the word, the beginning (with `*`) or the quotation
-    /// it is about.
+    /// Subject of the hint: a filter's name, empty for all filters together; or a word, a prefix (with `*`) or a
+    /// quotation.
     pub text: String,
-    /// How many agents would be found without it, where that is known.
+    /// Number of agents found without it, if known.
     pub hidden: Option<u64>,
-    /// Words of agents that are written nearly so, the most used ones.
+    /// Similarly spelled words of agents, the most used first.
     pub near: Vec<String>,
 }
 
@@ -100,9 +100,9 @@ pub struct Hint {
 pub enum HintKind {
     /// Without this filter there would be hits.
     Filter,
-    /// No agent at all holds this word, or any word that begins so.
+    /// No visible agent contains this word, or any word with this prefix.
     UnknownWord,
-    /// The query had more words than are searched for, or there are more words with one of its beginnings.
+    /// The query had more words than are searched for, or more words have one of its prefixes than count.
     TooManyWords,
     /// A part of the query was not valid syntax and was searched as plain words.
     Syntax,
@@ -111,7 +111,7 @@ pub enum HintKind {
 }
 
 impl HintKind {
-    /// The name in answers.
+    /// The name in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -126,15 +126,15 @@ impl HintKind {
 /// One completion of a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
-    /// The whole name, skill or tag, as it is written in a card.
+    /// The whole name, skill or tag, as written in a card.
     pub text: String,
-    /// What it is.
+    /// Kind of the completed text.
     pub kind: SuggestionKind,
-    /// How many visible, listed agents have it.
+    /// Number of visible, listed agents that have it.
     pub count: u64,
 }
 
-/// What a [`Suggestion`] is.
+/// Kind of a [`Suggestion`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SuggestionKind {
     /// An agent's name.
@@ -146,7 +146,7 @@ pub enum SuggestionKind {
 }
 
 impl SuggestionKind {
-    /// The name in answers.
+    /// The name in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",

@@ -1,11 +1,11 @@
-//! Sets of documents of one segment, one bit each, and which of them hold a term.
+//! Bit sets of documents of one segment, and counts of the documents that hold a term.
 
 use a2a_registry_simd::widened;
 use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
 
-/// Postings are decoded in blocks of so many documents, and looking for another block pays only beyond them.
+/// Documents per decoded block of postings; skipping pays only for gaps larger than that.
 const POSTINGS_BLOCK: u32 = 128;
 
 /// A set of documents.
@@ -35,7 +35,7 @@ impl Bits {
         }
     }
 
-    /// Adds the documents of these postings, from where they stand.
+    /// Adds the documents of these postings, from the current one on.
     pub fn insert_all(&mut self, mut postings: SegmentPostings) {
         while postings.doc() != TERMINATED {
             self.insert(postings.doc());
@@ -43,7 +43,7 @@ impl Bits {
         }
     }
 
-    /// Takes a document out.
+    /// Removes a document.
     pub fn remove(&mut self, document: DocId) {
         if let Some(word) = self.0.get_mut(document as usize / 64) {
             *word &= !(1 << (document % 64));
@@ -58,28 +58,28 @@ impl Bits {
             .is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
-    /// Keeps what is in the other set too.
+    /// Keeps the documents that are in the other set too.
     pub fn intersect(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word &= other;
         }
     }
 
-    /// Keeps what is not in the other set.
+    /// Removes the documents that are in the other set.
     pub fn subtract(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word &= !other;
         }
     }
 
-    /// Adds what is in the other set.
+    /// Adds the documents of the other set.
     pub fn unite(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word |= other;
         }
     }
 
-    /// The first document of the set from this one on.
+    /// The first document of the set that is not before this one.
     fn first_from(&self, document: DocId) -> Option<DocId> {
         let first = document as usize / 64;
         let words = self.0.iter().enumerate().skip(first);
@@ -95,8 +95,8 @@ impl Bits {
             })
     }
 
-    /// The documents of these postings that are in the set, ascending. Stretches of postings that the set has nothing
-    /// of are passed over.
+    /// Documents of these postings that are in the set, ascending. Blocks of postings without any document of the set
+    /// are skipped.
     pub fn among(&self, mut postings: SegmentPostings) -> impl Iterator<Item = DocId> + '_ {
         std::iter::from_fn(move || {
             loop {
@@ -118,7 +118,7 @@ impl Bits {
         })
     }
 
-    /// How many documents are in both sets.
+    /// Number of documents that are in both sets.
     pub fn common(&self, other: &Self) -> u32 {
         widened(
             #[inline(always)]
@@ -132,12 +132,12 @@ impl Bits {
         )
     }
 
-    /// How many documents are in the set.
+    /// Number of documents in the set.
     pub fn len(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// The memory it takes, in bytes.
+    /// Memory in bytes.
     pub fn size(&self) -> usize {
         self.0.len() * size_of::<u64>()
     }
@@ -149,24 +149,24 @@ impl Bits {
             std::iter::from_fn(move || {
                 let bit = (rest != 0).then(|| rest.trailing_zeros())?;
                 rest &= rest - 1;
-                // A segment's documents are numbered in 31 bits, so the index of a word fits.
+                // A segment's document ids have 31 bits, so the index of a word fits.
                 DocId::try_from(index * 64).ok().map(|base| base + bit)
             })
         })
     }
 }
 
-/// The documents of a segment that a caller may see.
+/// Documents of a segment that are in a set of visible agents.
 pub(super) struct SeenBits {
     bits: Bits,
     seen: u32,
     hidden: u32,
-    /// The other documents, where they are so few that looking for them among many is worth it.
+    /// Documents outside the set, if there are so few that intersecting with them is cheaper.
     others: Option<Bits>,
 }
 
 impl SeenBits {
-    /// Of a segment's documents these.
+    /// The set of these documents of a segment.
     pub fn new(reader: &SegmentReader, bits: Bits) -> Self {
         let seen = bits.len();
         let hidden = reader.max_doc().saturating_sub(seen);
@@ -183,23 +183,23 @@ impl SeenBits {
         }
     }
 
-    /// How many there are.
+    /// Number of documents in the set.
     pub fn len(&self) -> u32 {
         self.seen
     }
 
-    /// Whether they are all there are, the deleted ones included.
+    /// Whether the set contains all documents of the segment, deleted ones included.
     pub fn hides_nobody(&self) -> bool {
         self.hidden == 0
     }
 
-    /// Their documents, ascending.
+    /// Documents of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = DocId> + '_ {
         self.bits.iter()
     }
 
-    /// How many of them hold a term, counted as far as `enough`. Only they decide the answer: how often others hold
-    /// the term cannot be told from it.
+    /// Number of documents in the set that hold a term, counted up to `enough`. The result depends on these documents
+    /// only, so it does not reveal how many others hold the term.
     pub fn holders(
         &self,
         index: &InvertedIndexReader,
@@ -209,13 +209,13 @@ impl SeenBits {
         if self.hidden == 0 {
             return Ok(term.doc_freq.min(enough));
         }
-        // Those who hold it and are more than the hidden ones are not all hidden.
+        // At most `hidden` holders are outside the set, so the others are in it.
         if term.doc_freq.saturating_sub(self.hidden) >= enough {
             return Ok(enough);
         }
         let postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
         let holders = match &self.others {
-            // Most blocks of postings are passed over.
+            // Most blocks of postings are skipped.
             Some(others) if self.hidden < term.doc_freq / POSTINGS_BLOCK => {
                 term.doc_freq as usize - others.among(postings).count()
             }
@@ -224,7 +224,7 @@ impl SeenBits {
         Ok(u32::try_from(holders).unwrap_or(enough).min(enough))
     }
 
-    /// Those of these postings, ascending.
+    /// Documents of these postings that are in the set, ascending.
     pub fn among(&self, postings: SegmentPostings) -> impl Iterator<Item = DocId> + '_ {
         self.bits.among(postings)
     }

@@ -1,9 +1,10 @@
-//! The order by relevance where meaning counts beside words.
+//! Hybrid order by relevance: full-text and semantic scores combined.
 //!
-//! The score of the words is divided by the query's best, and what an agent's nearness is worth lies between 0 and 1
-//! too: so both can be added. Words count the more the more of the query the best match covers: who asks in words that
-//! hardly any agent uses is understood by meaning. An agent that is near is looked at whatever its words; the others
-//! follow each other by their words alone, so the first of all are among those near and the first by words.
+//! The full-text score is divided by the best one of the query, and the semantic score lies between 0 and 1 too, so
+//! both can be added. The full-text weight rises with the part of the query that the best match covers: a query in
+//! words that hardly any agent uses is ranked mostly by its meaning. All nearest neighbours are collected whatever
+//! their full-text score; the other matches are ordered by their full-text score alone, so the top of the order
+//! consists of neighbours and of the best full-text matches.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,24 +22,25 @@ use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED, Rescorer};
 use crate::vectors::Similarity;
 
-/// What the words count where some agent covers the query; meaning counts the rest of 1.
+/// Weight of the full-text score if some agent covers the query; the rest of 1 is the semantic weight.
 const WORDS_WEIGHT: Score = 0.7;
-/// A query is covered by an agent that has this part of what all its words are worth; of less the words count less.
+/// Part of the query's maximum full-text score from which the best match covers the query; below it the full-text
+/// weight is lower.
 const COVERED: Score = 0.5;
 
-/// Dividing rounds, so that a position among the scores of words is looked for this much earlier.
+/// Relative rounding error of the division; the position among full-text scores is sought this much earlier.
 const ROUNDING: Score = 1e-5;
-/// Matches that may be read once more for that.
+/// Further matches that are read to compensate for it.
 const AGAIN: usize = 64;
 
-/// How full-text and semantic scores are combined.
+/// Combination of full-text and semantic scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Balance {
-    /// Both are weighed.
+    /// Weighted sum of both.
     Weighed,
     /// Full-text matches come before all others, by their full-text score.
     WordsFirst,
-    /// Meaning alone.
+    /// Semantic score alone.
     MeaningAlone,
 }
 
@@ -52,14 +54,14 @@ pub(super) struct Blend {
 /// Normalisation of a query's full-text scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct WordScale {
-    /// The best score.
+    /// The best full-text score.
     best: Score,
-    /// What they count beside meaning.
+    /// Weight of full-text scores; the rest of 1 is the semantic weight.
     weight: Score,
 }
 
 impl WordScale {
-    /// From the best score and the maximum score of all the words.
+    /// Normalisation from the best score and the query's maximum score, if that is known.
     fn new(best: Score, promise: Option<Score>) -> Self {
         let covered = promise.map_or(1.0, |promise| best / (COVERED * promise));
         Self {
@@ -69,20 +71,20 @@ impl WordScale {
     }
 }
 
-/// How the score of an entry was combined.
+/// Parts of an entry's combined score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blended {
     balance: Balance,
     /// Full-text score, if it is a full-text match.
     words: Option<Score>,
-    /// What that is measured by.
+    /// Normalisation of the full-text score.
     scale: WordScale,
     /// Similarity and semantic score, if it is a nearest neighbour.
     meaning: Option<(Similarity, Score)>,
 }
 
 impl Blended {
-    /// The score.
+    /// The combined score.
     pub(super) fn score(self) -> Score {
         let words = self.words.map(|words| words / self.scale.best);
         let meaning = self.meaning.map_or(0.0, |(_, worth)| worth);
@@ -98,12 +100,12 @@ impl Blended {
         }
     }
 
-    /// Whether it is a full-text match.
+    /// Whether the entry is a full-text match.
     pub(super) fn matches_words(self) -> bool {
         self.words.is_some()
     }
 
-    /// The least score of words that comes to at least this whole one, where nothing is near.
+    /// The lowest full-text score that gives at least this combined score without a semantic score.
     fn words_of(self, score: Score) -> Score {
         let share = match self.balance {
             Balance::Weighed => score / self.scale.weight.max(Score::MIN_POSITIVE),
@@ -112,7 +114,7 @@ impl Blended {
         share.max(0.0) * self.scale.best
     }
 
-    /// The whole with its parts, around the explanation of the words.
+    /// Explanation of the combined score and its parts, around the explanation of the full-text score.
     pub(super) fn explanation(self, words: Option<Explanation>) -> Explanation {
         let what = match self.balance {
             Balance::Weighed => "weighed sum of words and meaning:",
@@ -156,11 +158,8 @@ impl Blended {
     }
 }
 
-/// The first `page.top` matches of `query` after `page.after`, the total and the facets; `query` is for words and
-/// meaning together.
-///
-/// # Errors
-/// Where the index cannot be read.
+/// The first `page.top` matches of `query` after `page.after`, the total and the facets; `query` matches full text and
+/// neighbours together.
 pub(super) fn blended(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -216,8 +215,8 @@ pub(super) fn blended(
     Ok(collected)
 }
 
-/// The first so many matches by words alone after a position, beyond those known; nothing of them is near. Of equal
-/// words ever more are read until there are enough.
+/// The first `count` matches after a position that are not `known`, by their full-text scores alone; none of them is a
+/// neighbour. Reads twice as many each time equal scores leave too few.
 fn further(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -246,7 +245,7 @@ fn further(
                 id: Uuid::nil(),
             }),
             facets: Facets::default(),
-            // Who is near is known already.
+            // Separates the neighbours from the entries: they are all known already.
             apart: Some(Arc::clone(&blend.meant)),
         };
         let mut entries = searcher.search(query, &page)?.entries;
@@ -263,7 +262,7 @@ fn further(
     }
 }
 
-/// Full-text score of an entry, before it is combined.
+/// Full-text score of an entry before it is combined.
 fn words_of(entry: &PageEntry) -> Score {
     match entry.position.value {
         SortValue::Score(score) => score,
@@ -272,12 +271,12 @@ fn words_of(entry: &PageEntry) -> Score {
 }
 
 impl Blend {
-    /// Whether words count at all.
+    /// Whether full-text scores count.
     pub fn counts_words(&self) -> bool {
         self.balance != Balance::MeaningAlone
     }
 
-    /// How near an entry is.
+    /// Similarity of an entry; `None` if it is no neighbour.
     fn near(&self, searcher: &Searcher, entry: &PageEntry) -> Option<Similarity> {
         let segment = searcher
             .segment_reader(entry.address.segment_ord)

@@ -1,4 +1,4 @@
-//! One pass over all matches: the page, the exact total and the facets.
+//! Collector of one pass over all matches: the page, the exact total and the facets.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::meaning::{NearAgents, NearDocuments};
 use super::request::{SortPosition, SortValue};
 use super::rescore::RescoreGain;
 
-/// What the matches are ordered by.
+/// Sort key of the matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Score,
@@ -22,13 +22,13 @@ pub(super) enum Order {
     Created,
 }
 
-/// Collects the first `top` matches after `after`, counts all, and keeps what facets are counted from.
+/// Collects the first `top` matches after `after`, the total, and the input of the facet counts.
 pub(super) struct PageCollector {
     pub order: Order,
     pub top: usize,
     pub after: Option<SortPosition>,
     pub facets: Facets,
-    /// Matches that are collected whatever their place, beside the others and not among them.
+    /// Semantic neighbours, which are all collected separately: whatever their rank, and not among the `top`.
     pub apart: Option<Arc<NearAgents>>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct PageCollector {
 #[derive(Debug, Clone)]
 pub(super) struct PageEntry {
     pub position: SortPosition,
-    /// Score that the second scoring added.
+    /// Score that rescoring added.
     pub added: RescoreGain,
     /// How the full-text and the semantic score were combined, in a hybrid search.
     pub blended: Option<Blended>,
@@ -46,9 +46,9 @@ pub(super) struct PageEntry {
 /// The collected page.
 pub(super) struct CollectedPage {
     pub total: u64,
-    /// In their order.
+    /// The best matches in their order.
     pub entries: Vec<PageEntry>,
-    /// Those that were to be kept apart, in any order.
+    /// The separately collected matches, in any order.
     pub apart: Vec<PageEntry>,
     /// Matches of each segment, if facets are requested.
     pub matches: Vec<SegmentMatches>,
@@ -114,7 +114,7 @@ impl Collector for PageCollector {
             best.push(segment.best);
             collected.matches.extend(segment.matches);
         }
-        // Ranks by name are places in the dictionary of one segment and say nothing beside those of another.
+        // Ranks by name are ordinals in the dictionary of one segment and cannot be compared with those of another.
         if self.order != Order::Name {
             keep_global_best(&mut best, self.top);
         }
@@ -130,7 +130,7 @@ impl Collector for PageCollector {
     }
 }
 
-/// Drops candidates outside the global top N, before anything is read of them.
+/// Drops candidates outside the global top N, before their ids and sort values are read.
 fn keep_global_best(segments: &mut [SegmentBest], top: usize) {
     let mut ranks: Vec<u64> = segments
         .iter()
@@ -145,7 +145,8 @@ fn keep_global_best(segments: &mut [SegmentBest], top: usize) {
     }
 }
 
-/// The order of positions of one kind: better scores, later times and smaller names first, then the id.
+/// Compares two positions of the same sort key: better scores, later times and smaller names come first; ties are
+/// ordered by id.
 pub(super) fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Ordering {
     let by_value = match (&left.value, &right.value) {
         (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
@@ -156,17 +157,14 @@ pub(super) fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Or
     by_value.then_with(|| left.id.cmp(&right.id))
 }
 
-/// Gives the ids of a segment's documents.
+/// Reader of the agent ids of a segment's documents.
 pub(super) struct AgentIds {
     high: Column<u64>,
     low: Column<u64>,
 }
 
 impl AgentIds {
-    /// Those of a segment.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Opens the id columns of a segment.
     pub fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
         let fast = reader.fast_fields();
         Ok(Self {
@@ -182,7 +180,7 @@ impl AgentIds {
     }
 }
 
-/// Turns what matches are ordered by into ranks within one segment; a smaller rank comes first.
+/// Sort key within one segment, mapped to ranks; a smaller rank comes first.
 enum RankKey {
     Score,
     Name(Option<StrColumn>),
@@ -202,8 +200,8 @@ impl RankKey {
         }
     }
 
-    /// The rank and id after which to continue; nothing when the position is before the whole segment or of
-    /// another kind.
+    /// The rank and id after which the page continues; `None` if the position has another sort key, so that the segment
+    /// is read from its beginning.
     fn rank_of(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, Uuid)>> {
         Ok(match (self, &position.value) {
             (Self::Score, SortValue::Score(score)) => Some((score_rank(*score), position.id)),
@@ -222,7 +220,7 @@ impl RankKey {
         })
     }
 
-    /// What these matches, which come by their ranks, are ordered by.
+    /// The sort values of these matches, which must be sorted by rank.
     fn values(&self, best: &[RankedDocument]) -> tantivy::Result<Vec<SortValue>> {
         let best = best.iter().map(|ranked| ranked.rank);
         Ok(match self {
@@ -248,7 +246,7 @@ impl RankKey {
     }
 }
 
-/// How many values of a dictionary are smaller than one that it does not hold.
+/// Number of values of a dictionary that are smaller than `name`, which it does not contain.
 fn smaller(dictionary: &tantivy::columnar::Dictionary, name: &str) -> std::io::Result<u64> {
     let total = dictionary.num_terms() as u64;
     let (mut low, mut high) = (0, total);
@@ -266,7 +264,7 @@ fn smaller(dictionary: &tantivy::columnar::Dictionary, name: &str) -> std::io::R
     Ok(low)
 }
 
-/// Scores are never negative, so their bits have their order.
+/// Rank of a score. Scores are never negative, so their bits have the same order.
 fn score_rank(score: Score) -> u64 {
     u64::from(u32::MAX - score.max(0.0).to_bits())
 }
@@ -290,8 +288,8 @@ struct RankedDocument {
     document: DocId,
 }
 
-/// The best so many matches, in memory of twice as many. Ids are only read where ranks are equal: most matches are
-/// told apart, or out of the question, without.
+/// The best `top` matches, in a buffer of twice as many. Ids are only read where ranks are equal: most matches are
+/// ordered, or dropped, without.
 struct BestDocuments {
     top: usize,
     kept: Vec<RankedDocument>,
@@ -321,7 +319,7 @@ impl BestDocuments {
         }
     }
 
-    /// Keeps the best, and remembers the worst of them.
+    /// Keeps the best `top` matches, and stores the worst of them as the bound for the next.
     fn shrink(&mut self, ids: &AgentIds) {
         let Some(last) = self
             .top
@@ -349,25 +347,25 @@ impl BestDocuments {
             .extend(equal.map(|(_, document)| RankedDocument { rank, document }));
     }
 
-    /// The best, in any order.
+    /// The best matches, in any order.
     fn finish(mut self, ids: &AgentIds) -> Vec<RankedDocument> {
         self.shrink(ids);
         self.kept
     }
 }
 
-/// Matches of one segment that are kept apart.
+/// Semantic neighbours of one segment, collected separately.
 #[derive(Default)]
 struct SeparateMatches {
-    /// Which ones.
+    /// The documents to collect, ascending.
     near: NearDocuments,
-    /// The first of them that did not come yet.
+    /// Position of the first one that has not been reached.
     next: usize,
     kept: Vec<RankedDocument>,
 }
 
 impl SeparateMatches {
-    /// Whether this match, which comes after all before it, is one of them.
+    /// Whether this match is one of them. Must be called with ascending documents.
     fn is_next(&mut self, document: DocId) -> bool {
         while let Some((near, _)) = self.near.get(self.next) {
             if *near > document {
@@ -382,7 +380,7 @@ impl SeparateMatches {
     }
 }
 
-/// The page of one segment.
+/// Collector state of one segment.
 pub(super) struct SegmentPage {
     ordinal: SegmentOrdinal,
     key: RankKey,
@@ -394,7 +392,7 @@ pub(super) struct SegmentPage {
     matches: Option<SegmentMatches>,
 }
 
-/// What one segment gives.
+/// Collected result of one segment.
 pub(super) struct SegmentFruit {
     total: u64,
     best: SegmentBest,
@@ -402,7 +400,7 @@ pub(super) struct SegmentFruit {
     matches: Option<SegmentMatches>,
 }
 
-/// The best matches of one segment, of which nothing is read yet but what they are ordered by.
+/// The best matches of one segment, of which only the ranks have been read.
 struct SegmentBest {
     ordinal: SegmentOrdinal,
     key: RankKey,
@@ -411,7 +409,7 @@ struct SegmentBest {
 }
 
 impl SegmentBest {
-    /// What these matches of the segment are as entries, in the order of their ranks.
+    /// The page entries of these matches of the segment, in the order of their ranks.
     fn entries(
         &self,
         mut matches: Vec<RankedDocument>,

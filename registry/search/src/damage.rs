@@ -1,8 +1,8 @@
-//! Whether the files of an index can be read, and what was found of those that cannot.
+//! Damage of index files: detection and reporting.
 //!
-//! An index is derived, so damage costs no more than a rebuild, if only somebody notices. It is noticed in three ways:
-//! a search fails twice, a question that is asked now and then for this alone fails, or a file is missing or has
-//! another checksum than it was written with.
+//! An index is derived, so damage costs no more than a rebuild, provided that it is detected. There are three ways: a
+//! search fails twice, a periodic test query fails, or a file is missing or has another checksum than the one it was
+//! written with.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -24,13 +24,13 @@ use super::request::FacetName;
 use super::schema::Fields;
 use super::{Index, lock};
 
-/// Commits that fail one after another before the index itself is taken for damaged.
+/// Consecutive failed commits from which the index is considered damaged.
 const FAILED_COMMITS: u32 = 3;
 
-/// Bytes that one check compares with checksums.
+/// Bytes whose checksums one check compares.
 const CHECKED_BYTES: usize = 8 * 1024 * 1024;
 
-/// The files of a segment, beside those of what is deleted.
+/// Files of a segment, without the one of its deletions.
 const COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::Postings,
     SegmentComponent::Positions,
@@ -40,21 +40,18 @@ const COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::FieldNorms,
 ];
 
-/// Runs what reads an index; on some kinds of damage the search library panics instead of failing.
+/// Runs a read of the index and catches panics: on some kinds of damage the search library panics instead of failing.
 ///
 /// # Errors
-/// What it fails with; `Damaged` for a panic.
+/// The error of `read`; `Damaged` after a panic.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(IndexError::Damaged("reading it broke off".to_owned())))
 }
 
 impl Index {
-    /// Runs a search, and where it fails by what may be damage once more. What fails again is damage, and is
-    /// remembered until the index is rebuilt.
-    ///
-    /// # Errors
-    /// As the search.
+    /// Runs a search, and runs it again after an error that may be damage. A second such error is reported as damage,
+    /// until the index is rebuilt.
     pub fn asked<T>(
         &self,
         search: impl Fn(&Self) -> Result<T, IndexError>,
@@ -79,8 +76,9 @@ impl Index {
         lock(&self.0.view).rebuilt
     }
 
-    /// Remembers that the index is damaged; the first report counts. `rebuilt` is what [`rebuilt`](Self::rebuilt) said
-    /// before anything was read: what another rebuild has replaced since is nobody's damage any more.
+    /// Records that the index is damaged; the first report is kept. `rebuilt` is the result of
+    /// [`rebuilt`](Self::rebuilt) before anything was read: a report about an index that a rebuild has replaced since
+    /// is ignored.
     pub fn report_damage(&self, reason: String, rebuilt: u64) {
         let mut view = lock(&self.0.view);
         if view.damage.is_none() && view.rebuilt == rebuilt {
@@ -89,36 +87,36 @@ impl Index {
         }
     }
 
-    /// How the index is damaged, as far as anybody has noticed since it was built.
+    /// Damage of the index, if any was detected since it was built.
     pub fn damage(&self) -> Option<String> {
         lock(&self.0.view).damage.clone()
     }
 
-    /// Asks the index a question that reads a little from every file of every segment, another place each time, looks
-    /// whether the files are there, and compares some of the smaller ones with their checksums. What is wrong is
-    /// remembered as damage.
+    /// Checks the index: a test query reads a little from every file of every segment, at another place each time; then
+    /// all files must exist, and the checksums of some of the smaller ones must match. What fails is recorded as
+    /// damage.
     ///
     /// # Errors
-    /// [`IndexError::NeedsRebuild`] without an index; what is wrong with it.
+    /// [`IndexError::NeedsRebuild`] without an index; otherwise the damage.
     pub fn check(&self) -> Result<(), IndexError> {
         let turn = self.0.questions.fetch_add(1, Ordering::AcqRel);
         let fields = &self.0.fields;
         let outcome = self.asked(|index| {
-            // Taken anew each time: a rebuild removes the files of what it replaces.
+            // A new searcher for each attempt: a rebuild removes the files of the index it replaces.
             let searcher = index.0.view()?.searcher;
             question(&searcher, fields, turn)?;
             missing_file(&searcher)?;
             some_checksums(searcher.index(), turn)
         });
         match outcome {
-            // It can be read, and says for itself when it is too far behind.
+            // The index is readable, and searches report this state themselves.
             Err(IndexError::Behind { .. }) => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// The files whose checksum is not the one that they were written with, the first ones until `stop` says so. Reads
-    /// all of them. What is wrong is remembered as damage.
+    /// Files with a wrong checksum; ends early when `stop` returns `true`. Reads all files, and records the first
+    /// damaged one as damage.
     pub fn damaged_files(&self, stop: impl Fn() -> bool) -> Result<Vec<PathBuf>, IndexError> {
         let rebuilt = self.rebuilt();
         let searcher = self.0.view()?.searcher;
@@ -130,7 +128,7 @@ impl Index {
                     break;
                 }
                 let intact = index.directory().validate_checksum(&file).unwrap_or(false);
-                // Merges remove files that were in the list; they are not in the next one.
+                // Merges remove files that were in the list; those are missing in the next list.
                 if !intact && committed_files(index)?.contains(&file) {
                     damaged.push(file);
                 }
@@ -146,7 +144,7 @@ impl Index {
         Ok(damaged)
     }
 
-    /// Counts commits that fail, for as long as nothing but the index itself can be the cause.
+    /// Counts consecutive failed commits, except those caused by the operating system, such as a full disk.
     pub(super) fn note_commit(&self, outcome: &Result<(), IndexError>, rebuilt: u64) {
         let failed = &self.0.failed_commits;
         match outcome {
@@ -160,10 +158,10 @@ impl Index {
     }
 }
 
-/// Counters of what happened to an index.
+/// Counter of events of an index.
 pub(super) type Counter = AtomicU32;
 
-/// Whether the system refuses to write, which another index would meet as well.
+/// Whether the operating system refuses to write; a new index would get the same error.
 fn is_of_the_disk(error: &IndexError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(here) = cause {
@@ -181,7 +179,7 @@ fn is_of_the_disk(error: &IndexError) -> bool {
         }
         cause = here.source();
     }
-    // The search library says some causes in words alone.
+    // The search library reports some causes only as text.
     let text = error.to_string().to_lowercase();
     [
         "no space left",
@@ -193,12 +191,12 @@ fn is_of_the_disk(error: &IndexError) -> bool {
     .any(|sign| text.contains(sign))
 }
 
-/// Reads a little of every file of every segment; `turn` says from where.
+/// Reads a little of every file of every segment; `turn` selects the documents.
 pub(super) fn question(searcher: &Searcher, fields: &Fields, turn: u32) -> Result<(), IndexError> {
     for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
         let documents = reader.max_doc();
         if documents > 0 {
-            // A step that has no common part with most numbers goes through all documents in time.
+            // The step is coprime to most numbers, so over time it visits all documents.
             let document = turn.wrapping_mul(2_654_435_761) % documents;
             ask_of(searcher, fields, reader, DocAddress::new(ordinal, document))?;
         }
@@ -228,7 +226,7 @@ fn ask_of(
     let index = reader.inverted_index(fields.text)?;
     let terms = index.terms();
     if terms.num_terms() == 0 {
-        // A text without any word is no longer than nothing.
+        // A text without words has length 0.
         return if length == 0 {
             Ok(())
         } else {
@@ -256,7 +254,7 @@ fn ask_of(
     Ok(())
 }
 
-/// Whether an agent is found by the first value of each facet that its columns have.
+/// Whether an agent is found by the first value that its columns have for each facet.
 fn holds_its_values(
     reader: &SegmentReader,
     fields: &Fields,
@@ -290,14 +288,14 @@ fn holds(reader: &SegmentReader, term: &Term, document: DocId) -> Result<bool, I
         || postings.doc() < document && postings.seek(document) == document)
 }
 
-/// Fails where a file has another checksum than it was written with: of the files of at most [`CHECKED_BYTES`], as many
-/// as come to no more than that together, other ones each time.
+/// Compares the checksums of some files of at most [`CHECKED_BYTES`], up to that sum, starting with another file each
+/// time.
 fn some_checksums(index: &tantivy::Index, turn: u32) -> Result<(), IndexError> {
     let files = committed_files(index)?;
     let first = usize::try_from(turn).unwrap_or(0) % files.len().max(1);
     let mut left = CHECKED_BYTES;
     for file in files.iter().cycle().skip(first).take(files.len()) {
-        // A file that a merge has removed meanwhile is not in the next list.
+        // A file that a merge has removed meanwhile is missing in the next list.
         let Ok(length) = index.directory().open_read(file).map(|file| file.len()) else {
             continue;
         };
@@ -318,7 +316,7 @@ fn some_checksums(index: &tantivy::Index, turn: u32) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// The files of the segments of the last commit.
+/// Files of the segments of the last commit.
 fn committed_files(index: &tantivy::Index) -> Result<Vec<PathBuf>, IndexError> {
     let mut files = Vec::new();
     for segment in index.load_metas()?.segments {
@@ -329,13 +327,13 @@ fn committed_files(index: &tantivy::Index) -> Result<Vec<PathBuf>, IndexError> {
     Ok(files)
 }
 
-/// Fails where a file of a committed segment is missing. What is open stays readable without it, but nothing that is
-/// opened later is.
+/// Fails if a file of a committed segment is missing. An open file stays readable after its removal, but cannot be
+/// opened again.
 pub(super) fn missing_file(searcher: &Searcher) -> Result<(), IndexError> {
     let index = searcher.index();
     let missing = |file: &PathBuf| !index.directory().exists(file).unwrap_or(true);
     match committed_files(index)?.into_iter().find(missing) {
-        // Merges remove files that were in the list; they are not in the next one.
+        // Merges remove files that were in the list; those are missing in the next list.
         Some(file) if committed_files(index)?.contains(&file) => Err(IndexError::Damaged(format!(
             "its file {} is missing",
             file.display()

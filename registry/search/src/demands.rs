@@ -1,7 +1,7 @@
-//! Queries that must all match, whose scores are summed in the order in which they were written.
+//! Intersection query whose scores are summed in the written order of its parts.
 //!
-//! tantivy sums the scores of an intersection in the order of what its parts cost in a segment, and sums of rounded
-//! numbers depend on their order: the same agent would be worth a little more in one process than in another.
+//! tantivy sums the scores of an intersection in the order of the costs of its parts in a segment, and floating-point
+//! sums depend on their order: the same agent would get slightly different scores in two processes.
 
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
@@ -42,7 +42,7 @@ impl Weight for AllOfWeight {
             }
             scorers.push(scorer);
         }
-        // The one that costs least leads, which spares the others most steps.
+        // The cheapest scorer leads, which saves the others most steps.
         let costs = scorers.iter().map(|scorer| scorer.cost());
         let lead = costs.enumerate().min_by_key(|(_, cost)| *cost);
         let mut all = AllOfScorer {
@@ -68,7 +68,7 @@ impl Weight for AllOfWeight {
     }
 }
 
-/// Scorers that stand on one document whenever this one does.
+/// Scorer of an intersection: its parts are all on the same document.
 struct AllOfScorer {
     scorers: Vec<Box<dyn Scorer>>,
     lead: usize,
@@ -76,7 +76,7 @@ struct AllOfScorer {
 }
 
 impl AllOfScorer {
-    /// Goes to the first document from this one on that all have.
+    /// Advances to the first document from `from` on that all parts match.
     fn align(&mut self, from: DocId) -> DocId {
         let mut target = from;
         loop {
@@ -99,7 +99,7 @@ impl AllOfScorer {
     }
 }
 
-/// Has a scorer stand on a document, or on its first match behind it.
+/// Moves a scorer to a document, or to its first match after it; never back.
 fn reach(scorer: &mut Box<dyn Scorer>, target: DocId) -> DocId {
     match scorer.doc() {
         here if here < target => scorer.seek(target),

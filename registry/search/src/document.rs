@@ -1,9 +1,9 @@
-//! What the index is given: one [`Document`] per agent.
+//! Documents, the input of the index: one [`Document`] per agent.
 
 use uuid::Uuid;
 
-/// The longest value, in bytes, that is kept for a filter, a facet or a lookup. A longer one is left out of
-/// the index, so that it can neither be filtered by nor counted.
+/// The longest value, in bytes, of a filter, a facet or a lookup. A longer one is left out of the index, so it can
+/// neither be filtered by nor counted.
 pub const MAX_VALUE_BYTES: usize = 1024;
 
 /// The longest text, in bytes, that is searched and highlighted in one field of one agent; the rest is cut.
@@ -12,19 +12,19 @@ pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The most skills of one agent that are searched, filtered by and highlighted; the rest is left out.
 pub const MAX_SKILLS: usize = 500;
 
-/// One agent as the index keeps it. Texts may be anything; the values of filters and facets come already
-/// normalised, since the index compares them byte by byte.
+/// One agent in the index. Texts are arbitrary; the values of filters and facets must be normalised, because the index
+/// compares them byte by byte.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
-    /// The agent's id; one document per id.
+    /// Id of the agent; one document per id.
     pub id: Uuid,
-    /// The rendered hit, stored and handed back byte for byte.
+    /// The rendered hit, stored and returned byte for byte.
     pub hit: Vec<u8>,
     /// The agent's name: searched, suggested, sorted by.
     pub name: String,
     /// The agent's description.
     pub description: String,
-    /// The provider's organisation in words.
+    /// The provider's organisation as text.
     pub provider: String,
     /// The domain that publishes the card; searched, and an exact filter and facet.
     pub domain: String,
@@ -42,29 +42,29 @@ pub struct Document {
     pub protocol_versions: Vec<String>,
     /// Authentication schemes, `none` included.
     pub auth: Vec<String>,
-    /// Media types accepted.
+    /// Media types that the agent accepts.
     pub input_modes: Vec<String>,
-    /// Media types given.
+    /// Media types that the agent produces.
     pub output_modes: Vec<String>,
     /// Curators' labels, each as `key=value`.
     pub labels: Vec<String>,
     /// The provider's organisation, lower-cased, for filter and facet; empty when the card names none.
     pub provider_key: String,
-    /// The lifecycle as shown: `pending`, `approved`, `suspended`, …
+    /// Lifecycle as shown: `pending`, `approved`, `suspended`, …
     pub lifecycle: String,
-    /// The liveness: `fresh`, `stale` or `gone`.
+    /// Liveness: `fresh`, `stale` or `gone`.
     pub liveness: String,
     /// Result of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     pub signature: String,
-    /// The trust level 0 to 4, or nothing when there is none. A higher number counts as 4.
+    /// Trust level 0 to 4; `None` if the agent has none. A higher number counts as 4.
     pub trust: Option<u8>,
-    /// The labels that may see this agent; a searcher needs one of them. An agent without any is seen by nobody.
+    /// Visibility labels; a caller needs one of them to see the agent. An agent without any is invisible to everybody.
     pub visible_to: Vec<String>,
     /// Exact keys for [`lookup`](super::Index::lookup), with their prefix: `url:…`, `host:…`, `urn:…`, `digest:…`.
     pub lookups: Vec<String>,
-    /// When the agent was first seen, in microseconds since 1970 UTC.
+    /// Time when the agent was first seen, in microseconds since 1970 UTC.
     pub created_at: i64,
-    /// When the agent last changed, in microseconds since 1970 UTC.
+    /// Time of the agent's last change, in microseconds since 1970 UTC.
     pub updated_at: i64,
 }
 

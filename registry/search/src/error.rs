@@ -4,34 +4,33 @@ use std::path::PathBuf;
 
 use crate::vectors::VectorsError;
 
-/// An error of the index. None of them loses anything: the database stays the truth.
+/// An error of the index. No error loses data: the database stays the source of truth.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// There is no usable index: it was never built, has another schema, or its folder went away. Searches that
-    /// can still be answered from what is mapped into memory are; writing needs
-    /// [`begin_rebuild`](super::Index::begin_rebuild).
+    /// The index is unusable: it was never built, has another schema, or its folder was removed. Searches still run as
+    /// long as the index is mapped into memory; writes require [`begin_rebuild`](super::Index::begin_rebuild).
     #[error("the search index needs a rebuild: {reason}")]
     NeedsRebuild {
-        /// What is wrong with it.
+        /// Reason why the index is unusable.
         reason: String,
     },
-    /// More changes wait for the index than the overlay can hide, so an answer could show what it must not.
-    /// It passes when the follower has caught up.
+    /// More changed agents wait than the overlay can hide, so a response could show hidden ones. The error ends when
+    /// the follower has caught up.
     #[error("the search index is too far behind: {waiting} changed agents wait for it")]
     Behind {
-        /// How many changed agents the overlay holds.
+        /// Number of changed agents in the overlay.
         waiting: usize,
     },
     /// A request exceeds a limit.
     #[error("too many {what}: at most {limit}")]
     TooMany {
-        /// What there is too much of.
+        /// Kind of items that exceed the limit.
         what: &'static str,
-        /// How many are allowed.
+        /// The most items allowed.
         limit: usize,
     },
-    /// A page position belongs to another order than the requested one.
+    /// A page position belongs to another sort order than the requested one.
     #[error("the page position does not fit the order")]
     Position,
     /// A rebuild runs already.
@@ -42,7 +41,7 @@ pub enum IndexError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The search library failed; the last good state stays in use.
@@ -51,7 +50,7 @@ pub enum IndexError {
     /// The vectors of agents cannot be read.
     #[error("search by meaning: {0}")]
     Vectors(#[from] VectorsError),
-    /// What the index holds cannot be read.
+    /// Stored data of the index cannot be read.
     #[error("search index: stored data is damaged: {0}")]
     Damaged(String),
 }
@@ -63,7 +62,7 @@ impl From<std::io::Error> for IndexError {
 }
 
 impl IndexError {
-    /// Whether it may come from files that are damaged, and is none of the caller.
+    /// Whether damaged files are a possible cause, and not the caller.
     pub(super) fn may_be_damage(&self) -> bool {
         matches!(self, Self::Engine(_) | Self::Damaged(_) | Self::Io { .. })
     }

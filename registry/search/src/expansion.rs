@@ -1,5 +1,5 @@
-//! Further forms that count for a word of a query: words that mean the same, words it may be a typing error of, and
-//! words that begin so.
+//! Query expansion: other forms that count for a word of a query, namely synonyms, corrections of typing errors, and
+//! words with a prefix.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,23 +14,23 @@ use super::seen::{CountHolders, FirstTerms, VisibleAgents};
 use super::statistics::Statistics;
 use super::typing_errors::add_corrections;
 
-/// Words that are looked at for one beginning, and how many of them count.
+/// Words read for one prefix, and the most of them that count.
 const MAX_BEGINNING: usize = 65_536;
 const MAX_BEGUN: usize = 64;
 
-/// Words that mean the same as others.
+/// The synonyms of this crate.
 static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| read(include_str!("synonyms.txt")));
 
-/// Groups of words that mean the same, in the forms of their words.
+/// Synonym groups, in the (stemmed) forms of their words.
 #[derive(Default)]
 struct Synonyms {
-    /// The forms of the other words for each form.
+    /// The forms of the other words of its groups, for each form.
     words: HashMap<String, Vec<String>>,
-    /// Several words that mean the same only together, with the forms of the others.
+    /// Phrases that are synonyms only as a whole, with the forms of the others.
     phrases: Vec<(Vec<String>, Vec<String>)>,
 }
 
-/// Reads groups of words that mean the same.
+/// Parses synonym groups, one per line.
 fn read(text: &str) -> Synonyms {
     let mut synonyms = Synonyms::default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -53,8 +53,7 @@ fn read(text: &str) -> Synonyms {
     synonyms
 }
 
-/// Adds to the words of a query the forms of others that mean the same. What several words mean together is added to
-/// the first of them.
+/// Adds to each word of a query the forms of its synonyms. Synonyms of a phrase are added to its first word.
 fn add_synonyms(synonyms: &Synonyms, query: &mut QueryText) {
     let holds = |form: &String, place: usize| query.content.contains(&(form.clone(), place));
     let said = |phrase: &[String]| {
@@ -86,11 +85,7 @@ fn forms(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Adds to each word the forms of the others that count for it: of those that mean the same, and of those that it may
-/// be a typing error of.
-///
-/// # Errors
-/// Where the index cannot be read.
+/// Adds to each word of a query the forms that count for it: synonyms, and corrections of typing errors.
 pub(super) fn expand(
     fields: &Fields,
     query: &mut QueryText,
@@ -100,18 +95,15 @@ pub(super) fn expand(
     add_corrections(fields, query, statistics)
 }
 
-/// Words with a prefix of a query.
+/// Words that match a prefix of a query.
 pub(super) struct ExpandedPrefix {
     pub word: QueryWord,
-    /// Whether further words begin so, which do not count.
+    /// Whether further words have the prefix, which do not count.
     pub cut: bool,
 }
 
-/// A word for the beginning of words: those that begin so and that agents hold whom the caller may see, the ones first
-/// that most agents of the caller's class hold.
-///
-/// # Errors
-/// Where the index cannot be read.
+/// Expands a prefix to the words of visible agents that begin with it, ordered by the number of agents of the caller's
+/// class that hold them.
 pub(super) fn beginning(
     searcher: &Searcher,
     fields: &Fields,
@@ -137,7 +129,7 @@ pub(super) fn beginning(
     for term in &terms {
         *bounds.entry(&bytes[term.text.clone()]).or_default() += u64::from(term.info.doc_freq);
     }
-    // No form is held by more agents of the class than by all, so most need not be counted.
+    // The document frequency bounds the count of the class, so most forms need not be counted.
     let mut bounds: Vec<(Reverse<u64>, String)> = bounds
         .into_iter()
         .map(|(form, bound)| (Reverse(bound), form.to_owned()))
@@ -200,7 +192,7 @@ mod tests {
         ] {
             assert!(others(apart).is_empty(), "{apart}");
         }
-        // The first member says as much as before, and the words of a member do not stand for each other.
+        // The first member counts as much as before, and the words of a phrase are not synonyms of each other.
         assert_eq!(others("fx"), ["forex", "currenc", "exchang"]);
     }
 

@@ -1,10 +1,10 @@
-//! A query whose parts can be explained also where they do not match.
+//! Query wrapper whose parts can be explained even for documents that they do not match.
 //!
-//! tantivy explains a union by seeking each of its parts to the document, and a part that has already
-//! passed the document must not be sought back. This wrapper looks first.
+//! tantivy explains a union by seeking each of its parts to the document, but a part that has already passed the
+//! document cannot seek back. This wrapper checks that first.
 //!
-//! Its explanations also count agents. Those counts are not told, although everybody of the caller's class may find
-//! the agents that they are of.
+//! tantivy's explanations also contain counts of agents. Those are removed, although everybody of the caller's class
+//! may find the counted agents.
 
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
-/// A query that answers "does not match" when it is asked to explain a document it has passed.
+/// A query that reports "does not match" for a document that it has passed, instead of seeking back.
 #[derive(Debug)]
 pub(super) struct Explained(pub Box<dyn Query>);
 
@@ -32,11 +32,11 @@ impl Query for Explained {
     }
 }
 
-/// The beginnings of those details that tell of other agents than the one explained: how many hold a word, how many
-/// there are, how long they are.
+/// Prefixes of the details that concern other agents than the explained one: document frequency, number of documents,
+/// mean length.
 const OF_OTHERS: [&str; 3] = ["n, ", "N, ", "avgdl, "];
 
-/// An explanation for the caller: every part of the score, without counts of other agents.
+/// An explanation for the caller: all parts of the score, without counts of other agents.
 pub(super) struct ShownExplanation(pub Explanation);
 
 impl Serialize for ShownExplanation {
@@ -105,8 +105,8 @@ impl Weight for ExplainedWeight {
     }
 }
 
-/// A scorer that always stands on a match. A phrase among several demands would otherwise be left between two of
-/// them, and asked from there for one that it has passed.
+/// A scorer that is always positioned on a match. tantivy's intersection would otherwise leave a phrase between two
+/// matches, and then seek it to a document that it has passed.
 struct SettledScorer(Box<dyn Scorer>);
 
 impl DocSet for SettledScorer {

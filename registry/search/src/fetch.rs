@@ -1,4 +1,4 @@
-//! The hits of a page of a frozen order, as they are now.
+//! Hits for a page of a frozen order, in their current state.
 
 use std::collections::HashMap;
 
@@ -17,12 +17,12 @@ use super::rescore::{RESCORED, RescoreGain};
 use super::search::PreparedQuery;
 use super::{Index, Inner};
 
-/// The most ids that [`Index::fetch`] takes.
+/// The most ids of one [`Index::fetch`].
 const MAX_FETCH: usize = 1_000;
 
 impl Inner {
-    /// Where the agents of these places lie, of those that the filter allows, and what the text scores them, where it
-    /// matches them.
+    /// Addresses of the agents at these places that pass the filter, each with its full-text score, or `None` if the
+    /// text does not match it.
     fn scored(
         &self,
         places: &[FrozenPlace],
@@ -64,13 +64,14 @@ impl Inner {
 }
 
 impl Index {
-    /// The hits of these places of a frozen order, for a page that begins at place `place`, from 0. Agents that the request's filters
-    /// and labels do not allow (any more), that changed since, or that are not there are left out. Scores,
-    /// highlights and matched skills are those of the request's text; an agent that does not match it any more
-    /// is given without a score. Where meaning counted in the order it still does: the request's own is not asked.
+    /// Current hits of these places of a frozen order, for a page that begins at `place`, counted from 0. Agents that
+    /// the request's filters and labels do not (or no longer) allow, that changed since the last commit, or that were
+    /// removed are left out. Scores, highlights and matched skills are those of the request's text; an agent that no
+    /// longer matches it has no score. Semantic scores are those of the frozen order: the request's own vector is
+    /// ignored.
     ///
     /// # Errors
-    /// As [`search`](Self::search); at most 1 000 ids.
+    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 1 000 ids.
     pub fn fetch(
         &self,
         places: &[FrozenPlace],
@@ -122,7 +123,7 @@ impl Index {
             if let Some(blended) = entry.blended {
                 entry.position.value = SortValue::Score(blended.score());
             }
-            // Its words may have changed since the order was frozen.
+            // The agent's words may have changed since the order was frozen.
             let words_asked = weight.as_deref().filter(|_| matches_words);
             let explain = (explaining && scored).then_some(words_asked);
             let mut hit = inner.hit(searcher, entry, &words, explain)?;

@@ -1,7 +1,7 @@
-//! What an agent has to be, as a set of documents per segment.
+//! Filters as bit sets of documents per segment.
 //!
-//! Conditions are not scored, so they are not run beside the text as a boolean query: each becomes a set of
-//! bits, sets of frequent values are shared between searches, and the text query asks one bit per match.
+//! Filter conditions are not scored, so they are not part of the text's boolean query: each condition becomes a bit
+//! set, sets of frequent values are shared between searches, and the text query tests one bit per match.
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ use super::overlay::Excluded;
 use super::request::{FacetName, Filters, MAX_FILTER_VALUES};
 use super::schema::{Fields, trust_value};
 
-/// Sets are shared only where a segment is large enough for the search to be noticed.
+/// Documents of a segment from which sets are shared; in smaller segments the search is too fast to benefit.
 const SHARED_FROM_DOCUMENTS: u32 = 4_096;
 
-/// A value is frequent, and its set shared, when it occurs in one document of so many.
+/// Document frequency, one in this many, from which a value is frequent and its set shared.
 const SHARED_FREQUENCY: u32 = 256;
 
-/// What a shared set holds.
+/// Key of a shared set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum SharedKey {
     Term(SegmentId, Term),
     Alive(SegmentId, Option<Opstamp>),
 }
 
-/// The shared sets, bounded by their size in bytes.
+/// Cache of shared sets, bounded by their size in bytes.
 pub(super) type SharedBits = Cache<SharedKey, Arc<Bits>>;
 
-/// An empty cache of at most so many bytes.
+/// Creates an empty cache of at most this many bytes.
 pub(super) fn shared_bits(bytes: u64) -> SharedBits {
     Cache::builder()
         .max_capacity(bytes)
@@ -42,8 +42,8 @@ pub(super) fn shared_bits(bytes: u64) -> SharedBits {
         .build()
 }
 
-/// One condition: some alternative holds, or none where it is negated. An alternative is a list of terms that
-/// all hold.
+/// One condition: at least one alternative matches, or none if it is negated. An alternative is a list of terms that
+/// must all match.
 #[derive(Debug, Clone)]
 pub(super) struct Clause {
     alternatives: Vec<Vec<Term>>,
@@ -51,7 +51,7 @@ pub(super) struct Clause {
 }
 
 impl Clause {
-    /// The condition as a query, for where it stands among words; nothing is negated there.
+    /// The condition as a query, for conditions joined with words; those are never negated.
     pub fn query(&self) -> Box<dyn Query> {
         let term = |term: &Term| -> Box<dyn Query> {
             Box::new(TermQuery::new(term.clone(), IndexRecordOption::Basic))
@@ -64,12 +64,12 @@ impl Clause {
     }
 }
 
-/// Conditions that all hold, without the agents of the overlay that the caller may not see any more.
+/// Conditions that must all match, without the agents of the overlay that the caller may no longer see.
 #[derive(Clone)]
 pub(super) struct Filter {
     clauses: Vec<Clause>,
     excluded: Arc<Excluded>,
-    /// The labels of the caller.
+    /// Visibility labels of the caller.
     labels: Arc<[String]>,
     shared: SharedBits,
 }
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// A filter of these conditions for a caller with these labels.
+    /// Creates a filter of these conditions for a caller with these labels.
     pub fn new(
         clauses: Vec<Clause>,
         excluded: Arc<Excluded>,
@@ -99,7 +99,7 @@ impl Filter {
         }
     }
 
-    /// The living documents of a segment that fulfil every condition.
+    /// Living documents of a segment that match all conditions.
     pub fn bits(&self, reader: &SegmentReader) -> tantivy::Result<Bits> {
         let mut bits = match reader.alive_bitset() {
             None => Bits::all(reader.max_doc()),
@@ -180,13 +180,13 @@ impl Filter {
     }
 }
 
-/// The lifecycles that are found without asking for any.
+/// Lifecycles that are found without a lifecycle filter.
 pub(super) const LISTED: [&str; 2] = ["approved", "deprecated"];
 
-/// The liveness that is found only when asked for.
+/// Liveness that is found only with a liveness filter.
 const GONE: &str = "gone";
 
-/// The conditions of a caller with these labels, and nothing else.
+/// The condition of being visible to a caller with these labels.
 pub(super) fn visible(fields: &Fields, visible_to: &[String]) -> Clause {
     any_of(
         visible_to
@@ -195,7 +195,7 @@ pub(super) fn visible(fields: &Fields, visible_to: &[String]) -> Clause {
     )
 }
 
-/// The conditions of being listed: approved or deprecated.
+/// The condition of being listed: approved or deprecated.
 pub(super) fn listed(fields: &Fields) -> Clause {
     let field = fields.exact(FacetName::Lifecycle);
     any_of(
@@ -216,12 +216,12 @@ pub(super) fn not_gone(fields: &Fields) -> Clause {
     }
 }
 
-/// The condition of carrying this exact lookup key.
+/// The condition of having this exact lookup key.
 pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
     any_of(std::iter::once(Term::from_field_text(fields.lookup, key)))
 }
 
-/// Every condition that filters and visibility labels make.
+/// All conditions of the filters and visibility labels.
 pub(super) fn clauses(
     fields: &Fields,
     filters: &Filters,
@@ -252,8 +252,8 @@ pub(super) fn clauses(
     Ok(clauses)
 }
 
-/// The condition that any of these makes as they are written in a query. There a provider is given by words of its
-/// name too, as a skill is.
+/// The condition that at least one of these holds, as written in the query syntax. There a provider matches by words of
+/// its name too, like a skill.
 pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Clause {
     let mut alternatives = Vec::new();
     for (facet, value) in any {
@@ -269,7 +269,7 @@ pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Cla
     }
 }
 
-/// The condition that one of these values makes.
+/// The condition of having at least one of these values.
 fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
     let field = fields.exact(facet);
     let values_as = |form: fn(&str) -> String| {
@@ -278,7 +278,7 @@ fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
     };
     match facet {
         FacetName::Skill => skill(fields, values),
-        // They are kept in lower case, whatever a card or a caller writes.
+        // Providers and tags are indexed in lower case, so the values are lower-cased too.
         FacetName::Provider | FacetName::Tag => values_as(str::to_lowercase),
         _ => values_as(str::to_owned),
     }
@@ -291,7 +291,7 @@ fn any_of(terms: impl Iterator<Item = Term>) -> Clause {
     }
 }
 
-/// The id of a skill, or words that all occur in the names of the agent's skills.
+/// The condition of having a skill with this id, or all these words in the names of the agent's skills.
 fn skill(fields: &Fields, values: &[String]) -> Clause {
     let ids = fields.exact(FacetName::Skill);
     let mut alternatives = Vec::new();
@@ -305,7 +305,7 @@ fn skill(fields: &Fields, values: &[String]) -> Clause {
     }
 }
 
-/// Every word of a text in any of its forms; nothing for a text without words, or with too many.
+/// Terms of all words of a text, stemmed; `None` for a text without words, or with too many.
 fn words(field: Field, text: &str) -> Option<Vec<Term>> {
     let mut words: Vec<Term> = asked_pieces(text)
         .map(|piece| Term::from_field_text(field, &piece.stem.unwrap_or(piece.exact)))

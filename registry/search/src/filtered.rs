@@ -1,4 +1,4 @@
-//! What a search matches: a text, or being near in meaning, among the documents that a filter lets through.
+//! Query of a search: full-text matches and semantic neighbours, among the documents that pass a filter.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use super::filter::Filter;
 use super::meaning::NearAgents;
 use super::statistics::QueryStatistics;
 
-/// With fewer candidates than one document of so many, the text is asked about each candidate instead of every
-/// match of the text about the candidates.
+/// Fraction of documents, one in this many, below which the candidates of the filter drive the query: the text is
+/// tested for each candidate, instead of the filter for each match of the text.
 const FEW_CANDIDATES: u32 = 64;
 
-/// A text, or everything, among the documents that a filter lets through; and those near beside it.
+/// Query for the matches of a text, or for all documents, and for semantic neighbours, restricted by a filter.
 #[derive(Debug)]
 pub(super) struct FilteredQuery {
     text: Option<Box<dyn Query>>,
-    /// What the text is scored by, where it is scored.
+    /// Statistics behind the scores; `None` if the text is not scored.
     statistics: Option<Arc<QueryStatistics>>,
     near: Option<Arc<NearAgents>>,
     filter: Filter,
 }
 
 impl FilteredQuery {
-    /// Matches of `text`, or everything without one, that pass `filter`. They are not scored.
+    /// Query for matches of `text`, or for all documents without one, that pass `filter`. It has no scores.
     pub fn new(text: Option<Box<dyn Query>>, filter: Filter) -> Self {
         Self {
             text,
@@ -37,7 +37,7 @@ impl FilteredQuery {
         }
     }
 
-    /// The same, scored by these statistics.
+    /// The same query, scored by these statistics.
     pub fn scored_by(self, statistics: Arc<QueryStatistics>) -> Self {
         Self {
             statistics: Some(statistics),
@@ -45,10 +45,10 @@ impl FilteredQuery {
         }
     }
 
-    /// Matches of `text`, and those near, which pass `filter`. Being near adds nothing to a score.
+    /// Query for matches of `text`, and for neighbours, that pass `filter`. A neighbour that is no match scores 0.
     pub fn or_near(text: Option<Box<dyn Query>>, near: Arc<NearAgents>, filter: Filter) -> Self {
         Self {
-            // The text has to be explained also where only meaning matches.
+            // The text must be explainable also for a document that is only a neighbour.
             text: text.map(|text| Box::new(Explained(text)) as Box<dyn Query>),
             statistics: None,
             near: Some(near),
@@ -70,7 +70,7 @@ impl Clone for FilteredQuery {
 
 impl Query for FilteredQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        // Whoever runs the query brings the statistics of the documents in his segments, which are not these.
+        // The statistics that tantivy passes count the documents of the local segments, so they are replaced.
         let weight = |text: &dyn Query| match (&self.statistics, scoring) {
             (Some(statistics), EnableScoring::Enabled { searcher, .. }) => {
                 statistics.weight(text, searcher)
@@ -102,7 +102,7 @@ struct FilteredWeight {
 }
 
 impl FilteredWeight {
-    /// Calls back for each match, ascending; `score` says whether scores are wanted.
+    /// Calls `callback` for each match in ascending order; `score` selects whether scores are computed.
     fn visit(
         &self,
         reader: &SegmentReader,
@@ -123,7 +123,7 @@ impl FilteredWeight {
             }
             return Ok(());
         };
-        // Those near that the text does not match come in their places between its matches.
+        // Neighbours that are no matches of the text are merged in between, in ascending order.
         let mut matched = |document, score| {
             while let Some(near) = near.next_if(|near| *near <= document) {
                 if near < document {
@@ -164,7 +164,7 @@ impl FilteredWeight {
 }
 
 impl Weight for FilteredWeight {
-    /// All matches are worked out at once: searches ask for each of them, and nobody for a few.
+    /// Scorer over a list of all matches, computed at once: searches need every match, and no caller a few.
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let mut matches = Vec::new();
         self.visit(reader, true, &mut |document, score| {
@@ -230,7 +230,8 @@ impl Weight for FilteredWeight {
         Ok(())
     }
 
-    /// The bounds that a text could leave out whole blocks by are of other statistics, so every match is scored.
+    /// Visits every match: block-max bounds, which could skip whole blocks, are based on other statistics than the
+    /// scores.
     fn for_each_pruning(
         &self,
         threshold: Score,
@@ -250,7 +251,7 @@ fn near_in_meaning() -> Explanation {
     Explanation::new("near in meaning", 0.0)
 }
 
-/// Matches in a list.
+/// Scorer over a list of matches.
 struct ListedMatches {
     matches: Vec<(DocId, Score)>,
     place: usize,

@@ -1,4 +1,5 @@
-//! The state a first page was answered from, held so that the pages behind it follow its order.
+//! Frozen result order: the state that the first page was computed from, kept so that the following pages continue its
+//! order.
 
 use tantivy::Searcher;
 use uuid::Uuid;
@@ -13,15 +14,15 @@ use super::request::{MAX_ORDER, Meaning};
 use super::rescore::Rescorer;
 use super::{Index, IndexView};
 
-/// What an order depends on beside what is asked and by whom: who asks the same in the same state finds the same order,
-/// in whichever process.
+/// State that an order depends on, besides the request and its caller: the same request in the same state gives the
+/// same order, in every process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderState {
     /// The last event applied.
     applied: i64,
-    /// Which agents are left out because of later ones.
+    /// Digest of the agents that later events exclude.
     excluded: u64,
-    /// What the query means and the vectors it is compared with, where meaning counts.
+    /// Digest of the query's vector and the agents' vectors, if the search is semantic.
     meant: Option<u64>,
 }
 
@@ -48,15 +49,15 @@ impl std::fmt::Display for OrderState {
 }
 
 impl Index {
-    /// The state that a search with this meaning would find its order in now.
+    /// Current state for the order of a search with this semantic part.
     pub fn order_state(&self, meaning: Option<&Meaning>) -> Result<OrderState, IndexError> {
         let meant = meaning.map(|meaning| meaning.digest(&meaning.vectors.snapshot()));
         Ok(OrderState::of(&self.0.view()?, meant))
     }
 }
 
-/// A search with the state it ran on. It keeps that state's segments from being freed, so whoever holds many
-/// of them bounds their number and their time.
+/// A search with the state it ran on. It keeps the state's segments from being freed, so the number and lifetime of
+/// frozen orders must be bounded.
 pub struct FrozenOrder {
     state: OrderState,
     searcher: Searcher,
@@ -66,10 +67,10 @@ pub struct FrozenOrder {
     blend: Option<Blend>,
 }
 
-/// A place of a frozen order.
+/// A position of a frozen order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrozenPlace {
-    /// The agent.
+    /// Id of the agent.
     pub id: Uuid,
     /// How its score was combined, in a hybrid search.
     pub blended: Option<Box<Blended>>,
@@ -94,16 +95,16 @@ impl FrozenOrder {
         }
     }
 
-    /// The state it was found in.
+    /// The state the order was computed in.
     pub fn state(&self) -> OrderState {
         self.state
     }
 
-    /// The first places of the whole order, beginning with those of the first page. Most first pages are never
-    /// followed by a second one, so this is worked out only when one is asked for.
+    /// The first positions of the whole order, including those of the first page. Most first pages are never followed
+    /// by a second one, so this is computed only on request.
     ///
     /// # Errors
-    /// [`IndexError::TooMany`] beyond [`MAX_ORDER`]; where the search library fails.
+    /// [`IndexError::TooMany`] beyond [`MAX_ORDER`]; [`IndexError::Engine`] if the search library fails.
     pub fn places(&self, limit: usize) -> Result<Vec<FrozenPlace>, IndexError> {
         if limit > MAX_ORDER {
             return Err(IndexError::TooMany {

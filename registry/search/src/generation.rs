@@ -1,4 +1,4 @@
-//! One folder of the index: created, opened, written.
+//! A generation: one folder of the index, created, opened and written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use super::document::Document;
 use super::error::IndexError;
 use super::schema::{Fields, analyzers};
 
-/// Stored hits are compressed in blocks of so many bytes: small ones, because a page reads single hits from all over.
+/// Block size in bytes of the compressed hits: small, because a page reads single hits from all over the segment.
 const STORE_BLOCK: usize = 4_096;
 
-/// Blocks of stored hits that a segment keeps unpacked: those of one page. Hits are read from all over, so that more
-/// are seldom of use; and every state that pages are frozen of has its own.
+/// Decompressed blocks of hits that a segment caches: those of one page. Hits are read from all over the segment, so
+/// more are rarely reused; and every frozen state has a cache of its own.
 const STORE_BLOCKS: usize = 16;
 
-/// Segments with a greater share of deleted documents are rewritten.
+/// Ratio of deleted documents above which a segment is rewritten.
 const MOST_DELETED: f32 = 0.25;
 
-/// The least memory in bytes that a writing thread works with.
+/// The least memory in bytes for a writing thread.
 const LEAST_MEMORY: usize = 16 * 1024 * 1024;
 
-/// A folder with an index in it.
+/// A folder that holds an index.
 pub(super) struct Generation {
     pub name: String,
     path: PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// Creates an empty index in a folder that is not there yet.
+    /// Creates an empty index in a new folder.
     pub fn create(dir: &Path, name: String) -> Result<Self, IndexError> {
         let path = dir.join(&name);
         fs::create_dir_all(&path).map_err(|source| IndexError::Io {
@@ -46,7 +46,8 @@ impl Generation {
         let directory = MmapDirectory::open(&path).map_err(tantivy::TantivyError::from)?;
         let settings = IndexSettings {
             docstore_blocksize: STORE_BLOCK,
-            // A rebuild has as many writing threads as cores already: one more beside each is mostly switched to.
+            // A rebuild already has as many writing threads as cores: another one beside each would mostly cost context
+            // switches.
             docstore_compress_dedicated_thread: false,
             ..IndexSettings::default()
         };
@@ -54,7 +55,7 @@ impl Generation {
         Self::with(name, path, index)
     }
 
-    /// Opens what an earlier process left; the last applied event stands beside it.
+    /// Opens the index of an earlier process; returns it with the last applied event.
     pub fn open(dir: &Path, name: String) -> Result<(Self, i64), IndexError> {
         let path = dir.join(&name);
         let index = tantivy::Index::open_in_dir(&path)?;
@@ -88,12 +89,12 @@ impl Generation {
         })
     }
 
-    /// Whether the folder is still there.
+    /// Whether the folder still exists.
     pub fn exists(&self) -> bool {
         self.path.join("meta.json").exists()
     }
 
-    /// A writer; there is at most one per folder.
+    /// Creates the writer; there is at most one per folder.
     pub fn writer(&self, threads: usize, memory: usize) -> Result<IndexWriter, IndexError> {
         let threads = threads.clamp(1, 8);
         let options = IndexWriterOptions::builder()
@@ -108,13 +109,13 @@ impl Generation {
         Ok(writer)
     }
 
-    /// The newest committed state.
+    /// A searcher of the newest committed state.
     pub fn reload(&self) -> Result<Searcher, IndexError> {
         self.reader.reload()?;
         Ok(self.reader.searcher())
     }
 
-    /// Removes the folder; searches that still read it are not disturbed.
+    /// Removes the folder; searches that still read it continue.
     pub fn remove(&self) {
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != std::io::ErrorKind::NotFound
@@ -124,7 +125,7 @@ impl Generation {
     }
 }
 
-/// Adds agents without looking for earlier documents of theirs.
+/// Adds agents without removing earlier documents of theirs.
 pub(super) fn add(
     writer: &IndexWriter,
     fields: &Fields,
@@ -136,7 +137,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Puts agents in the place of their earlier documents and takes others out.
+/// Replaces the documents of agents and deletes those of others.
 pub(super) fn replace(
     writer: &IndexWriter,
     fields: &Fields,
@@ -147,14 +148,14 @@ pub(super) fn replace(
         writer.delete_term(fields.id_term(*id));
     }
     for agent in upserts {
-        // One at a time, so that of two documents for one agent the later stays.
+        // One at a time, so that of two documents for one agent the later remains.
         writer.delete_term(fields.id_term(agent.id));
         add(writer, fields, vec![agent])?;
     }
     Ok(())
 }
 
-/// Makes everything written durable, together with the event it reaches up to.
+/// Commits all written documents, together with the event they reach up to.
 pub(super) fn commit(writer: &mut IndexWriter, seq: i64) -> Result<(), IndexError> {
     let mut prepared = writer.prepare_commit()?;
     prepared.set_payload(&seq.to_string());

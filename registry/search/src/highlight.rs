@@ -1,4 +1,4 @@
-//! Positions of a query's words in an agent's texts, and the skills that have them.
+//! Highlights: positions of a query's words in an agent's texts, and the skills that contain them.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ const MAX_HIGHLIGHTS: usize = 6;
 /// The most matched skills of one hit.
 const MAX_MATCHED_SKILLS: usize = 10;
 
-/// How many bytes a piece of a longer text has, about.
+/// Length in bytes, about, of an excerpt from a longer text.
 const FRAGMENT: usize = 160;
 
-/// How many bytes of a piece stand before the first match, about.
+/// Length in bytes, about, of the excerpt before its first match.
 const LEAD: usize = 40;
 
-/// The words of a query, ready to be found in many texts.
+/// The words of a query, prepared for finding them in many texts.
 pub(super) struct Highlighter {
-    /// Every form that matches, with the word it belongs to.
+    /// All forms that match, each with the number of its word.
     forms: Vec<(String, u32)>,
-    /// The first bytes of all forms; a run that begins with none of them needs no analysis.
+    /// First bytes of all forms; a run that begins with none of them needs no analysis.
     initials: [bool; 256],
 }
 
 impl Highlighter {
-    /// Takes the words in their folded forms.
+    /// Prepares the words, in their folded forms.
     pub fn new(words: &[QueryWord]) -> Self {
         let mut forms = Vec::new();
         let mut initials = [false; 256];
@@ -43,21 +43,21 @@ impl Highlighter {
         Self { forms, initials }
     }
 
-    /// Whether there is nothing to find.
+    /// Whether there are no words to find.
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty()
     }
 
-    /// The highlights of an agent, whose texts are given as they are [`written`](super::layout::written), and the ids
-    /// of the skills that hold a word, the one with most different words first.
+    /// Finds the highlights of an agent, whose texts are joined as by [`written`](super::layout::written), and the ids
+    /// of the skills that contain a word, the one with most distinct words first.
     pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<String>) {
         let mut highlights = Vec::new();
         let mut all: Vec<(TextKind, &str)> = texts(written).collect();
-        // The agent's name stands behind its skills and is shown before them.
+        // The agent's name is stored behind its skills but shown before them.
         if let Some(name) = all.iter().position(|(kind, _)| *kind == TextKind::Name) {
             all[..=name].rotate_right(1);
         }
-        // Which words each skill holds, and its id.
+        // Set of words in each skill, and the skill's id.
         let mut skills: Vec<(u64, &str)> = Vec::new();
         for (kind, text) in all {
             if kind == TextKind::SkillId {
@@ -84,7 +84,7 @@ impl Highlighter {
         (highlights, matched.map(|(_, id)| id.to_owned()).collect())
     }
 
-    /// Where words stand, ascending and apart, and which of them as bits.
+    /// Byte ranges of the words, ascending and disjoint, and a bit set of the words found.
     fn matches(&self, text: &str) -> (Vec<Range<usize>>, u64) {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut words = 0;
@@ -116,7 +116,7 @@ impl Highlighter {
         (ranges, words)
     }
 
-    /// Whether a word may stand anywhere in a text: most texts hold none, which one look at each byte tells.
+    /// Whether a text may contain a word: most texts contain none, which one pass over the bytes shows.
     fn may_hold(&self, text: &str) -> bool {
         let bytes = text.as_bytes();
         let mut within = false;
@@ -133,8 +133,8 @@ impl Highlighter {
         false
     }
 
-    /// A word shares its beginning with its stem up to the last two letters (`dying`, `die`), which rules most
-    /// runs out before any analysis. A camel-case run may match from each of its capitals on.
+    /// Whether a run may match: a word shares its beginning with its stem up to the last two letters (`dying`, `die`),
+    /// which excludes most runs without analysis. A camel-case run may match from each of its capitals on.
     fn may_match(&self, written: &str) -> bool {
         if !written.is_ascii() {
             return true;
@@ -147,7 +147,7 @@ impl Highlighter {
                 .any(|at| self.begins(&bytes[at..]))
     }
 
-    /// Whether a word may stand at the beginning of these bytes.
+    /// Whether these bytes may begin with a word.
     fn begins(&self, bytes: &[u8]) -> bool {
         let initial = |byte: &u8| self.initials[usize::from(byte.to_ascii_lowercase())];
         bytes.first().is_some_and(initial)
@@ -167,7 +167,7 @@ impl Highlighter {
     }
 }
 
-/// What a kind of text is called in answers; nothing for what is never shown.
+/// Name of a kind of text in responses; `None` for a kind that is never shown.
 const fn field(kind: TextKind) -> Option<&'static str> {
     Some(match kind {
         TextKind::SkillId => return None,
@@ -182,7 +182,7 @@ const fn field(kind: TextKind) -> Option<&'static str> {
     })
 }
 
-/// The piece of a text around its first match.
+/// The excerpt of a text around its first match.
 fn fragment(
     field: &'static str,
     skill: Option<&str>,
@@ -198,7 +198,7 @@ fn fragment(
             first,
         );
         end = text.floor_char_boundary((start + FRAGMENT).min(text.len()));
-        // Not within a match; and not within a word unless the word alone fills the piece.
+        // The end must not be within a match; and not within a word, unless the word alone fills the excerpt.
         if let Some(parted) = matches
             .iter()
             .find(|range| range.start < end && end < range.end)
@@ -232,7 +232,7 @@ fn fragment(
     }
 }
 
-/// The first start of a word between two places, or the latter.
+/// The first start of a word between two offsets; `to` if there is none.
 fn word_start(text: &str, from: usize, to: usize) -> usize {
     if from == 0 {
         return 0;

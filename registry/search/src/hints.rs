@@ -1,5 +1,5 @@
-//! Hints for an answer without hits: which filter hides what, and which words nobody uses; and for every answer what
-//! of the query did not count.
+//! Search hints. If nothing was found: the filters that hide agents, and the words that no agent uses. For every
+//! search: the parts of the query that did not count.
 
 use tantivy::collector::Count;
 use tantivy::query::Query;
@@ -16,7 +16,7 @@ use super::syntax::{ParsedQuery, QueryPart};
 use super::typing_errors::near;
 use super::{IndexView, Inner};
 
-/// The most words an unsuccessful search looks up one by one.
+/// The most words looked up one by one after a search without hits.
 const MAX_WORDS: usize = 8;
 
 impl Hint {
@@ -30,7 +30,7 @@ impl Hint {
     }
 }
 
-/// Something that narrows a search, and the search without it.
+/// A part of a search that narrows it, and the search without that part.
 struct Narrowing {
     text: String,
     filters: Filters,
@@ -38,7 +38,7 @@ struct Narrowing {
 }
 
 impl Inner {
-    /// The hints of a search with this many matches. All counts keep to what the caller may see.
+    /// Hints for a search with this many matches. All counts are restricted to agents that the caller may see.
     pub(super) fn hints(
         &self,
         request: &SearchRequest,
@@ -59,7 +59,7 @@ impl Inner {
         Ok(hints)
     }
 
-    /// How many agents that the caller may see match.
+    /// Number of matching agents that the caller may see.
     fn matches(
         &self,
         request: &SearchRequest,
@@ -71,7 +71,7 @@ impl Inner {
         Ok(view.searcher.search(&query, &Count)? as u64)
     }
 
-    /// A hint for each word that no agent uses.
+    /// Hints for the words that no visible agent uses.
     fn unknown_words(
         &self,
         request: &SearchRequest,
@@ -83,7 +83,7 @@ impl Inner {
         let mut seen = VisibleAgents::new(self.filter(view, everyone.clone(), &request.visible_to));
         let words = &prepared.query.words;
         let prefixes = &prepared.written.prefixes;
-        // The beginnings of words come last, and nothing is near to half a word.
+        // Expanded prefixes come last, and a prefix has no similar words.
         let first_prefix = words.len().saturating_sub(prefixes.len());
         for (place, word) in words.iter().enumerate().take(MAX_WORDS) {
             let alone = word_query(&self.fields, word);
@@ -103,7 +103,7 @@ impl Inner {
         Ok(hints)
     }
 
-    /// A hint for each filter that alone hides agents, and one for all together where each alone hides none.
+    /// Hints for the filters that each hide agents on their own; if none does, one hint for all filters together.
     fn hiding_filters(
         &self,
         request: &SearchRequest,
@@ -129,7 +129,7 @@ impl Inner {
                 });
             }
         }
-        // Where leaving one away does not help, leaving all away may.
+        // If leaving out one filter does not help, leaving out all of them may.
         if hints.is_empty() && narrowings.len() > 1 {
             let written = ParsedQuery {
                 conditions: Vec::new(),
@@ -148,7 +148,7 @@ impl Inner {
     }
 }
 
-/// What of a query was read otherwise than it looks, or not in full.
+/// Hints for parts of a query that were read differently than they look, or not in full.
 fn what_did_not_count(prepared: &PreparedQuery) -> Vec<Hint> {
     let mut hints = Vec::new();
     if prepared.query.cut {
@@ -167,7 +167,7 @@ fn what_did_not_count(prepared: &PreparedQuery) -> Vec<Hint> {
     hints
 }
 
-/// Every filter, and every condition and exclusion that the query holds, each with the search without it.
+/// All filters, and all conditions and exclusions of the query, each with the search without it.
 fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
     let lists = filters.lists();
     let used = lists.iter().filter(|(_, values)| !values.is_empty());
@@ -209,7 +209,7 @@ fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
     all
 }
 
-/// A value as it is written in a query.
+/// A value as written in the query syntax.
 fn quoted(value: &str) -> String {
     match value.contains(char::is_whitespace) {
         true => format!("\"{value}\""),

@@ -1,35 +1,35 @@
-//! Layout of an agent's texts in one field: the position of a word shows to which skill it belongs.
+//! Layout of an agent's texts in one field: the position of a word identifies its skill.
 //!
-//! Each skill has a range of positions of its own, and what the agent says of itself has the range after the last
-//! of them. Names and tags stand in their places several times, which makes them weigh more.
+//! Each skill has a range of positions of its own, and the agent's own texts have the range after the last skill. Words
+//! of names and tags are repeated at their positions, which gives them more weight.
 
 use tantivy::tokenizer::{Token, Tokenizer};
 
 use super::analysis::{AgentTokens, pieces};
 use super::document::{MAX_SKILLS, SkillText};
 
-/// How many bits of a position are its place within a skill.
+/// Bits of a position that number the words within a part.
 const PLACE_BITS: u32 = 12;
 
-/// The last place within a skill; what would stand behind it stands here.
+/// The last position within a skill; all further words share it.
 const LAST_PLACE: usize = (1 << PLACE_BITS) - 2;
 
-/// Which part of the agent a position is in: the number of a skill, or one number for the agent itself.
+/// Part of the agent that contains a position: the number of a skill, or one number for the agent's own texts.
 pub(super) fn part_of(position: u32) -> u32 {
     position >> PLACE_BITS
 }
 
-/// The name under which [`LayoutTokenizer`] is known in the schema.
+/// Name of [`LayoutTokenizer`] in the schema.
 pub(super) const LAYOUT: &str = "layout";
 
-/// The texts of an agent, each within its limits.
+/// Texts of an agent, each within its limits.
 #[derive(Debug, Default)]
 pub(super) struct AgentTexts {
     pub name: String,
     pub description: String,
     pub provider: String,
-    /// What the agent speaks: capabilities, extensions, bindings, protocol versions, media types and
-    /// authentication schemes.
+    /// Protocol features: capabilities, extensions, bindings, protocol versions, media types and authentication
+    /// schemes.
     pub protocol: Vec<String>,
     pub skills: Vec<SkillText>,
 }
@@ -61,7 +61,7 @@ impl TextKind {
         Self::Protocol,
     ];
 
-    /// How often a word is repeated at its position.
+    /// Repetitions of a word at its position.
     const fn times(self) -> usize {
         match self {
             Self::Name => 3,
@@ -70,7 +70,7 @@ impl TextKind {
         }
     }
 
-    /// Whether it is a skill's, and not the agent's own.
+    /// Whether the text belongs to a skill, and not to the agent itself.
     pub const fn is_of_skill(self) -> bool {
         !matches!(
             self,
@@ -78,7 +78,7 @@ impl TextKind {
         )
     }
 
-    /// What stands before a text of this kind: a control character below the tabulator.
+    /// Mark in front of a text of this kind: a control character below the tabulator.
     const fn mark(self) -> char {
         self as u8 as char
     }
@@ -92,9 +92,8 @@ fn is_mark(byte: u8) -> bool {
     usize::from(byte) < TextKind::ALL.len()
 }
 
-/// All texts behind one another, each behind a mark: what the index stores, and cuts into words where it is
-/// written, which several threads do at once. A mark within a text becomes a space: nobody gives words weight by
-/// it.
+/// Joins all texts, each behind its mark. The index stores this text, and several threads at once tokenise it while it
+/// is written. A mark within a text becomes a space, so no card can give its words the weight of another field.
 pub(super) fn written(texts: &AgentTexts) -> String {
     let mut out = String::new();
     for skill in texts.skills.iter().take(MAX_SKILLS) {
@@ -129,7 +128,7 @@ fn write(out: &mut String, kind: TextKind, text: &str) {
     }
 }
 
-/// The texts that [`written`] has put behind one another.
+/// Splits the result of [`written`] into its texts.
 pub(super) fn texts(written: &str) -> impl Iterator<Item = (TextKind, &str)> {
     let mut rest = written;
     std::iter::from_fn(move || {
@@ -142,7 +141,7 @@ pub(super) fn texts(written: &str) -> impl Iterator<Item = (TextKind, &str)> {
     })
 }
 
-/// Lays out what [`written`] gives: the words of all texts in their places, ascending.
+/// Tokenizer of the joined texts of [`written`]: gives the words of all texts at their positions, ascending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LayoutTokenizer;
 
@@ -158,7 +157,7 @@ impl Tokenizer for LayoutTokenizer {
                     part.begin(skills, LAST_PLACE);
                     skills += 1;
                 }
-                // Nothing comes after the agent itself, so its words may go on.
+                // The agent's own texts come last, so their positions have no limit.
                 TextKind::Name => part.begin(MAX_SKILLS, usize::MAX),
                 _ => {}
             }
@@ -168,12 +167,12 @@ impl Tokenizer for LayoutTokenizer {
     }
 }
 
-/// One part during layout.
+/// Layout state of one part.
 #[derive(Default)]
 struct PartLayout {
     tokens: Vec<Token>,
     first: usize,
-    /// Where the next text begins, within the part.
+    /// Position of the next text within the part.
     next: usize,
     last: usize,
 }
@@ -185,7 +184,7 @@ impl PartLayout {
         self.last = last;
     }
 
-    /// Adds a text. A place is left free behind it, so that no phrase reaches into the next one.
+    /// Adds a text. One position behind it stays empty, so that no phrase matches across two texts.
     fn add(&mut self, text: &str, times: usize) {
         let mut end = self.next;
         for piece in pieces(text) {

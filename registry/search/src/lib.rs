@@ -1,19 +1,18 @@
-//! The search index: what may be found, derived from the database and never the truth.
+//! The search index, derived from the database and never the source of truth.
 //!
-//! It is fed [`Document`]s and answers [`SearchRequest`]s; it knows neither database nor HTTP. Three rules hold
-//! in every answer, in hits, totals, facets and suggestions alike: only agents that carry one of the caller's
-//! visibility labels count, agents that an act has forbidden since the index last caught up (the overlay) do not, and a
-//! hidden agent is the same as a missing one. Scores count how often words are used by the agents that everybody of
-//! the caller's class finds.
+//! The index takes [`Document`]s and responds to [`SearchRequest`]s; it knows neither the database nor HTTP. Three
+//! rules hold in every response, for hits, totals, facets and suggestions alike: only agents that carry one of the
+//! caller's visibility labels count; agents that were hidden since the last commit (the overlay) do not; and a hidden
+//! agent is indistinguishable from a missing one. Scores are computed from the word statistics of the agents that
+//! everybody of the caller's class finds.
 //!
-//! An answer depends on the agents and the events applied, and not on how an index came to hold them: two that have
+//! A response depends on the agents and the events applied, and not on the history of the index: two indexes that have
 //! applied the same events give the same scores, orders and counts, whatever their segments hold and have deleted.
 //!
-//! The folder holds one sub-folder per generation and a stamp that names the one in use. Everyday changes go
-//! into it with [`Index::apply`]; a rebuild writes a new one beside it and swaps them at the end.
+//! The folder holds one sub-folder per generation, and a stamp that names the one in use. [`Index::apply`] writes
+//! changes into it; a rebuild writes a new one beside it and swaps them at the end.
 //!
-//! All calls block; a server runs them off its event loop. [`Index`] is cheap to clone and every clone is the
-//! same index.
+//! All calls block; a server runs them off its event loop. [`Index`] is cheap to clone, and all clones share one index.
 
 mod analysis;
 mod answer;
@@ -92,22 +91,23 @@ use schema::Fields;
 use stamp::Stamp;
 use statistics::{Classes, SegmentCounts, segment_counts};
 
-/// How much the index may use.
+/// Resource limits of the index.
 #[derive(Debug, Clone)]
 pub struct IndexConfig {
-    /// Memory in bytes that everyday changes may fill before they are flushed; at least 16 MiB.
+    /// Memory in bytes for uncommitted changes before they are flushed; at least 16 MiB.
     pub writer_memory: usize,
-    /// The same during a rebuild, over all its threads; at least 16 MiB each. It is used as it is filled, so only by
-    /// large registries. The more there is, the fewer times a document is written again when segments are merged.
+    /// The same during a rebuild, over all its threads; at least 16 MiB each. The memory is allocated as it is filled,
+    /// so only large registries use all of it. The more there is, the fewer times a document is rewritten when segments
+    /// are merged.
     pub rebuild_memory: usize,
-    /// Threads that write during a rebuild, 1 to 8; everyday changes are written by one.
+    /// Writing threads of a rebuild, 1 to 8; other changes are written by one thread.
     pub rebuild_threads: usize,
-    /// Memory in bytes for sets of agents that filters share.
+    /// Memory in bytes for the bit sets that filters share.
     pub filter_cache: u64,
-    /// What is kept ready for counting facets.
+    /// Limits of the precomputed facet values.
     pub facets: FacetLimits,
-    /// How many changed agents may wait before [`Index::overlay_full`] asks for a commit. Searches hide up to
-    /// sixteen times as many and answer [`IndexError::Behind`] beyond that.
+    /// Number of changed agents in the overlay from which [`Index::overlay_full`] asks for a commit. Searches hide up
+    /// to sixteen times as many, and fail with [`IndexError::Behind`] beyond that.
     pub overlay_limit: usize,
 }
 
@@ -124,18 +124,18 @@ impl Default for IndexConfig {
     }
 }
 
-/// What [`Index::open`] found.
+/// Result of [`Index::open`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
     /// A usable index.
     Ready {
-        /// The last event it has applied.
+        /// The last event that the index has applied.
         applied_seq: i64,
     },
-    /// None that this program can use: until a rebuild is finished every search is
+    /// No index that this program can use: until a rebuild is finished every search fails with
     /// [`IndexError::NeedsRebuild`].
     Rebuild {
-        /// Why.
+        /// Reason why a rebuild is needed.
         reason: String,
     },
 }
@@ -156,15 +156,15 @@ struct Inner {
     /// State for writes. Locked while a commit runs; locked before `view`, never after it.
     live: Mutex<Option<WriterState>>,
     rebuilding: AtomicBool,
-    /// Number of test queries that checked whether the index can be read.
+    /// Number of test queries that checked whether the index is readable.
     questions: Counter,
-    /// How many commits have failed one after another.
+    /// Number of consecutive failed commits.
     failed_commits: Counter,
 }
 
 struct WriterState {
     generation: Generation,
-    /// Made at the first change, and again after one that failed.
+    /// Created for the first change, and again after a failed one.
     writer: Option<IndexWriter>,
 }
 
@@ -172,11 +172,11 @@ struct ViewState {
     serving: Option<ServedIndex>,
     generation: u64,
     overlay: Overlay,
-    /// Why nothing serves.
+    /// Reason why no index is in use.
     reason: String,
-    /// What is wrong with what serves.
+    /// Damage of the index in use, if any was detected.
     damage: Option<String>,
-    /// How often another one was put in its place by a rebuild.
+    /// Number of rebuilds that replaced the index in use.
     rebuilt: u64,
 }
 
@@ -184,14 +184,14 @@ struct ServedIndex {
     searcher: Searcher,
     applied: i64,
     frequent: Arc<FrequentValues>,
-    /// Statistics for the scores, by class of callers.
+    /// Statistics behind the scores, by class of callers.
     classes: Arc<Classes>,
 }
 
 /// One consistent state for searches: a searcher and the agents to exclude.
 struct IndexView {
     searcher: Searcher,
-    /// What is known of the values of its facets.
+    /// Frequent facet values of the searcher's large segments.
     frequent: Arc<FrequentValues>,
     classes: Arc<Classes>,
     excluded: Arc<Excluded>,
@@ -210,12 +210,12 @@ impl std::fmt::Debug for Index {
     }
 }
 
-/// A lock whose holder panicked is taken all the same: everything behind it is replaced whole.
+/// Locks a mutex, also after a panic of another holder: each value behind it is replaced as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens a generation, after reading a little of everything in it.
+/// Opens a generation, after a test read of a little of everything in it.
 fn open_generation(
     dir: &Path,
     name: String,
@@ -236,11 +236,11 @@ fn open_generation(
 }
 
 impl Index {
-    /// Opens the index in `dir`, which is made when it is missing, and says what is there. An index that is
-    /// missing, unreadable or of another schema is no error: it stays untouched until a rebuild is finished.
+    /// Opens the index in `dir`, which is created if it is missing, and reports its state. A missing or unreadable
+    /// index, or one with another schema, is no error: it stays untouched until a rebuild is finished.
     ///
     /// # Errors
-    /// [`IndexError::Io`] when the folder cannot be made.
+    /// [`IndexError::Io`] if the folder cannot be created.
     pub fn open(dir: &Path, config: IndexConfig) -> Result<(Self, Opened), IndexError> {
         fs::create_dir_all(dir).map_err(|source| IndexError::Io {
             path: dir.to_owned(),
@@ -294,14 +294,14 @@ impl Index {
         Ok((Self(Arc::new(inner)), opened))
     }
 
-    /// Puts documents in the place of their agents' earlier ones, takes `deletes` out (an id in both stays in),
-    /// commits together with the event `seq` they reach up to, and lets searches see it. Applying the same
-    /// again changes nothing. Of two documents for one agent the later counts.
+    /// Replaces the documents of agents, removes those of `deletes` (an id in both lists is kept), commits them
+    /// together with the event `seq` they reach up to, and makes them visible to searches. Applying the same changes
+    /// again has no effect. Of two documents for one agent the later counts.
     ///
     /// # Errors
-    /// [`IndexError::NeedsRebuild`] when there is no index or its folder went away; otherwise what the system
-    /// said (a full disk). After an error the last committed state stays in use, and the same call may be
-    /// tried again.
+    /// [`IndexError::NeedsRebuild`] if there is no index or its folder was removed; otherwise the error of the
+    /// operating system, for example a full disk. After an error the last committed state stays in use, and the same
+    /// call may be repeated.
     pub fn apply(
         &self,
         upserts: Vec<Document>,
@@ -330,7 +330,7 @@ impl Index {
         let seq = seq.max(self.applied_seq());
         let result = inner.write(state, upserts, deletes, seq);
         if result.is_err() {
-            // A writer that failed may be stopped for good. Without it the uncommitted part is forgotten.
+            // A failed writer may have stopped for good. A new one has no uncommitted changes.
             state.writer = None;
             if !state.generation.exists() {
                 return Err(gone());
@@ -340,10 +340,10 @@ impl Index {
         Ok(())
     }
 
-    /// Starts a rebuild of the index, beside the one that serves.
+    /// Starts a rebuild of the index, beside the one in use.
     ///
     /// # Errors
-    /// [`IndexError::RebuildRunning`] if one runs already; otherwise the error of the system.
+    /// [`IndexError::RebuildRunning`] if another rebuild is running; otherwise the error of the operating system.
     pub fn begin_rebuild(&self) -> Result<Rebuild, IndexError> {
         if self.0.rebuilding.swap(true, Ordering::AcqRel) {
             return Err(IndexError::RebuildRunning);
@@ -351,52 +351,52 @@ impl Index {
         Rebuild::begin(Arc::clone(&self.0))
     }
 
-    /// Tells that these agents changed with event `seq`, before the change is acknowledged: from now on, until
-    /// [`apply`](Self::apply) has reached `seq`, answers show them as they were, and to nobody who may not see them
-    /// any more.
+    /// Records that these agents changed with event `seq`, before the change is acknowledged: until
+    /// [`apply`](Self::apply) has reached `seq`, searches show the agents as they were, but only to callers who may
+    /// still see them.
     pub fn note(&self, changed: &[ChangedAgent], seq: i64) {
         let mut view = lock(&self.0.view);
         let applied = view.applied();
         view.overlay.note(changed, seq, applied);
     }
 
-    /// As [`note`](Self::note), for agents that nobody may see any more.
+    /// The same as [`note`](Self::note), for agents that are no longer visible to anybody.
     pub fn note_forbidden(&self, ids: &[Uuid], seq: i64) {
         let changed: Vec<ChangedAgent> = ids.iter().copied().map(ChangedAgent::forbidden).collect();
         self.note(&changed, seq);
     }
 
-    /// The last event that searches see; 0 without an index.
+    /// The last event that searches reflect; 0 without an index.
     pub fn applied_seq(&self) -> i64 {
         lock(&self.0.view).applied().max(0)
     }
 
-    /// Whether there is nothing to search in before a rebuild.
+    /// Whether there is no index to search until a rebuild.
     pub fn is_missing(&self) -> bool {
         lock(&self.0.view).serving.is_none()
     }
 
-    /// A counter that rises whenever searches see another state of the index.
+    /// Counter that rises whenever searches use another state of the index.
     pub fn generation(&self) -> u64 {
         lock(&self.0.view).generation
     }
 
-    /// A counter that rises whenever the overlay changes.
+    /// Counter that rises whenever the overlay changes.
     pub fn overlay_version(&self) -> u64 {
         lock(&self.0.view).overlay.version()
     }
 
-    /// How many changed agents the overlay holds.
+    /// Number of changed agents in the overlay.
     pub fn overlay_len(&self) -> usize {
         lock(&self.0.view).overlay.len()
     }
 
-    /// Whether so many changes wait that a commit is due at once.
+    /// Whether the overlay holds so many changes that a commit is due at once.
     pub fn overlay_full(&self) -> bool {
         lock(&self.0.view).overlay.is_full()
     }
 
-    /// How many agents the index holds, hidden ones included.
+    /// Number of agents in the index, hidden ones included.
     pub fn num_agents(&self) -> u64 {
         lock(&self.0.view)
             .serving
@@ -423,7 +423,7 @@ impl Inner {
         state.generation.reload()
     }
 
-    /// A state of the index with what is kept ready for it.
+    /// A state of the index with its precomputed facet values.
     fn serving(&self, searcher: Searcher, applied: i64) -> Result<ServedIndex, IndexError> {
         let before = lock(&self.view)
             .serving
@@ -438,8 +438,8 @@ impl Inner {
         })
     }
 
-    /// Lets searches see a new state. Searcher and overlay change together, so that no search combines the old
-    /// searcher with an overlay that has forgotten what it must not show.
+    /// Makes a new state visible to searches. Searcher and overlay change together, so that no search combines the old
+    /// searcher with an overlay that has dropped the changes it lacks.
     fn publish(&self, serving: ServedIndex) {
         let mut view = lock(&self.view);
         let old = view.serve(serving);
@@ -480,7 +480,7 @@ impl Inner {
 }
 
 impl ViewState {
-    /// Puts another state in the place of the one that serves, and answers that.
+    /// Replaces the state in use and returns the old one.
     fn serve(&mut self, serving: ServedIndex) -> Option<ServedIndex> {
         self.overlay.follow(serving.applied);
         self.generation += 1;

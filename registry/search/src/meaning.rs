@@ -1,4 +1,4 @@
-//! Which agents are near to a query in meaning: a second source of matches beside the words.
+//! Semantic matches: the agents whose vectors are nearest to a query's, a second source of matches beside full text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use super::filter::Filter;
 use super::request::Meaning;
 use crate::vectors::{NO_SLOT, Near, Similarity, SlotBits, Vectors};
 
-/// Memory in bytes for the tables of slots; a table takes four bytes a document. Segments that were merged away
-/// leave theirs until they are pushed out.
+/// Memory in bytes for the slot tables; a table takes four bytes per document. Tables of segments that were merged away
+/// stay until they are evicted.
 const SLOT_TABLES: u64 = 64 * 1024 * 1024;
 
 /// Rank, from 0, of the nearest neighbour whose similarity counts as "no longer near".
 const FAR_RANK: usize = 49;
-/// Score of the agent at that rank; the nearest has 1. The others lie between that and 0.
+/// Score of the neighbour at [`FAR_RANK`]. The nearest scores 1; the others lie between that and 0.
 const FAR_WORTH: Score = 0.01;
 
-/// The slots of the documents of each segment, for the vectors of a number.
+/// Slot of each document by segment and by the number of the [`Vectors`].
 pub(super) type SlotTables = Cache<(u64, SegmentId), Arc<[u32]>>;
 
-/// No tables yet.
+/// Creates the empty cache of slot tables.
 pub(super) fn slot_tables() -> SlotTables {
     Cache::builder()
         .max_capacity(SLOT_TABLES)
@@ -34,7 +34,7 @@ pub(super) fn slot_tables() -> SlotTables {
         .build()
 }
 
-/// The slots of a segment's documents. Read from every document once in the life of a segment.
+/// The slots of a segment's documents. All its ids are read once in the life of a segment.
 fn slots(
     tables: &SlotTables,
     vectors: &Vectors,
@@ -52,15 +52,16 @@ fn slots(
     Ok(slots)
 }
 
-/// Documents of one segment with how near they are, ascending.
+/// Documents of one segment that are nearest neighbours, with their similarities, ascending by document.
 pub(super) type NearDocuments = Arc<[(DocId, Similarity)]>;
 
-/// Nearest neighbours of a query, as documents of one state.
+/// Nearest neighbours of a query, as documents of one state of the index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NearAgents {
-    /// Those near, where a segment has any.
+    /// Neighbours by segment; a segment without any has no entry.
     segments: HashMap<SegmentId, NearDocuments>,
-    /// How near the nearest is, the one of [`FAR_RANK`] or the last before it, and how near one has to be at all.
+    /// Similarities that scale the scores: of the nearest neighbour; of the neighbour at [`FAR_RANK`], or the last one
+    /// before it; and the least for a neighbour to count.
     best: f32,
     far: f32,
     cutoff: f32,
@@ -69,11 +70,8 @@ pub(super) struct NearAgents {
 }
 
 impl NearAgents {
-    /// The agents nearest to a query among those that a filter lets through and that hold what is demanded, as far as
-    /// they are nearer than the cutoff.
-    ///
-    /// # Errors
-    /// Where index or vectors cannot be read.
+    /// Finds the nearest neighbours of a query among the agents that pass `filter` and match `demands`; neighbours
+    /// below the similarity cutoff are left out.
     pub fn find(
         searcher: &Searcher,
         filter: &Filter,
@@ -97,7 +95,7 @@ impl NearAgents {
                 slots(tables, &meaning.vectors, reader)?,
             ));
         }
-        // Taken after the tables: every slot in them is there.
+        // The snapshot is taken after the tables, so it contains every slot in them.
         let snapshot = meaning.vectors.snapshot();
         let mut allowed = SlotBits::none(snapshot.slots());
         for (_, bits, slots) in &segments {
@@ -131,7 +129,7 @@ impl NearAgents {
         Ok(meant)
     }
 
-    /// Nobody yet, with the scale that these make.
+    /// Creates an empty set of neighbours, scaled by the similarities of these.
     fn of(near: &[Near], cutoff: f32) -> Self {
         let mut all: Vec<f32> = near.iter().map(|near| near.similarity.mean()).collect();
         all.sort_unstable_by(|left, right| right.total_cmp(left));
@@ -144,17 +142,17 @@ impl NearAgents {
         }
     }
 
-    /// A number that stands for what it was found by.
+    /// Digest of the query and the vectors behind these neighbours.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Those of a segment. Of all segments together they are at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
+    /// The neighbours in a segment. All segments together have at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
     pub fn documents(&self, segment: SegmentId) -> NearDocuments {
         self.segments.get(&segment).cloned().unwrap_or_default()
     }
 
-    /// How near a document is, where it is near.
+    /// Similarity of a document; `None` if it is no neighbour.
     pub fn get(&self, segment: SegmentId, document: DocId) -> Option<Similarity> {
         let found = self.segments.get(&segment)?;
         let place = found
@@ -163,8 +161,8 @@ impl NearAgents {
         found.get(place).map(|(_, similarity)| *similarity)
     }
 
-    /// What a similarity is worth beside the others of this query, 0 to 1: 1 for the nearest, almost nothing for the
-    /// fiftieth, less for those behind it.
+    /// Score of a similarity relative to the other neighbours of this query, 0 to 1: 1 for the nearest, almost 0 for
+    /// the fiftieth, less for those behind it.
     pub fn worth(&self, similarity: f32) -> Score {
         let part = |value: f32, low: f32, high: f32| match high > low {
             true => ((value - low) / (high - low)).clamp(0.0, 1.0),

@@ -1,8 +1,9 @@
-//! The overlay: agents that changed since the searcher's state.
+//! The overlay: agents that changed after the state of the searcher.
 //!
-//! An act is answered only when this process can no longer show what it forbids. So whoever writes tells the
-//! overlay first, and every search leaves out of hits, totals, facets and suggestions what the caller may not see any
-//! more. What is still allowed is shown as it was until the index has caught up.
+//! A change that hides an agent is acknowledged only when this process no longer shows the agent. So each writer notes
+//! its changes in the overlay first, and every search leaves out of hits, totals, facets and suggestions the agents
+//! that the caller may no longer see. Agents that are still visible are shown as they were until the index has caught
+//! up.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -17,21 +18,21 @@ use super::filter::LISTED;
 use super::request::FacetName;
 use super::schema::Fields;
 
-/// How many times [`overlay_limit`](super::IndexConfig::overlay_limit) the overlay holds before it gives up.
+/// Multiple of [`overlay_limit`](super::IndexConfig::overlay_limit) at which the overlay stops recording changes, and
+/// searches fail.
 const HARD_FACTOR: usize = 16;
 
-/// The documents of agents that changed, by segment, and the labels of which a caller must hold one to see each of them
-/// still.
+/// Documents of changed agents by segment, each with the labels of which a caller must hold one to still see it.
 pub(super) type Excluded = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
 
-/// An agent that changed, and who may see it since.
+/// A changed agent, with its new visibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedAgent {
-    /// Which one.
+    /// Id of the agent.
     pub id: Uuid,
-    /// The labels of which a caller must hold one.
+    /// Labels of which a caller must hold one.
     pub visible_to: Vec<String>,
-    /// Whether searches without a filter find it.
+    /// Whether searches without a filter find the agent.
     pub listed: bool,
 }
 
@@ -46,7 +47,7 @@ impl ChangedAgent {
     }
 }
 
-/// Visibility of an agent that changed.
+/// New visibility of a changed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AgentChange {
     seq: i64,
@@ -54,25 +55,26 @@ struct AgentChange {
     listed: bool,
 }
 
-/// The changed agents, and where they stand in the current searcher.
+/// Changed agents, and their documents in the current searcher.
 #[derive(Debug)]
 pub(super) struct Overlay {
     changed: HashMap<Uuid, AgentChange>,
-    /// Changed agents whose documents are not looked up yet.
+    /// Changed agents whose documents have not been looked up.
     unresolved: Vec<Uuid>,
     excluded: Arc<Excluded>,
-    /// Digest of all that is excluded.
+    /// Digest of all excluded documents.
     digest: u64,
     version: u64,
     limit: usize,
-    /// While a rebuild runs nothing is forgotten: what it finishes with may be older than what serves now.
+    /// Whether applied changes are kept too, as during a rebuild: the state it ends with may be older than the serving
+    /// one.
     keep: bool,
-    /// The newest change that had no room.
+    /// Event of the newest change that was not recorded for want of room.
     lost: Option<i64>,
 }
 
 impl Overlay {
-    /// An empty overlay that signals beyond `limit` agents.
+    /// Creates an empty overlay that asks for a commit from `limit` agents on.
     pub fn new(limit: usize) -> Self {
         Self {
             changed: HashMap::new(),
@@ -86,7 +88,7 @@ impl Overlay {
         }
     }
 
-    /// Notes that these agents changed with event `seq`; `applied` is what the searcher has.
+    /// Records that these agents changed with event `seq`; `applied` is the last event in the searcher.
     pub fn note(&mut self, agents: &[ChangedAgent], seq: i64, applied: i64) {
         if agents.is_empty() || (seq <= applied && !self.keep) {
             return;
@@ -100,7 +102,7 @@ impl Overlay {
                 listed: agent.listed,
             };
             if let Some(known) = self.changed.get_mut(&agent.id) {
-                // Acts may be told of in another order than they were written in.
+                // Changes may be noted in another order than they were written.
                 if seq < known.seq {
                     continue;
                 }
@@ -124,7 +126,7 @@ impl Overlay {
         }
     }
 
-    /// Follows a new searcher that has applied everything up to `applied`.
+    /// Adapts to a new searcher, which has applied all events up to `applied`.
     pub fn follow(&mut self, applied: i64) {
         if !self.keep {
             self.changed.retain(|_, change| change.seq > applied);
@@ -136,7 +138,7 @@ impl Overlay {
         self.version += 1;
     }
 
-    /// Has every agent that the searcher lacks looked up again.
+    /// Marks the documents of all unapplied changes to be looked up again.
     fn begin_again(&mut self, applied: i64) {
         self.excluded = Arc::default();
         self.digest = 0;
@@ -147,28 +149,28 @@ impl Overlay {
             .collect();
     }
 
-    /// Keeps or forgets what is applied already.
+    /// Sets whether changes that are applied already are kept.
     pub fn keep(&mut self, keep: bool) {
         self.keep = keep;
     }
 
-    /// How often the overlay changed.
+    /// Version of the overlay, which rises with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// A number that stands for the agents left out and for who still sees each, the same in every process that leaves
-    /// out the same ones; as [`excluded`](Self::excluded) has last worked them out.
+    /// Digest of the excluded agents and the labels that may still see each, the same in every process that excludes
+    /// the same ones; as of the last call of [`excluded`](Self::excluded).
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// How many agents it holds.
+    /// Number of changed agents in the overlay.
     pub fn len(&self) -> usize {
         self.changed.len()
     }
 
-    /// Whether a commit is due because of its size.
+    /// Whether the overlay is so large that a commit is due.
     pub fn is_full(&self) -> bool {
         self.changed.len() >= self.limit
     }
@@ -178,8 +180,7 @@ impl Overlay {
         self.lost.is_some_and(|lost| lost > applied)
     }
 
-    /// The documents of this searcher that may have to be left out. Only agents noted since the last call are looked
-    /// up.
+    /// Documents of this searcher that may have to be left out. Only agents noted since the last call are looked up.
     pub fn excluded(
         &mut self,
         searcher: &Searcher,
@@ -203,13 +204,15 @@ impl Overlay {
                 };
                 let documents = excluded.entry(reader.segment_id()).or_default();
                 while postings.doc() != TERMINATED {
-                    // Whoever could see it beside the listed ones sees it no longer as one of them.
+                    // An agent that is no longer listed is hidden from everybody: until the index catches up, searches
+                    // would still find it among the listed ones.
                     let hidden = !change.listed && is_listed(reader, postings.doc())?;
                     let still_seen_by = match hidden {
                         true => Arc::default(),
                         false => Arc::clone(&change.visible_to),
                     };
-                    // What was deleted is found by nobody, and how long it stays depends on the process.
+                    // A deleted document matches no search, and how long it stays in the segment depends on the
+                    // process.
                     if reader
                         .alive_bitset()
                         .is_none_or(|alive| alive.is_alive(postings.doc()))

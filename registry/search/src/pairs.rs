@@ -14,9 +14,9 @@ type Pair = (usize, usize);
 /// Pairs of words that are adjacent in a query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pairs {
-    /// One follows the other, stop words included.
+    /// Pairs in which one word directly follows the other, stop words included.
     following: Vec<Pair>,
-    /// Only stop words are between them.
+    /// Pairs that have at most stop words between them.
     neighbours: Vec<Pair>,
 }
 
@@ -26,14 +26,14 @@ pub(super) type Places<'a> = (&'a [u32], Score);
 /// Proximity scores of a document, before weighting.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct PairScores {
-    /// Those that follow each other as in the query.
+    /// Score of the pairs that follow each other as in the query.
     pub phrases: Score,
-    /// Those that are near each other otherwise: less the further they are apart.
+    /// Score of the other pairs that are near each other; it falls with their distance.
     pub near: Score,
 }
 
 impl Pairs {
-    /// The pairs of a query; a word that has no number is in none.
+    /// The pairs of a query; a word without a number is in none.
     pub fn new(query: &QueryText, number_of: impl Fn(&str) -> Option<usize>) -> Self {
         let pairs = |words: &[(String, usize)]| {
             let mut pairs: Vec<Pair> = Vec::new();
@@ -55,13 +55,13 @@ impl Pairs {
         }
     }
 
-    /// Proximity scores of a document, where `forms` gives the positions of each form of a word in it. A pair scores
-    /// as much as the lesser of its words, in the forms for which that is most.
+    /// Proximity scores of a document, where `forms` gives the positions of each form of a word in it. A pair scores as
+    /// much as its lower-weighted word, in the pair of forms that scores highest.
     pub fn together<'a, F>(&self, forms: impl Fn(usize) -> F) -> PairScores
     where
         F: Iterator<Item = Places<'a>>,
     {
-        // Most forms of most words are not in a document.
+        // Most forms of most words do not occur in a document.
         let held = |word| forms(word).filter(|(places, _)| !places.is_empty());
         let best = |(left, right): Pair, closeness: fn(&[u32], &[u32]) -> Score| {
             let mut best: Score = 0.0;
@@ -90,7 +90,7 @@ impl Pairs {
     }
 }
 
-/// 1 where one place of the right word is the next after one of the left.
+/// Returns 1 if some position of the right word directly follows one of the left, otherwise 0.
 fn follows(left: &[u32], right: &[u32]) -> Score {
     let follows = |place: &u32| right.binary_search(&(place + 1)).is_ok();
     match left.iter().any(follows) {
@@ -99,17 +99,18 @@ fn follows(left: &[u32], right: &[u32]) -> Score {
     }
 }
 
-/// 1 for neighbours in either order, ever less down to [`NEAR`] places, and nothing beyond. Words of two skills are
-/// not near each other.
+/// Closeness of two words: 1 if they are adjacent in either order, falling with the distance down to [`NEAR`]
+/// positions, and 0 beyond. Words of two different skills are never near each other.
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
 fn nearness(left: &[u32], right: &[u32]) -> Score {
     let mut nearest: Option<u32> = None;
     for (at, place) in left.iter().enumerate() {
-        // Beyond a bound all places are one, and nothing is nearer than neighbours.
+        // Positions repeat (names and tags count several times, and all positions past a skill's limit are one), and
+        // nothing is nearer than adjacent words.
         if nearest == Some(1) || (at > 0 && left[at - 1] == *place) {
             continue;
         }
-        // At the same position is the same word in another form.
+        // The same position holds the same word in another form.
         let before = right[..right.partition_point(|other| other < place)].last();
         let next = right.partition_point(|other| other <= place);
         for other in before.into_iter().chain(right.get(next)) {
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
     use crate::analysis::query_text;
 
-    /// What the words of a query are worth where they stand in these places, each worth 1.
+    /// Proximity scores of the words of a query at these positions, each with weight 1.
     fn together(query: &str, places: &[&[u32]]) -> PairScores {
         let query = query_text(query);
         let words: Vec<String> = query.words.iter().map(|word| word.form().into()).collect();
@@ -158,7 +159,7 @@ mod tests {
     fn stop_words_between_two_words_do_not_part_them() {
         let apart = together("book to the tokyo", &[&[3], &[5]]);
         assert_eq!((apart.phrases, apart.near), (0.0, 0.8));
-        // Others do.
+        // Other words do separate them.
         let parted = together("book flights tokyo", &[&[3], &[], &[5]]);
         assert_eq!(parted, PairScores::default());
     }

@@ -1,4 +1,4 @@
-//! The query objects of a plain-language text over the weighted fields.
+//! Construction of tantivy queries from a plain-language text, over the weighted text field.
 
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, Occur, PhraseQuery,
@@ -15,10 +15,10 @@ use super::request::MAX_QUERY_WORDS;
 use super::schema::Fields;
 use super::syntax::{AnyOf, ParsedQuery, QueryPart};
 
-/// Weight of a synonym beside the word of the query.
+/// Weight of a synonym relative to the word of the query.
 pub(super) const OTHER_WEIGHT: Score = 0.5;
 
-/// The query for words of which any may match.
+/// A query for words of which any may match.
 fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     let mut queries: Vec<Box<dyn Query>> =
         words.iter().map(|word| word_query(fields, word)).collect();
@@ -29,17 +29,17 @@ fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     }
 }
 
-/// What a query demands beside its words.
+/// Operands that matches must or must not satisfy, besides the optional words.
 #[derive(Debug, Default)]
 struct Demands {
-    /// What an agent has to hold.
+    /// Operands that an agent must match.
     required: Vec<Box<dyn Query>>,
-    /// What it must not hold.
+    /// Operands that an agent must not match.
     excluded: Vec<Box<dyn Query>>,
 }
 
 impl Demands {
-    /// The words under these demands.
+    /// The query for the words, restricted by these demands.
     fn on(self, words: Option<Box<dyn Query>>) -> Option<Box<dyn Query>> {
         if self.required.is_empty() && self.excluded.is_empty() {
             return words;
@@ -53,7 +53,7 @@ impl Demands {
             true => Occur::Must,
             false => Occur::Should,
         };
-        // Beside demands the words may be missing, which has to be explained too.
+        // Next to demands the words are optional, and a missing one must be explained too.
         let words = words.map(|words| Box::new(Explained(words)) as Box<dyn Query>);
         parts.extend(words.map(|words| (words_alone, words)));
         let required = several(self.required, |all| Box::new(AllOf(all)));
@@ -63,7 +63,7 @@ impl Demands {
     }
 }
 
-/// A query with its words as they were expanded, of which the beginnings of words come last.
+/// A query with its expanded words; the expanded prefixes come last.
 pub(super) struct TextQuery<'a> {
     pub fields: &'a Fields,
     pub written: &'a ParsedQuery,
@@ -71,8 +71,8 @@ pub(super) struct TextQuery<'a> {
 }
 
 impl TextQuery<'_> {
-    /// The words under the demands of `written`, which may have been asked with more of them; nothing where no text
-    /// is asked for.
+    /// Query for the words under the demands of `written`, which may differ from those of the request; `None` if no
+    /// text is requested.
     pub fn text(&self, written: &ParsedQuery) -> Option<Box<dyn Query>> {
         self.under_demands(written, text_query(self.fields, &self.query.words))
     }
@@ -94,7 +94,8 @@ impl TextQuery<'_> {
         demands.on(words)
     }
 
-    /// What is demanded beside the words, as far as it is no condition; nothing where nothing is.
+    /// Query for the demands alone, without the words and without pure conditions, which are filters; `None` without
+    /// demands.
     pub fn demands(&self) -> Option<Box<dyn Query>> {
         self.under_demands(self.written, None)
     }
@@ -108,7 +109,8 @@ impl TextQuery<'_> {
         several(any, |any| Box::new(BooleanQuery::union(any)))
     }
 
-    /// A word counts in every form that counts for it in the query, several words as they follow each other.
+    /// Query for an operand. A word matches in every form that counts for it in the query, several words only in their
+    /// order.
     fn part(&self, part: &QueryPart) -> Option<Box<dyn Query>> {
         match part {
             QueryPart::Phrase(text) => phrase_query(self.fields, text, true),
@@ -137,10 +139,10 @@ impl TextQuery<'_> {
     }
 }
 
-/// How several queries are combined.
+/// Function that combines several queries.
 type Combine = fn(Vec<Box<dyn Query>>) -> Box<dyn Query>;
 
-/// One query of these, combined if there are several.
+/// One query for all of these, combined if there are several.
 fn several(mut queries: Vec<Box<dyn Query>>, together: Combine) -> Option<Box<dyn Query>> {
     match queries.len() {
         0 | 1 => queries.pop(),
@@ -148,7 +150,7 @@ fn several(mut queries: Vec<Box<dyn Query>>, together: Combine) -> Option<Box<dy
     }
 }
 
-/// A text whose words follow each other: in their exact forms where it was quoted, else in any. Nothing for a text
+/// Phrase query for a text: in the exact forms if it was quoted, otherwise in the stemmed ones. `None` for a text
 /// without words.
 fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
     let mut terms: Vec<(usize, Term)> = asked_pieces(text)
@@ -169,7 +171,7 @@ fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Que
     Some(Box::new(Explained(query)))
 }
 
-/// One word, or a synonym of it.
+/// Query for one word, or any of its synonyms.
 pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
     let term = |form: &str| -> Box<dyn Query> {
         Box::new(TermQuery::new(

@@ -1,5 +1,5 @@
-//! The order by relevance: the best candidates of the first scoring are scored again and come first, the others follow
-//! as they were. Scoring again never takes away, so this is one order by score.
+//! Order by relevance: the best candidates of the first scoring are rescored and come first, the others follow
+//! unchanged. Rescoring never reduces a score, so all pages together are one order by score.
 
 use tantivy::{Searcher, TantivyError};
 
@@ -11,9 +11,6 @@ use super::filtered::FilteredQuery;
 use super::rescore::{RESCORED, Rescorer};
 
 /// The first `page.top` matches after `page.after`, the total and the facets.
-///
-/// # Errors
-/// Where the index cannot be read.
 pub(super) fn ranked(
     searcher: &Searcher,
     query: &FilteredQuery,

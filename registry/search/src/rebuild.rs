@@ -11,10 +11,10 @@ use super::generation::{self, Generation};
 use super::stamp::{Stamp, fresh_folder, remove_others};
 use super::{Inner, WriterState, lock};
 
-/// A rebuild under way. Dropped before [`finish`](Self::finish), as by a crash, it leaves everything as it was.
+/// A rebuild in progress. If it is dropped before [`finish`](Self::finish), or the process crashes, nothing changes.
 pub struct Rebuild {
     inner: Arc<Inner>,
-    /// Taken out when it begins to serve.
+    /// Taken out when the new index begins to serve.
     generation: Option<Generation>,
     writer: Option<IndexWriter>,
 }
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Rebuild {
 
 impl Rebuild {
     pub(super) fn begin(inner: Arc<Inner>) -> Result<Self, IndexError> {
-        // What was noted stays noted from now on: the state this ends with may be older than the serving one.
+        // Recorded changes are kept from now on: the state this ends with may be older than the serving one.
         lock(&inner.view).overlay.keep(true);
         let mut rebuild = Self {
             inner,
@@ -52,21 +52,16 @@ impl Rebuild {
         Ok(rebuild)
     }
 
-    /// Adds agents; each agent once.
-    ///
-    /// # Errors
-    /// The error of the system, such as a full disk. The rebuild then cannot continue.
+    /// Adds agents; each agent must be added only once. After an error, for example a full disk, the rebuild cannot
+    /// continue.
     pub fn add(&mut self, agents: Vec<Document>) -> Result<(), IndexError> {
         let writer = self.writer.as_ref().ok_or_else(stopped)?;
         generation::add(writer, &self.inner.fields, agents)
     }
 
-    /// Puts what was added in the place of the serving index and removes that. `seq` is an event before which
-    /// everything added was read, so the one that was the newest when reading began: the follower goes on
-    /// after it, and what changed since stays hidden until then.
-    ///
-    /// # Errors
-    /// The error of the system; the old index then stays in use.
+    /// Commits the new index, swaps it with the serving one and removes that. Everything added must have been read
+    /// after event `seq`, so `seq` is the newest event when reading began: the follower continues after it, and later
+    /// changes stay hidden until then. After an error the old index stays in use.
     pub fn finish(mut self, seq: i64) -> Result<(), IndexError> {
         let mut writer = self.writer.take().ok_or_else(stopped)?;
         generation::commit(&mut writer, seq)?;
@@ -88,7 +83,8 @@ impl Rebuild {
         );
         let mut view = lock(&inner.view);
         view.overlay.keep(false);
-        // Together with what serves: whoever reads the count before a view of the index knows whose damage it finds.
+        // Together with the swap: a caller that reads the counter before a view of the index can attribute the damage
+        // it finds.
         view.damage = None;
         view.rebuilt += 1;
         let before = view.serve(serving);
@@ -99,7 +95,7 @@ impl Rebuild {
             drop(writer);
             generation.remove();
         }
-        // One that could not be opened is nobody's.
+        // The folder of an index that could not be opened belongs to no `WriterState`, so it is removed here.
         if let Some(live) = live.as_ref() {
             remove_others(&inner.dir, &live.generation.name);
         }

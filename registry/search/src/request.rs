@@ -1,4 +1,4 @@
-//! Search request: text, filters, order, page and facets.
+//! Search request: text, filters, sort order, page and facets.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -7,62 +7,62 @@ use uuid::Uuid;
 
 use crate::vectors::{Snapshot, Vectors};
 
-/// The most words of a query that are searched for; the rest is ignored and a hint says so.
+/// The most words of a query that are searched for; the rest is ignored, which a hint reports.
 pub const MAX_QUERY_WORDS: usize = 32;
 
-/// The most hits one search gives.
+/// The most hits of one search.
 pub const MAX_LIMIT: usize = 1_000;
 
-/// The most ids that [`FrozenOrder::places`](super::FrozenOrder::places) gives.
+/// The most ids that [`FrozenOrder::places`](super::FrozenOrder::places) returns.
 pub const MAX_ORDER: usize = 1_000;
 
-/// The most values one search may name over all its filters.
+/// The most values of one search over all its filters.
 pub const MAX_FILTER_VALUES: usize = 256;
 
 /// A search over the agents a caller may see.
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
-    /// Words to find, in plain language. Nothing, or a text without any word, matches every agent.
+    /// Text of the query, in plain language. `None`, or a text without words, matches every agent.
     pub text: Option<String>,
-    /// What the agents have to be.
+    /// Filters that agents must pass.
     pub filters: Filters,
-    /// The caller's visibility labels; an agent is found when it carries one of them.
+    /// The caller's visibility labels; a search finds the agents that carry one of them.
     pub visible_to: Vec<String>,
-    /// The visibility labels that everybody of the caller's class holds. Scores, and what else counts how often words
-    /// are used, count the agents that carry one of these and no others, so that they tell of nobody's own.
+    /// Visibility labels that everybody of the caller's class holds. Scores, and all other uses of word statistics,
+    /// count the agents that carry one of these and no others, so they reveal nothing about agents outside the class.
     pub class: Vec<String>,
-    /// The order of the hits.
+    /// Sort order of the hits.
     pub sort: Sort,
-    /// How many hits to give, at most [`MAX_LIMIT`]. With 0 there are still total and facets.
+    /// The most hits to return, at most [`MAX_LIMIT`]. With 0 only total and facets are computed.
     pub limit: usize,
-    /// Continue after this position of the same search.
+    /// Position of the same search after which the page continues.
     pub after: Option<SortPosition>,
-    /// The facets to count over everything that matches.
+    /// Facets to count over all matches.
     pub facets: Vec<FacetName>,
     /// Whether each hit has an explanation of its score.
     pub explain: bool,
-    /// Whether the order is to be held for the pages that follow, where there are any.
+    /// Whether the order is frozen for the following pages, if there are any.
     pub freeze: bool,
-    /// What the text means, where agents are to be found by that too.
+    /// Semantic part of the search, if requested.
     pub meaning: Option<Meaning>,
 }
 
-/// What a query means, to find agents that say the same in other words.
+/// Semantic part of a query, which finds agents that express the same in other words.
 #[derive(Debug, Clone)]
 pub struct Meaning {
-    /// The vectors of all agents.
+    /// Vectors of all agents.
     pub vectors: Arc<Vectors>,
-    /// The query's vector of unit length, of the same model.
+    /// Vector of the query, of unit length, computed by the same model.
     pub query: Arc<[f32]>,
-    /// How near an agent has to be at least to match, as a cosine.
+    /// The least similarity of a match, as a cosine.
     pub cutoff: f32,
-    /// Whether words are neither asked for nor scored.
+    /// Whether the search is purely semantic, so that full text is neither searched nor scored.
     pub alone: bool,
 }
 
 impl Meaning {
-    /// A number that stands for who is near, and how near, as far as that lies in the query and in these vectors; the same in every
-    /// process that holds the same.
+    /// Digest of everything in the query and in these vectors that decides which agents are near, and how near; the
+    /// same in every process that holds the same vectors.
     pub(super) fn digest(&self, vectors: &Snapshot) -> u64 {
         let mut hasher = DefaultHasher::new();
         vectors.digest().hash(&mut hasher);
@@ -74,35 +74,35 @@ impl Meaning {
     }
 }
 
-/// Conditions on agents. Values inside one list are alternatives, different lists must all hold; an empty
-/// list asks nothing. Values are compared exactly, except where the member says otherwise.
+/// Filters on agents. Values inside one list are alternatives, different lists must all match; an empty list has no
+/// effect. Values are compared exactly, except where the member states otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// A skill's id, or words that all occur in the names of the agent's skills.
+    /// Skill id, or words that all occur in the names of the agent's skills.
     pub skill: Vec<String>,
-    /// A tag, in any case.
+    /// Tag, in any case.
     pub tag: Vec<String>,
-    /// A capability.
+    /// Capability.
     pub capability: Vec<String>,
-    /// A binding.
+    /// Binding.
     pub binding: Vec<String>,
-    /// A protocol version.
+    /// Protocol version.
     pub protocol_version: Vec<String>,
-    /// A provider's organisation, in any case.
+    /// Provider's organisation, in any case.
     pub provider: Vec<String>,
-    /// A domain.
+    /// Domain.
     pub domain: Vec<String>,
-    /// An authentication scheme.
+    /// Authentication scheme.
     pub auth: Vec<String>,
-    /// A media type accepted.
+    /// Media type that the agent accepts.
     pub input_mode: Vec<String>,
-    /// A media type given.
+    /// Media type that the agent produces.
     pub output_mode: Vec<String>,
-    /// A label as `key=value`.
+    /// Label as `key=value`.
     pub label: Vec<String>,
-    /// A lifecycle; without one only `approved` and `deprecated` agents are found.
+    /// Lifecycle; without one only `approved` and `deprecated` agents are found.
     pub lifecycle: Vec<String>,
-    /// A liveness; without one every agent but the `gone` ones is found.
+    /// Liveness; without one all agents except the `gone` ones are found.
     pub liveness: Vec<String>,
     /// Result of checking the card's signatures.
     pub signature: Vec<String>,
@@ -110,26 +110,26 @@ pub struct Filters {
     pub trust_at_least: Option<u8>,
 }
 
-/// The order of hits. Equal hits are ordered by id.
+/// Sort order of hits. Equal hits are ordered by id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Sort {
     /// Best match first; without a text the same as [`Sort::Updated`].
     #[default]
     Relevance,
-    /// By name without regard to case and accents, A first.
+    /// By name, ignoring case and accents, A first.
     Name,
-    /// Last changed first.
+    /// By the last change, newest first.
     Updated,
-    /// First seen last comes first.
+    /// By the time of being first seen, newest first.
     Newest,
 }
 
 impl Sort {
-    /// Every order.
+    /// All sort orders.
     pub const ALL: [Self; 4] = [Self::Relevance, Self::Name, Self::Updated, Self::Newest];
 
-    /// The order that a search for this text is really given in: without anything to be relevant to, by the last
-    /// change.
+    /// The effective sort order of a search for this text: without words no relevance exists, so the last change
+    /// decides.
     pub fn in_force(self, text: Option<&str>) -> Self {
         let asks_text = || text.is_some_and(|text| super::syntax::read(text).asks_text());
         match self {
@@ -138,7 +138,7 @@ impl Sort {
         }
     }
 
-    /// The name in requests and answers.
+    /// The name in requests and responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Relevance => "relevance",
@@ -149,16 +149,16 @@ impl Sort {
     }
 }
 
-/// The place of one hit in an order: what it is ordered by, and its id.
+/// Position of one hit in a sort order: its sort value and its id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortPosition {
-    /// What the order compares.
+    /// Value that the order compares first.
     pub value: SortValue,
-    /// The agent, which decides between equal values.
+    /// Id of the agent, which decides between equal values.
     pub id: Uuid,
 }
 
-/// What an order compares.
+/// Value that a sort order compares.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SortValue {
     /// The score of [`Sort::Relevance`] with a text.
@@ -188,9 +188,9 @@ pub enum FacetName {
     Domain,
     /// Authentication schemes.
     Auth,
-    /// Media types accepted.
+    /// Media types that agents accept.
     InputMode,
-    /// Media types given.
+    /// Media types that agents produce.
     OutputMode,
     /// Labels as `key=value`.
     Label,
@@ -205,7 +205,7 @@ pub enum FacetName {
 }
 
 impl FacetName {
-    /// Every facet, in the order of their names in the contract.
+    /// All facets, in the order of the contract.
     pub const ALL: [Self; 15] = [
         Self::Tag,
         Self::Skill,
@@ -224,7 +224,7 @@ impl FacetName {
         Self::Signature,
     ];
 
-    /// The name in requests and answers, the same as the filter's.
+    /// The name in requests and responses, the same as the filter's.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tag => "tag",
@@ -245,14 +245,14 @@ impl FacetName {
         }
     }
 
-    /// The facet of this name, if there is one.
+    /// Parses a facet name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|facet| facet.as_str() == name)
     }
 }
 
 impl Filters {
-    /// Every list with its name.
+    /// All lists, each with its name.
     pub(super) fn lists(&self) -> [(FacetName, &[String]); 14] {
         [
             (FacetName::Skill, &self.skill),

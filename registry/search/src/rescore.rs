@@ -1,5 +1,5 @@
-//! Second scoring of the best candidates, from the positions of words: the best skill, words that follow each other as
-//! in the query or are near each other, and the stop words that the first scoring leaves out.
+//! Rescoring of the best candidates, from the positions of words: it adds the score of the best skill, of words that
+//! follow each other as in the query or are near each other, and of the stop words that the first scoring leaves out.
 
 use std::collections::HashSet;
 
@@ -19,28 +19,28 @@ use super::request::SortValue;
 use super::schema::Fields;
 use super::statistics::Statistics;
 
-/// How many candidates are scored again.
+/// Number of best candidates that are rescored.
 pub(super) const RESCORED: usize = 200;
 
-/// What the best skill adds.
+/// Weight of the best skill's score.
 const SKILL_WEIGHT: Score = 0.4;
-/// What two words add that follow each other as in the query.
+/// Weight of two words that follow each other as in the query.
 const PHRASE_WEIGHT: Score = 0.2;
-/// What two words of the query add that are next to each other, and not as in the query; less where they are further
-/// apart, and never as much as a phrase.
+/// Weight of two words of the query that are adjacent, but not as in the query; the score falls with their distance,
+/// and is never as high as a phrase's.
 const NEAR_WEIGHT: Score = 0.1;
-/// Weight of a word that occurs as it was written, and not only by its stem.
+/// Weight of a word that occurs exactly as written, and not only by its stem.
 const WRITTEN_WEIGHT: Score = 0.1;
-/// Weight of a stop word beside another word.
+/// Weight of a stop word relative to another word.
 const STOP_WEIGHT: Score = 0.5;
-/// Different stop words of a query that count.
+/// The most distinct stop words of a query that are scored.
 const MAX_STOP_WORDS: usize = 8;
 
-/// The parameters of BM25, as the search library has them.
+/// BM25 parameters, the same as tantivy's.
 const K1: Score = 1.2;
 const B: Score = 0.75;
 
-/// A query, ready to score candidates again.
+/// A query, prepared for rescoring candidates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rescorer {
     words: Vec<ScoredWord>,
@@ -50,7 +50,7 @@ pub(super) struct Rescorer {
 
 #[derive(Debug, Clone)]
 struct ScoredWord {
-    /// Its own form first, then other forms that count for it; each with its weight.
+    /// The word's own form first, then other forms that count for it; each with its weight times its idf.
     forms: Vec<(Term, Score)>,
     kind: WordKind,
 }
@@ -60,11 +60,11 @@ struct ScoredWord {
 enum WordKind {
     Content,
     Stop,
-    /// The form in which a word was written, where its stem is another.
+    /// The form in which a word was written, if its stem differs.
     Written,
 }
 
-/// Score that the second scoring adds to a candidate.
+/// Score that rescoring adds to a candidate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct RescoreGain {
     skill: Score,
@@ -79,7 +79,7 @@ impl RescoreGain {
         self.skill + self.phrases + self.near + self.stop_words + self.written
     }
 
-    /// The parts, for the explanation beside the first score.
+    /// The parts of the added score, listed in the explanation after the first score.
     pub fn explanations(self) -> Vec<Explanation> {
         [
             ("the best skill", self.skill),
@@ -96,10 +96,7 @@ impl RescoreGain {
 }
 
 impl Rescorer {
-    /// Makes a query ready; `None` where there is nothing to score.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Prepares a query; `None` if it has no words.
     pub fn new(
         statistics: &Statistics,
         fields: &Fields,
@@ -155,7 +152,7 @@ impl Rescorer {
         Ok(())
     }
 
-    /// What all words of the query are worth, each standing in an agent as often as counts.
+    /// Maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often.
     pub fn promise(&self) -> Score {
         let words = self
             .words
@@ -165,10 +162,7 @@ impl Rescorer {
         (K1 + 1.0) * worths.map(|(_, worth)| worth).sum::<Score>()
     }
 
-    /// Adds the positional scores to these matches. No score is ever reduced.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Adds the rescoring gain to these matches. No score is ever reduced.
     pub fn rescore(
         &self,
         searcher: &Searcher,
@@ -212,10 +206,10 @@ fn often(times: usize, length: Score) -> Score {
 /// Postings of a form, and its weight.
 type FormPostings = (SegmentPostings, Score);
 
-/// The postings of one segment, read from front to back.
+/// The postings of one segment, read in ascending order.
 struct RescoredSegment<'a> {
     rescorer: &'a Rescorer,
-    /// For each word its forms, as far as the segment has them, and their weights.
+    /// The forms of each word that the segment contains, with their weights.
     postings: Vec<Vec<FormPostings>>,
     lengths: FieldNormReader,
     /// Positions in the current document, for each word and form.
@@ -257,7 +251,7 @@ impl<'a> RescoredSegment<'a> {
         })
     }
 
-    /// What is added to the score of a document; documents come in ascending order.
+    /// Score that rescoring adds to a document; documents must ascend.
     #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
     fn score(&mut self, document: DocId) -> RescoreGain {
         let words = self.rescorer.words.iter().zip(&mut self.postings);
@@ -269,7 +263,7 @@ impl<'a> RescoredSegment<'a> {
                 }
                 if postings.doc() == document {
                     match word.kind {
-                        // That it is there is all that is asked of it.
+                        // Only its presence counts, so no position is read.
                         WordKind::Written => places.push(0),
                         WordKind::Content | WordKind::Stop => postings.positions(places),
                     }
@@ -290,11 +284,11 @@ impl<'a> RescoredSegment<'a> {
         }
     }
 
-    /// The score of the skill, or of what the agent says of itself, that the query fits best.
+    /// Highest score of any single skill, or of the agent's own texts.
     fn best_part(&self) -> Score {
         let mut parts: Vec<(u32, Score)> = Vec::new();
         for (_, forms, places) in self.words().filter(|(kind, ..)| *kind != WordKind::Written) {
-            // Of the forms of a word only the best counts in a part.
+            // Of the forms of a word only the best counts within a part.
             let mut best: Vec<(u32, Score)> = Vec::new();
             for ((_, worth), places) in forms.iter().zip(places) {
                 for run in places.chunk_by(|left, right| part_of(*left) == part_of(*right)) {

@@ -1,4 +1,4 @@
-//! The fields of the index and how a [`Document`] is put into them.
+//! Fields of the index, and the conversion of a [`Document`] into them.
 
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
@@ -12,26 +12,27 @@ use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
 use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
 use super::request::FacetName;
 
-/// Rises with every change of fields or of what is put into them; an index of another number is rebuilt.
+/// Version of the schema; must rise with every change of the fields or their content. An index with another version is
+/// rebuilt.
 pub const SCHEMA_VERSION: u32 = 6;
 
-/// What nearly every agent speaks. Who asks for a text means another thing, and would find everybody.
+/// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
 
-/// The longest name, in bytes of its folded form, that takes part in the order by name.
+/// The longest sort key by name, in bytes of the folded form.
 const MAX_NAME_KEY: usize = 256;
 
-/// The handles of all fields.
+/// Handles of all fields.
 #[derive(Debug, Clone)]
 pub(super) struct Fields {
     pub id: Field,
     pub id_high: Field,
     pub id_low: Field,
-    /// The hit as text, which is read faster than bytes.
+    /// The rendered hit as text, which is read faster than bytes.
     pub hit: Field,
-    /// A hit that is no UTF-8.
+    /// A rendered hit that is not UTF-8.
     pub hit_bytes: Field,
-    /// Every text of the agent, laid out as [`layout`] says, and stored so.
+    /// All texts of the agent, joined and positioned as in [`layout`]; also stored.
     pub text: Field,
     pub skill_words: Field,
     pub provider_words: Field,
@@ -45,7 +46,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// The schema with its handles.
+    /// Builds the schema and its handles.
     pub fn build() -> (Schema, Self) {
         let mut builder = Schema::builder();
         let value = || STRING | FAST;
@@ -86,17 +87,17 @@ impl Fields {
         (builder.build(), fields)
     }
 
-    /// The field that holds the exact values of a filter or facet.
+    /// Field of the exact values of a filter or facet.
     pub fn exact(&self, facet: FacetName) -> Field {
         self.exact[facet as usize]
     }
 
-    /// The term of one agent.
+    /// Term of an agent's id.
     pub fn id_term(&self, id: Uuid) -> Term {
         Term::from_field_bytes(self.id, id.as_bytes())
     }
 
-    /// The document as tantivy takes it.
+    /// The agent as a tantivy document.
     pub fn document(&self, agent: Document) -> TantivyDocument {
         let mut out = TantivyDocument::default();
         out.add_bytes(self.id, agent.id.as_bytes());
@@ -182,7 +183,7 @@ impl Fields {
     }
 }
 
-/// The analyzers of the schema with their names.
+/// Analyzers of the schema, with their names.
 pub(super) fn analyzers() -> [(&'static str, TextAnalyzer); 2] {
     [
         (TOKENIZER, TextAnalyzer::from(AgentTokenizer)),
@@ -190,7 +191,7 @@ pub(super) fn analyzers() -> [(&'static str, TextAnalyzer); 2] {
     ]
 }
 
-/// What a trust level is called in the index.
+/// Value of a trust level in the index.
 pub(super) fn trust_value(level: Option<u8>) -> &'static str {
     match level {
         None => "none",
@@ -202,7 +203,7 @@ pub(super) fn trust_value(level: Option<u8>) -> &'static str {
     }
 }
 
-/// What parts the folded form, which a prefix is compared with, from the text that is shown.
+/// Separator of the folded form, which prefixes are compared with, and the text that is shown.
 pub(super) const SUGGESTION_MARK: char = '\u{1}';
 
 fn suggestion_key(shown: &str) -> Option<String> {
@@ -227,12 +228,12 @@ fn add_distinct<'a>(
     }
 }
 
-/// The text up to a number of bytes, on a character border.
+/// The text up to this many bytes, cut at a character boundary.
 fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// What is searched and stored of the texts: every field of the agent has the same budget of bytes.
+/// Searched and stored texts, cut to their limits: each kind of text has its own budget of bytes over the whole agent.
 fn within_limits(agent: Document) -> AgentTexts {
     let mut names = MAX_TEXT_BYTES;
     let mut protocol_bytes = MAX_TEXT_BYTES;
@@ -259,7 +260,7 @@ fn within_limits(agent: Document) -> AgentTexts {
         .concat(),
         skills: agent.skills,
     };
-    // Media types that are accepted are mostly produced too.
+    // Accepted media types are mostly produced too.
     texts.protocol.sort_unstable();
     texts.protocol.dedup();
     texts

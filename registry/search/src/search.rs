@@ -30,28 +30,25 @@ use super::statistics::{QueryStatistics, Statistics};
 use super::syntax::{self, ParsedQuery};
 use super::{Index, IndexView, Inner};
 
-/// A query of so many words is one of keywords: who writes two words means them.
+/// Number of words up to which a query consists of keywords, which rank full-text matches first.
 const SHORT_QUERY: usize = 2;
 
-/// The most hits [`Index::lookup`] gives.
+/// The most hits that [`Index::lookup`] returns.
 const MAX_LOOKUP: usize = 100;
 
-/// A search as the search library sees it, for measuring it without everything around it.
+/// A search as a tantivy query, for measuring it without its surroundings.
 pub struct CompiledQuery {
-    /// The state it runs on.
+    /// State of the index that the query runs on.
     pub searcher: Searcher,
     /// Text and filters; the same object that [`Index::search`] runs.
     pub query: Box<dyn Query>,
-    /// The text alone, without any filter; nothing when every agent matches.
+    /// The text alone, without filters; `None` if every agent matches.
     pub text: Option<Box<dyn Query>>,
 }
 
 impl CompiledQuery {
-    /// Runs the query under the registry's own collector: the candidates of a page by relevance and the exact
-    /// total, which is answered. Nothing is scored again, and no hit is read.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Runs the query with the registry's own collector: finds the candidates of a page by relevance and returns the
+    /// exact total. Nothing is rescored, and no hit is read.
     pub fn first_look(&self) -> Result<u64, IndexError> {
         let page = PageCollector {
             order: Order::Score,
@@ -70,19 +67,19 @@ pub(super) struct PreparedQuery {
     pub query: QueryText,
     pub filter: Filter,
     pub text: Option<Box<dyn Query>>,
-    /// Statistics for the scores.
+    /// Statistics behind the scores.
     pub statistics: Arc<QueryStatistics>,
     pub rescorer: Option<Rescorer>,
-    /// The query as it was written.
+    /// The query as parsed.
     pub written: ParsedQuery,
-    /// Nearest neighbours beside the full-text matches, if requested.
+    /// Nearest neighbours to combine with the full-text matches, if requested.
     pub blend: Option<Blend>,
-    /// Beginnings of more words than count.
+    /// Prefixes with more words than count.
     pub cut_prefixes: Vec<String>,
 }
 
 impl PreparedQuery {
-    /// What matches.
+    /// Query for all matches.
     pub fn filtered(&self) -> FilteredQuery {
         let Some(blend) = &self.blend else {
             return self.words();
@@ -96,7 +93,7 @@ impl PreparedQuery {
         query.scored_by(Arc::clone(&self.statistics))
     }
 
-    /// The order of what matches, for the pages that follow.
+    /// Frozen order of the matches, for the pages that follow.
     fn frozen(&self, query: FilteredQuery, order: Order) -> FrozenOrder {
         let meant = self.blend.as_ref().map(|blend| blend.meant.digest());
         FrozenOrder::new(
@@ -109,16 +106,16 @@ impl PreparedQuery {
         )
     }
 
-    /// What is explained of a hit's words in this order, where they count in it.
+    /// Query that explains a hit's full-text score in this order; `None` if full text does not count in it.
     fn explained_words(&self, query: &FilteredQuery, order: Order) -> Option<FilteredQuery> {
         match &self.blend {
-            // Only the order by relevance combines both.
+            // Only the order by relevance combines both scores.
             Some(blend) if order == Order::Score => blend.counts_words().then(|| self.words()),
             _ => Some(query.clone()),
         }
     }
 
-    /// Full-text matches, or all agents for a query without words.
+    /// Query for the full-text matches, or for all agents without a text.
     fn words(&self) -> FilteredQuery {
         let words = self.text.as_ref().map(|words| words.box_clone());
         FilteredQuery::new(words, self.filter.clone()).scored_by(Arc::clone(&self.statistics))
@@ -126,7 +123,7 @@ impl PreparedQuery {
 }
 
 impl Inner {
-    /// Conditions for a caller with these labels.
+    /// Filter of these conditions for a caller with these labels.
     pub(super) fn filter(
         &self,
         view: &IndexView,
@@ -149,7 +146,7 @@ impl Inner {
         let statistics = self.statistics(&view, &request.class)?;
         let visible_to = &request.visible_to;
         let cut_prefixes = self.expand(&mut query, &written, visible_to, &view, &statistics)?;
-        // Only the order by relevance has a second scoring.
+        // Only the order by relevance is rescored.
         let rescorer = match request.sort {
             Sort::Relevance => Rescorer::new(&statistics, &self.fields, &query)?,
             _ => None,
@@ -165,7 +162,7 @@ impl Inner {
             .as_deref()
             .filter(|_| request.sort == Sort::Relevance || request.explain);
         let scored_by = Arc::new(statistics.of_query(scored)?);
-        // Without a text every agent matches, near or not.
+        // Without a text every agent matches, so neighbours add nothing.
         let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
             Some(meaning) => Some(self.blend(meaning, &asked_text, &view.searcher, &filter)?),
             None => None,
@@ -183,8 +180,8 @@ impl Inner {
         })
     }
 
-    /// Adds to a query's words those that count for them, and the words that begin as it asks. Returns the beginnings
-    /// of more words than count.
+    /// Expands the words of a query, and adds the words of its prefixes. Returns the prefixes with more words than
+    /// count.
     fn expand(
         &self,
         query: &mut QueryText,
@@ -210,7 +207,7 @@ impl Inner {
         Ok(cut_prefixes)
     }
 
-    /// What is near in meaning to a query, and how that is weighed against its words.
+    /// Nearest neighbours of a query, and how they are combined with its full-text matches.
     fn blend(
         &self,
         meaning: &Meaning,
@@ -235,7 +232,7 @@ impl Inner {
         })
     }
 
-    /// Every condition of the filters, of what is written in the query, and of the labels.
+    /// All conditions: of the filters, of the query syntax, and of the visibility labels.
     pub(super) fn conditions(
         &self,
         filters: &Filters,
@@ -248,7 +245,8 @@ impl Inner {
         Ok(asked)
     }
 
-    /// Hits of a page. `explain` is the text query, if there are words.
+    /// Hits of a page. `explained` is set if explanations are requested; inside it is the text query, if full text
+    /// counts.
     fn hits(
         &self,
         entries: Vec<PageEntry>,
@@ -267,7 +265,8 @@ impl Inner {
             .collect()
     }
 
-    /// A hit of the answer. `explain` is the text query, if there are words.
+    /// One hit of a page. `explain` is set if explanations are requested; inside it is the text query, if full text
+    /// counts.
     pub(super) fn hit(
         &self,
         searcher: &Searcher,
@@ -329,12 +328,12 @@ impl Inner {
 }
 
 impl Index {
-    /// Searches. A text is read tolerantly and never an error.
+    /// Searches the index. Text is parsed tolerantly and never an error.
     ///
     /// # Errors
-    /// [`IndexError::NeedsRebuild`] without an index, [`IndexError::Behind`] when more agents changed than can
-    /// be hidden, [`IndexError::TooMany`] beyond a stated bound, [`IndexError::Position`] when
-    /// [`after`](SearchRequest::after) is of another order.
+    /// [`IndexError::NeedsRebuild`] without an index, [`IndexError::Behind`] if more agents changed than can be hidden,
+    /// [`IndexError::TooMany`] beyond a stated limit, [`IndexError::Position`] if [`after`](SearchRequest::after)
+    /// belongs to another sort order.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, IndexError> {
         check_bounds(request)?;
         let inner = &*self.0;
@@ -347,7 +346,7 @@ impl Index {
         {
             return Err(IndexError::Position);
         }
-        // One more than the page holds tells whether another page follows; without a page all is counting.
+        // One hit more than the page holds shows whether another page follows; without a page only counts are needed.
         let top = match request.limit {
             0 => 0,
             limit => limit + 1,
@@ -393,11 +392,11 @@ impl Index {
         })
     }
 
-    /// The listed agents that carry this key, the most trusted first, then the last changed. Agents that are
-    /// gone are given too: who asks by an address wants to know.
+    /// Finds the listed agents with this exact key, the most trusted first, then the last changed. Unreachable agents
+    /// (`gone`) are included, because a caller that looks up an address needs to know.
     ///
     /// # Errors
-    /// As [`search`](Self::search); at most 100 hits.
+    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 100 hits.
     pub fn lookup(
         &self,
         key: &str,
@@ -414,7 +413,7 @@ impl Index {
         let fields = &inner.fields;
         let view = inner.view()?;
         let mut hits = Vec::new();
-        // From the highest level down; agents without a level come last.
+        // From the highest trust level down; agents without a level come last.
         for level in (0..=4).rev().map(Some).chain([None]) {
             if hits.len() == limit {
                 break;
@@ -440,7 +439,7 @@ impl Index {
         Ok(hits)
     }
 
-    /// The query objects of a request, for running them bare.
+    /// Compiles a request into its query objects, to run them without the rest of a search.
     pub fn compiled_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
         let prepared = self.0.prepare(request)?;
         Ok(CompiledQuery {
@@ -451,7 +450,7 @@ impl Index {
     }
 }
 
-/// The explanation of a score with what was added to it.
+/// Explanation of a score that includes the rescoring gain.
 fn with_added(first: Explanation, added: RescoreGain) -> Explanation {
     if added == RescoreGain::default() {
         return first;
@@ -464,7 +463,7 @@ fn with_added(first: Explanation, added: RescoreGain) -> Explanation {
     whole
 }
 
-/// Refuses a request for more than an answer can hold.
+/// Rejects a request beyond the limits.
 fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
     let labels = request.visible_to.len().max(request.class.len());
     for (asked, limit, what) in [

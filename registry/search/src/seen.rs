@@ -1,4 +1,4 @@
-//! Sets of agents whose words are counted: statistics of words count these agents and no others.
+//! Sets of visible agents, and the terms they hold: word statistics count these agents and no others.
 
 use std::ops::{Bound, Range, RangeBounds as _};
 use std::sync::Arc;
@@ -13,18 +13,16 @@ use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
 use super::filter::Filter;
 
-/// How many times as many terms of one segment are read to find the first ones that agents of a set hold. Where agents
-/// outside the set hold that many terms among them the walk ends early, because each takes a look at who holds it.
+/// Terms of one segment read per wanted term, to find the first ones that agents of a set hold. If agents outside the
+/// set hold that many terms among them the walk ends early, because each term costs a read of its postings.
 const LOOKED_AT: usize = 16;
-/// The same for a field with a column, which tells quickly enough what agents of the set hold: nothing is missed then.
+/// The same for a field with a column, which is a fast source of the terms that agents of the set hold; so nothing is
+/// missed then.
 const LOOKED_AT_BESIDE_COLUMN: usize = 2;
 
-/// How many agents of a set hold a term.
+/// Counts of the agents of a set that hold a term.
 pub(super) trait CountHolders {
-    /// How many there are, counted at least as far as `enough`.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Number of holders of a term; may stop counting at `enough`.
     fn holders(&self, term: &Term, enough: u64) -> Result<u64, IndexError>;
 }
 
@@ -35,7 +33,7 @@ pub(super) struct VisibleAgents {
 }
 
 impl VisibleAgents {
-    /// Those that a filter lets through.
+    /// The agents that pass a filter.
     pub fn new(filter: Filter) -> Self {
         Self {
             filter,
@@ -43,10 +41,7 @@ impl VisibleAgents {
         }
     }
 
-    /// The agents of the state that the filter was made for.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Visible agents of the index state that the filter was made for.
     pub fn agents<'a>(&'a mut self, searcher: &'a Searcher) -> Result<SeenAgents<'a>, IndexError> {
         let segments = match self.segments.take() {
             Some(segments) => segments,
@@ -57,10 +52,7 @@ impl VisibleAgents {
     }
 }
 
-/// The agents of each segment that a filter lets through.
-///
-/// # Errors
-/// Where the index cannot be read.
+/// Agents that pass a filter, for each segment.
 pub(super) fn segments_of(filter: &Filter, searcher: &Searcher) -> tantivy::Result<Vec<SeenBits>> {
     let readers = searcher.segment_readers().iter();
     readers
@@ -72,18 +64,18 @@ pub(super) fn segments_of(filter: &Filter, searcher: &Searcher) -> tantivy::Resu
 #[derive(Clone, Copy)]
 pub(super) struct SeenAgents<'a> {
     searcher: &'a Searcher,
-    /// Those of each segment.
+    /// Agents of the set in each segment.
     segments: &'a [SeenBits],
 }
 
 /// The first terms of a dictionary that agents of a set hold.
 #[derive(Default)]
 pub(super) struct FirstTerms {
-    /// The bytes of all terms.
+    /// Bytes of all terms.
     pub bytes: String,
-    /// By their texts, those of one text by segment.
+    /// Terms ordered by text, equal ones by segment.
     pub terms: Vec<SegmentTerm>,
-    /// Whether there are more of them.
+    /// Whether more terms exist.
     pub cut: bool,
 }
 
@@ -91,16 +83,16 @@ pub(super) struct FirstTerms {
 pub(super) struct SegmentTerm {
     pub segment: usize,
     pub info: TermInfo,
-    /// Where its text lies.
+    /// Range of the term's text in [`FirstTerms::bytes`].
     pub text: Range<usize>,
 }
 
-/// The terms of one segment, and who of the set lies in it.
+/// The terms of one segment, and the agents of the set in it.
 struct SegmentTerms<'a> {
     segment: usize,
     index: Arc<InvertedIndexReader>,
     seen: &'a SeenBits,
-    /// The field's column, where it has one, and how the terms begin that are walked.
+    /// Column of the field, if it has one, and the prefix of all terms in the walk.
     column: Option<(StrColumn, &'a str)>,
 }
 
@@ -112,7 +104,7 @@ impl SegmentTerms<'_> {
 }
 
 impl FirstTerms {
-    /// Adds the first terms of a segment, one more than `most` where there are more.
+    /// Adds the first terms of a segment, `most + 1` if there are more than `most`.
     fn read(
         &mut self,
         of: &SegmentTerms<'_>,
@@ -131,7 +123,7 @@ impl FirstTerms {
             None => most * LOOKED_AT,
         };
         walk(of.index.terms(), &mut |key, info| {
-            // Terms that nobody holds take no room; who holds what is looked up only once there is none left.
+            // Terms without a holder take no room; holders are only looked up once no room is left.
             if self.terms.len() - first > most {
                 for term in self.terms.split_off(sure) {
                     if of.is_held(&term.info)? {
@@ -179,13 +171,13 @@ impl FirstTerms {
         });
     }
 
-    /// Puts the terms of all segments in the order of their texts.
+    /// Sorts the terms of all segments by text.
     fn sort(&mut self) {
         let Self { bytes, terms, .. } = self;
         terms.sort_by(|left, right| bytes[left.text.clone()].cmp(&bytes[right.text.clone()]));
     }
 
-    /// Keeps the first `most` texts that somebody holds, of sorted terms.
+    /// Keeps the first `most` texts with a holder, of sorted terms.
     fn keep(
         &mut self,
         most: usize,
@@ -215,18 +207,15 @@ impl FirstTerms {
 }
 
 impl<'a> SeenAgents<'a> {
-    /// These agents of each segment of a state.
+    /// The set of these agents of each segment.
     pub fn new(searcher: &'a Searcher, segments: &'a [SeenBits]) -> Self {
         Self { searcher, segments }
     }
 
-    /// Of the terms that `walk` reads from the dictionary of each segment, ascending and until it is told to stop, the
-    /// first `most` that agents of the set hold. Which ones these are depends on the agents alone, however they lie in
-    /// segments; terms that nobody holds are among them only where there are no more terms than that. Where the
-    /// field has a column too, `begun` is how all the terms begin that are walked.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Finds the first `most` terms that agents of the set hold, among the terms that `walk` reads from the dictionary
+    /// of each segment, in ascending order, until its callback returns `false`. The result depends on the agents alone,
+    /// not on their segments; terms without a holder are in it only if there are no more than `most` terms at all. If
+    /// the field has a column too, `begun` is the common prefix of the terms in the walk.
     pub fn first_terms(
         &self,
         field: Field,
@@ -265,21 +254,21 @@ impl<'a> SeenAgents<'a> {
         Ok(first)
     }
 
-    /// The segments with those of the set that lie in them.
+    /// Each segment with the agents of the set in it.
     pub fn readers(&self) -> impl Iterator<Item = (&'a tantivy::SegmentReader, &'a SeenBits)> + '_ {
         self.searcher.segment_readers().iter().zip(self.segments)
     }
 }
 
-/// The first values of a column that begin with `prefix` and that these documents hold. What it takes depends on the
-/// documents alone, however many values there are that none of them holds.
+/// The first values with `prefix` in a column that these documents hold. The cost depends on the documents alone,
+/// however many values exist that none of them holds.
 fn held(
     column: &StrColumn,
     seen: &SeenBits,
     prefix: &str,
     most: usize,
 ) -> Result<Vec<String>, IndexError> {
-    // No byte of a text is the highest one, so this is behind everything that begins so and before everything else.
+    // No byte of UTF-8 text is 255, so this bound is after all values with the prefix and before all others.
     let mut behind = prefix.as_bytes().to_vec();
     if let Some(last) = behind.last_mut() {
         *last += 1;

@@ -1,4 +1,4 @@
-//! The stamp: a small file that names the folder in use and what it was built for.
+//! The stamp: a small file that names the folder in use and the versions it was built for.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,10 +11,10 @@ use super::schema::SCHEMA_VERSION;
 /// The stamp's file name.
 pub(super) const STAMP: &str = "CURRENT";
 
-/// What every folder's name begins with.
+/// Prefix of every folder's name.
 const FOLDER: &str = "generation-";
 
-/// Which folder is in use.
+/// Stamp of the folder in use.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Stamp {
     pub schema: u32,
@@ -23,7 +23,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a folder that this program built.
+    /// Creates the stamp for a folder that this program built.
     pub fn of(folder: &str) -> Self {
         Self {
             schema: SCHEMA_VERSION,
@@ -32,7 +32,7 @@ impl Stamp {
         }
     }
 
-    /// Reads the stamp; the error says in words why there is none that this program can use.
+    /// Reads the stamp; the error is the reason why this program cannot use the index.
     pub fn read(dir: &Path) -> Result<Self, String> {
         let text = match fs::read(dir.join(STAMP)) {
             Ok(text) => text,
@@ -55,7 +55,7 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Puts the stamp in the place of the old one at once: a crash leaves the old or the new one, never half.
+    /// Replaces the stamp atomically: a crash leaves the old or the new one, never half.
     pub fn write(&self, dir: &Path) -> Result<(), IndexError> {
         let fresh = dir.join(format!("{STAMP}.new"));
         let put = || -> std::io::Result<()> {
@@ -63,7 +63,7 @@ impl Stamp {
             file.write_all(&serde_json::to_vec(self)?)?;
             file.sync_all()?;
             fs::rename(&fresh, dir.join(STAMP))?;
-            // The rename itself lasts only once the folder is written; not every system can open a folder.
+            // The rename is durable only once the folder is synced; some systems cannot open a folder.
             if let Ok(folder) = File::open(dir) {
                 folder.sync_all()?;
             }
@@ -80,7 +80,7 @@ fn number(folder: &str) -> Option<u64> {
     folder.strip_prefix(FOLDER)?.parse().ok()
 }
 
-/// The folders of generations in an index folder, with their numbers; none when it cannot be read.
+/// Folders of generations in an index folder, with their numbers; empty if it cannot be read.
 fn folders(dir: &Path) -> Vec<(u64, PathBuf)> {
     fs::read_dir(dir)
         .into_iter()
@@ -90,15 +90,15 @@ fn folders(dir: &Path) -> Vec<(u64, PathBuf)> {
         .collect()
 }
 
-/// A name for a folder that is not there yet, nor is the one in use, which may have been deleted under way.
+/// An unused name for a folder, different from the one in use too, which may have been deleted meanwhile.
 pub(super) fn fresh_folder(dir: &Path, in_use: Option<&str>) -> String {
     let present = folders(dir).into_iter().map(|(number, _)| number);
     let last = present.chain(in_use.and_then(number)).max();
     format!("{FOLDER}{}", last.map_or(1, |last| last.saturating_add(1)))
 }
 
-/// Removes what unfinished rebuilds and finished predecessors left. What cannot be removed now, because it is
-/// still mapped somewhere, is removed at a later start.
+/// Removes the folders of unfinished rebuilds and of replaced generations. A folder that cannot be removed, because it
+/// is still mapped into memory, is removed at a later start.
 pub(super) fn remove_others(dir: &Path, keep: &str) {
     for (_, path) in folders(dir) {
         if path.file_name().is_none_or(|name| name != keep)

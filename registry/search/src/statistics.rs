@@ -1,8 +1,8 @@
-//! What scores are worked out from: how many agents there are, how long they are, and how many of them hold a word.
+//! Statistics behind the scores: the number of agents, their length, and the document frequency of each word.
 //!
 //! They are counted over the living agents that every member of a class of callers finds without any filter, so no
-//! score tells of an agent that somebody of the class may not find. They are counts of agents and not of documents in
-//! segments: every process that has applied the same events has the same, whatever its index has merged or deleted.
+//! score reveals an agent that some member of the class may not find. They count agents and not documents in segments:
+//! every process that has applied the same events has the same counts, whatever its index has merged or deleted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,43 +20,40 @@ use super::request::Filters;
 use super::seen::{CountHolders, SeenAgents, segments_of};
 use super::{Index, IndexView, Inner, lock};
 
-/// Counts of segments that are kept from one state of the index to the next.
+/// Counts of segments that are cached across states of the index.
 const KEPT_COUNTS: u64 = 16_384;
-/// Counts that one state keeps for one class.
+/// Counts of terms that are cached for one class in one state.
 const KNOWN_TERMS: usize = 16_384;
-/// Classes of callers that one state keeps statistics of.
+/// Classes of callers whose statistics are cached for one state.
 const MAX_CLASSES: usize = 8;
-/// How long agents count as where a class has none to measure.
+/// Mean length assumed for a class without agents.
 const UNKNOWN_LENGTH: u64 = 100;
-/// What the search library's idf is for a class of one agent that does not hold the word: ln 4.
+/// tantivy's idf for a class of one agent that does not hold the word: ln 4.
 const IDF_OF_NONE: Score = 1.386_294_4;
 
 /// Key of a count in a segment for a class of callers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum CountKey {
-    /// The words of all its agents.
+    /// Total number of words of the segment's agents.
     Words,
-    /// Those of its agents who hold a term.
+    /// Number of the segment's agents that hold a term.
     Holders(Term),
 }
 
-/// Counts by segment and what of it is deleted, and by class.
+/// Cache of counts by segment, its deletions, and class.
 pub(super) type SegmentCounts = Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, CountKey), u64>;
 
-/// No counts yet.
+/// Creates the empty cache of counts.
 pub(super) fn segment_counts() -> SegmentCounts {
     Cache::builder().max_capacity(KEPT_COUNTS).build()
 }
 
-/// The statistics of the classes that have searched one state of the index.
+/// Statistics of the classes that have searched one state of the index.
 #[derive(Default)]
 pub(super) struct Classes(Mutex<Vec<Arc<Statistics>>>);
 
 impl Classes {
-    /// The statistics of the class whose members all hold these labels; `count` makes them where there are none yet.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Statistics of the class whose members all hold these labels; `count` computes them if they are missing.
     pub fn of(
         &self,
         labels: &[String],
@@ -80,25 +77,22 @@ impl Classes {
     }
 }
 
-/// The statistics of one class as of one state of the index.
+/// Statistics of one class in one state of the index.
 pub(super) struct Statistics {
     labels: Arc<[String]>,
     searcher: Searcher,
     text: Field,
-    /// The agents of the class in each segment.
+    /// Agents of the class in each segment.
     segments: Vec<SeenBits>,
     agents: u64,
     words: u64,
     counts: SegmentCounts,
-    /// Terms that were counted already.
+    /// Counts of terms that were counted before.
     known: Mutex<HashMap<Term, u64>>,
 }
 
 impl Statistics {
-    /// Those of a class: `filter` lets its agents through.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Counts the agents of a class, selected by `filter`.
     pub fn count(
         searcher: &Searcher,
         text: Field,
@@ -129,17 +123,17 @@ impl Statistics {
         Ok(statistics)
     }
 
-    /// How many agents are counted.
+    /// Number of agents in the class.
     pub fn agents(&self) -> u64 {
         self.agents
     }
 
-    /// The agents that are counted.
+    /// Agents of the class.
     pub fn class(&self) -> SeenAgents<'_> {
         SeenAgents::new(&self.searcher, &self.segments)
     }
 
-    /// How long an agent is on average, in words.
+    /// Mean length of an agent, in words.
     #[expect(clippy::cast_precision_loss, reason = "a mean is rough")]
     pub fn mean_length(&self) -> Score {
         match self.agents {
@@ -148,11 +142,8 @@ impl Statistics {
         }
     }
 
-    /// How much a word says, as BM25 has it: the less the more agents hold it. Where nobody is counted every word
-    /// says the same.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Inverse document frequency (idf) of a term as in BM25: the more agents hold the term, the lower. 1 for every
+    /// term if the class has no agents.
     #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
     pub fn idf(&self, term: &Term) -> tantivy::Result<Score> {
         if self.agents == 0 {
@@ -163,10 +154,7 @@ impl Statistics {
         Ok((1.0 + (agents - held_by + 0.5) / (held_by + 0.5)).ln() as Score)
     }
 
-    /// What a query is scored by: the counts of its words, where it has a text.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Statistics for scoring one query: the document frequencies of its words, if it has a text.
     pub fn of_query(&self, text: Option<&dyn Query>) -> tantivy::Result<QueryStatistics> {
         let mut terms: Vec<&Term> = Vec::new();
         if let Some(text) = text.filter(|_| self.agents > 0) {
@@ -206,7 +194,7 @@ impl Statistics {
         Ok(holders)
     }
 
-    /// A count of a segment, recomputed only if the segment has lost agents since.
+    /// Count of a segment, recomputed only if more of its agents were deleted since.
     fn kept(
         &self,
         reader: &SegmentReader,
@@ -235,11 +223,8 @@ impl CountHolders for Statistics {
 }
 
 impl Index {
-    /// How many agents everybody with one of these labels finds without a filter, as of the last commit; 0 without an
-    /// index.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Number of agents that everybody with one of these labels finds without a filter, as of the last commit; 0
+    /// without an index.
     pub fn listed_agents(&self, labels: &[String]) -> Result<u64, IndexError> {
         let view = match self.0.view() {
             Err(IndexError::NeedsRebuild { .. }) => return Ok(0),
@@ -250,8 +235,8 @@ impl Index {
 }
 
 impl Inner {
-    /// What scores for a class are worked out from: the agents that everybody with one of these labels finds without
-    /// a filter. The overlay is left aside: the counts are those of the last commit.
+    /// Statistics behind the scores of a class: of the agents that everybody with one of these labels finds without a
+    /// filter. They ignore the overlay: the counts are those of the last commit.
     pub(super) fn statistics(
         &self,
         view: &IndexView,
@@ -271,8 +256,7 @@ impl Inner {
     }
 }
 
-/// The statistics behind the scores of one query. They hold nothing of the index, so an order that is held for its
-/// pages holds them too.
+/// Statistics for scoring one query. They hold no reference to the index, so a frozen result list keeps them too.
 #[derive(Debug)]
 pub(super) struct QueryStatistics {
     text: Field,
@@ -282,10 +266,7 @@ pub(super) struct QueryStatistics {
 }
 
 impl QueryStatistics {
-    /// The query as it is scored by these.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Weight of the query, scored by these statistics.
     pub fn weight(
         &self,
         query: &dyn Query,
@@ -305,7 +286,7 @@ impl Bm25StatisticsProvider for QueryStatistics {
         Ok(match self.agents {
             0 => UNKNOWN_LENGTH,
             _ if field == self.text => self.words.max(1),
-            // Fields without lengths are all as long as the mean.
+            // Fields without field-length norms are all of mean length.
             agents => agents,
         })
     }

@@ -1,4 +1,4 @@
-//! Completing names, skills and tags from their beginning.
+//! Suggestions: completion of names, skills and tags from a prefix.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -17,37 +17,37 @@ use super::filter::{listed, not_gone, visible};
 use super::schema::SUGGESTION_MARK;
 use super::seen::{FirstTerms, SeenAgents, SegmentTerm, VisibleAgents};
 
-/// The most completions one call gives.
+/// The most completions of one call.
 const MAX_SUGGESTIONS: usize = 50;
 
-/// The longest prefix, in bytes of its folded form; nothing that is longer is suggested.
+/// The longest prefix, in bytes of its folded form; a longer one has no completions.
 const MAX_PREFIX: usize = 256;
 
-/// The kinds, and how many values with the prefix that the caller may see are looked at, in alphabetical order. Names are nearly all different, so the first ones are the answer; of skills and tags only a prefix too short
-/// to be of use has more.
+/// Kinds of suggestions, each with the most visible values that are counted, in alphabetical order. Names are nearly
+/// all distinct, so the first ones suffice; only a prefix too short to be useful has more skills or tags.
 const KINDS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Name, 250),
     (SuggestionKind::Skill, 1_000),
     (SuggestionKind::Tag, 1_000),
 ];
 
-/// One value of one segment.
+/// One value in one segment.
 struct ValuePlace {
     segment: usize,
     postings: TermInfo,
-    /// Where its folded form ends and the text as written begins, in the bytes of all terms.
+    /// Ranges of the folded form and of the text as written, in the bytes of all terms.
     folded: Range<usize>,
     shown: Range<usize>,
 }
 
-/// The values of one kind with the prefix.
+/// Values of one kind that have the prefix.
 struct PrefixValues {
     bytes: String,
-    /// By folded form.
+    /// Values ordered by folded form.
     places: Vec<ValuePlace>,
 }
 
-/// A completion with what decides between equal counts.
+/// A completion, and the folded form that decides between equal counts.
 struct FoundSuggestion {
     folded: String,
     suggestion: Suggestion,
@@ -65,12 +65,12 @@ impl FoundSuggestion {
 }
 
 impl Index {
-    /// Completions of `prefix` without regard to case and accents, the most frequent first, equal ones by text. Values that differ
-    /// only in case or accents are one, shown as most agents write it. Only agents that a search without filters
-    /// would find count.
+    /// Completes `prefix`, ignoring case and accents: the most frequent values first, equally frequent ones by text.
+    /// Values that differ only in case or accents are merged, and shown in their most frequent spelling. Only agents
+    /// that a search without filters would find count.
     ///
     /// # Errors
-    /// As [`search`](Self::search); at most 50 completions.
+    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 50 completions.
     pub fn suggest(
         &self,
         prefix: &str,
@@ -117,7 +117,7 @@ impl Index {
     }
 }
 
-/// Puts the values of a kind among the `limit` most frequent ones found so far.
+/// Merges the values of a kind into the `limit` most frequent ones found so far.
 fn keep_most_frequent(
     found: &mut Vec<FoundSuggestion>,
     limit: usize,
@@ -135,14 +135,14 @@ fn keep_most_frequent(
         .chunk_by(|left, right| bytes[left.folded.clone()] == bytes[right.folded.clone()])
         .map(|group| (bound(group), group))
         .collect();
-    // The sort is stable, so that groups of one bound stay in the order of their folded forms.
+    // The sort is stable, so groups with equal bounds stay ordered by their folded forms.
     groups.sort_by_key(|(bound, _)| Reverse(*bound));
     for (bound, group) in groups {
         let folded = group
             .first()
             .map_or("", |place| &bytes[place.folded.clone()]);
-        // No group counts more than its bound, so one that comes after the last kept completion even
-        // with that ends the walk.
+        // No group counts more than its bound, so the walk ends at a group that would come after the last kept
+        // completion even with that count.
         if let Some(last) = found.get(limit - 1)
             && (bound, Reverse(folded)) < (last.suggestion.count, Reverse(&last.folded))
         {
@@ -199,7 +199,7 @@ fn values(
     Ok(PrefixValues { bytes, places })
 }
 
-/// How many agents of the sets have a value, and how most of them write it; nothing when none has.
+/// Number of agents of the sets that have a value, and its most frequent spelling; `None` if no agent has it.
 fn count(
     segments: &[(&SegmentReader, &SeenBits)],
     field: Field,
@@ -208,14 +208,14 @@ fn count(
 ) -> tantivy::Result<Option<(String, u64)>> {
     let mut spellings: BTreeMap<&str, u64> = BTreeMap::new();
     let mut total = 0;
-    // A group is in the order of its segments.
+    // A group is sorted by segment.
     for places in group.chunk_by(|left, right| left.segment == right.segment) {
         let Some((reader, seen)) = places.first().and_then(|place| segments.get(place.segment))
         else {
             continue;
         };
         let index = reader.inverted_index(field)?;
-        // Written in one way alone, nobody is counted twice.
+        // With a single spelling no agent can be counted twice.
         if let [place] = places {
             let holders = u64::from(seen.holders(&index, &place.postings, u32::MAX)?);
             if holders > 0 {

@@ -1,34 +1,34 @@
-//! The query syntax, for people who want it: `"a phrase"`, `-not`, `both AND needed`, `one OR another`, `prefix*`,
+//! Parser of the optional query syntax: `"a phrase"`, `-not`, `both AND needed`, `one OR another`, `prefix*`,
 //! `tag:travel`, `skill:translate`, `provider:acme`.
 //!
-//! `AND` and `OR` join what stands beside them, words, phrases, beginnings and conditions alike, to one demand; `AND`
-//! binds tighter, and there are no brackets. Nothing of it is ever an error. What cannot be read as syntax is read as
-//! plain words, and a hint says so. In a sentence, which small words beside the quotes tell, a quotation that nothing
-//! joins is a part of what is said: it demands nothing, and a hint says that too.
+//! `AND` and `OR` join the operands beside them (words, phrases, prefixes and conditions alike) to one demand; `AND`
+//! binds tighter, and there are no brackets. No query is ever an error: text that is not valid syntax is read as plain
+//! words, and a hint reports that. In a sentence, recognised by stop words outside the quotes, an unjoined quotation is
+//! plain text: it demands nothing, and a hint reports that too.
 
 use super::analysis::{fold, has_word, is_stop_word};
 use super::request::FacetName;
 
-/// The most phrases, exclusions, conditions, beginnings and joined words of one query; what comes after is read as
-/// plain words.
+/// The most phrases, exclusions, conditions, prefixes and joined words of one query; later ones are read as plain
+/// words.
 const MAX_PARTS: usize = 16;
 
 /// A parsed query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ParsedQuery {
-    /// The words that are asked for and need not all be there, with those that must.
+    /// Words to search for, both optional and required ones.
     pub words: String,
-    /// Demands that must all be met.
+    /// Demands, all of which must be met.
     pub demands: Vec<AnyOf>,
-    /// Demands of conditions alone, of each of which one must hold.
+    /// Demands that consist of conditions only; of each at least one condition must hold.
     pub conditions: Vec<Vec<(FacetName, String)>>,
-    /// What must not be there: words or phrases.
+    /// Words or phrases that matches must not contain.
     pub excluded: Vec<QueryPart>,
-    /// Beginnings of words that are asked for, each once, with those that must be there.
+    /// Distinct prefixes to search for, both optional and required ones.
     pub prefixes: Vec<String>,
-    /// Whether something looked like syntax and was none.
+    /// Whether some text looked like syntax but was not valid.
     pub misread: bool,
-    /// The first quotation that demands nothing, because it is a part of a sentence.
+    /// The first quotation that demands nothing, because it is part of a sentence.
     pub said: Option<String>,
 }
 
@@ -37,15 +37,15 @@ pub(super) struct ParsedQuery {
 pub(super) enum QueryPart {
     /// Words that follow each other, in any of their forms.
     Words(String),
-    /// Words that follow each other as they are written.
+    /// Words that follow each other exactly as written.
     Phrase(String),
-    /// The beginning of a word.
+    /// Prefix of a word.
     Beginning(String),
-    /// A value of a field.
+    /// Value of a field.
     Condition(FacetName, String),
 }
 
-/// A demand: one of these groups, and of that group everything.
+/// A demand in disjunctive form: at least one of these groups must match, with all its operands.
 pub(super) type AnyOf = Vec<Vec<QueryPart>>;
 
 /// One token of the text.
@@ -64,10 +64,10 @@ enum Operator {
     Or,
 }
 
-/// Tokens that are joined, as [`AnyOf`] has their parts; most often one alone.
+/// Joined tokens, grouped like the operands of [`AnyOf`]; most often a single token.
 type Chain<'t, 'a> = Vec<Vec<&'t Token<'a>>>;
 
-/// Reads a query.
+/// Parses a query.
 pub(super) fn read(text: &str) -> ParsedQuery {
     let (tokens, torn) = tokens(text);
     let (chains, dangling) = chains(&tokens);
@@ -91,19 +91,19 @@ pub(super) fn read(text: &str) -> ParsedQuery {
     reader.written
 }
 
-/// What a query says in words, those that must be there with those that need not; nothing where it asks for no word.
+/// Words of a query, both required and optional ones; `None` if it searches for no word.
 pub fn asked_text(query: &str) -> Option<String> {
     let words = read(query).words;
     has_word(&words).then(|| words.trim().to_owned())
 }
 
-/// A query while it is read.
+/// Parser state.
 #[derive(Default)]
 struct Reader {
     written: ParsedQuery,
-    /// Whether it is a sentence.
+    /// Whether the query is a sentence.
     sentence: bool,
-    /// How many parts it has so far.
+    /// Number of operands so far.
     parts: usize,
 }
 
@@ -119,7 +119,7 @@ impl Reader {
         }
     }
 
-    /// Takes groups of which any will do. One part that is none, as an exclusion would be, spoils them all.
+    /// Adds groups joined by `OR`. An invalid operand, for example an exclusion, makes all of them plain words.
     fn take_any(&mut self, chain: &Chain<'_, '_>, groups: &[Vec<&Token<'_>>]) {
         let parts = |group: &Vec<&Token<'_>>| -> Option<Vec<QueryPart>> {
             let tokens = group.iter();
@@ -146,7 +146,7 @@ impl Reader {
         }
     }
 
-    /// Takes a token that is alone or one of those that must all be there.
+    /// Adds a single token, or one of several joined by `AND`.
     fn take_token(&mut self, token: &Token<'_>, joined: bool) {
         let part = token.part();
         let special = matches!(
@@ -168,7 +168,8 @@ impl Reader {
         if token.negated {
             self.parts += 1;
             self.written.excluded.push(match part {
-                // Not every word that begins so is known, so only the one word is left out.
+                // The index may hold too many words with a prefix to exclude them all, so only the word itself is
+                // excluded.
                 QueryPart::Beginning(word) => {
                     self.written.misread = true;
                     QueryPart::Words(word)
@@ -195,7 +196,7 @@ impl Reader {
         }
     }
 
-    /// Reads joined tokens as plain words.
+    /// Adds joined tokens as plain words.
     fn misread(&mut self, chain: &Chain<'_, '_>) {
         self.written.misread = true;
         for token in chain.iter().flatten() {
@@ -203,7 +204,7 @@ impl Reader {
         }
     }
 
-    /// What is demanded is also looked for: it is scored, and shown where it stands.
+    /// Adds a demanded operand to the searched words and prefixes too, so that it is scored and highlighted.
     fn look_for(&mut self, part: &QueryPart) {
         match part {
             QueryPart::Words(text) | QueryPart::Phrase(text) => self.add_words(text),
@@ -224,7 +225,7 @@ impl Reader {
 }
 
 impl ParsedQuery {
-    /// Whether anything is asked of the texts of agents, and not only of their fields.
+    /// Whether the query concerns the texts of agents, and not only their fields.
     pub fn asks_text(&self) -> bool {
         let parts = self.prefixes.len() + self.demands.len() + self.excluded.len();
         parts > 0 || has_word(&self.words)
@@ -248,23 +249,23 @@ impl Token<'_> {
         !self.quoted && (self.text.starts_with('(') || self.text.ends_with(')'))
     }
 
-    /// Whether it looks like a beginning or a condition and is none.
+    /// Whether the token looks like a prefix or a condition but is not a valid one.
     fn is_torn(&self) -> bool {
         let starred = self.field.is_none() && !self.quoted && self.text.ends_with('*');
         let empty = self.field.and_then(condition).is_some() && self.text.is_empty();
         empty || (starred && !matches!(self.part(), Some(QueryPart::Beginning(_))))
     }
 
-    /// Its words as they would stand without syntax.
+    /// The token's words, read without syntax.
     fn words(&self) -> String {
         match self.field {
-            // Not a field of ours: two words with a colon between, as in an address or a time.
+            // Not one of the condition fields: two words with a colon between, for example in a URL or a time.
             Some(field) => format!("{field} {}", self.text),
             None => self.text.to_owned(),
         }
     }
 
-    /// What it asks for; nothing where it has no word.
+    /// The token as an operand; `None` if it contains no word.
     fn part(&self) -> Option<QueryPart> {
         if let Some(facet) = self.field.and_then(condition) {
             let value = self.text.trim();
@@ -294,7 +295,7 @@ fn condition(field: &str) -> Option<FacetName> {
     }
 }
 
-/// The tokens with what joins them taken out, and whether something of that stood where it joins nothing.
+/// Groups the tokens by the operators between them; also returns whether an operator lacks an operand.
 fn chains<'t, 'a>(tokens: &'t [Token<'a>]) -> (Vec<Chain<'t, 'a>>, bool) {
     let mut chains: Vec<Chain<'t, 'a>> = Vec::new();
     let mut dangling = false;
@@ -321,14 +322,14 @@ fn chains<'t, 'a>(tokens: &'t [Token<'a>]) -> (Vec<Chain<'t, 'a>>, bool) {
     (chains, dangling)
 }
 
-/// The tokens of a text, and whether a quote was left open.
+/// Splits a text into tokens; also returns whether a quote was left open.
 fn tokens(text: &str) -> (Vec<Token<'_>>, bool) {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     let mut torn = false;
     while !rest.is_empty() {
         let mut negated = false;
-        // A hyphen before a word excludes it; one within a word, alone or before a number is just that.
+        // A hyphen directly before a word excludes it; within a word, alone or before a number it is plain text.
         if let Some(after) = rest.strip_prefix('-')
             && after.starts_with(|letter: char| letter.is_alphabetic() || letter == '"')
         {
@@ -353,7 +354,7 @@ fn tokens(text: &str) -> (Vec<Token<'_>>, bool) {
                 }
             },
             None => {
-                // Quotes within a word, as in a piece of JSON, are no quotation.
+                // Quotes within a word, for example in a piece of JSON, are not a quotation.
                 let end = rest.find(char::is_whitespace);
                 let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
                 (word, false, after)
@@ -416,7 +417,7 @@ mod tests {
         assert_eq!(said.words, "translate good morning to French");
         assert_eq!(said.said.as_deref(), Some("good morning"));
         assert!(said.demands.is_empty() && !said.misread);
-        // What is joined is demanded in a sentence too.
+        // Joined operands are demanded in a sentence too.
         let joined = read("the weather in \"new york\" AND forecast");
         assert_eq!(
             joined.demands,
@@ -469,7 +470,7 @@ mod tests {
             [[vec![word("a")], vec![word("b"), condition]]]
         );
         assert!(!cities.misread && !tags.misread && !mixed.misread);
-        // Words that stand apart are joined to nothing.
+        // Words without an operator between them are not joined.
         assert_eq!(read("cheap a OR b").demands, [[[word("a")], [word("b")]]]);
     }
 

@@ -1,4 +1,4 @@
-//! The words that a word of a query may be a typing error of.
+//! Corrections of typing errors: similar words that a word of a query may stand for.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,37 +12,33 @@ use super::schema::Fields;
 use super::seen::{CountHolders, SeenAgents, VisibleAgents};
 use super::statistics::Statistics;
 
-/// The shortest word, in letters, that is taken for a typing error.
+/// The shortest word, in letters, that may be a typing error.
 const LEAST_LETTERS: usize = 5;
 
-/// Words of one query that are looked at for typing errors.
+/// The most words of one query that are corrected.
 const MAX_MISTYPED: usize = 8;
 
-/// Words of the index that one word may be an error of; the most used ones count.
+/// The most corrections of one word; the most used ones count.
 const MAX_CORRECTIONS: usize = 8;
 
-/// A word that no more agents hold may be an error of theirs as well as the caller's; nor more than one agent of
-/// [`RARE_AMONG`], where that is more. Words that are used more often cost no look at their neighbours.
+/// Number of holders up to which a word may be a typing error, of the caller or in the cards themselves; or one in
+/// [`RARE_AMONG`] agents, if that is more. More frequent words are not checked for similar ones.
 const RARE: u64 = 2;
 const RARE_AMONG: u64 = 10_000;
 
-/// How many times as many agents hold the word that such a rare word is an error of. Two words that are both in use
-/// are closer to each other.
+/// Factor by which a correction must be more frequent than a rare word. Two words that are both in use differ less.
 const FAR_MORE: u64 = 20;
 
-/// Typing errors in one word up to which another is offered as near, and how many are.
+/// The most typing errors between a word and a suggested similar one, and the most suggestions.
 const MAX_ERRORS: u8 = 2;
 const MAX_NEAR: usize = 3;
 
-/// Words that are looked at for one form of a word.
+/// The most terms read for one form of a word.
 const MAX_LOOKED_AT: usize = 1_024;
 
-/// Adds to each word the forms of those that it may be an error of: of a word that no agent of the caller's class holds
-/// all that are used, of one that hardly any holds those that far more do. What such a word finds itself stays, and
-/// comes first.
-///
-/// # Errors
-/// Where the index cannot be read.
+/// Adds corrections to each word that may be a typing error: if no agent of the caller's class holds the word, all
+/// similar words in use; if hardly any does, the far more frequent ones. Matches of the word itself remain, and rank
+/// first.
 pub(super) fn add_corrections(
     fields: &Fields,
     query: &mut QueryText,
@@ -69,7 +65,7 @@ pub(super) fn add_corrections(
     Ok(())
 }
 
-/// Forms of other words of which this word, which so many agents have, may be a typing error.
+/// Corrections of this word, which this many agents hold.
 fn corrections(
     fields: &Fields,
     word: &QueryWord,
@@ -94,11 +90,8 @@ fn is_long(word: &str) -> bool {
     word.chars().nth(LEAST_LETTERS - 1).is_some()
 }
 
-/// Words that agents which the caller may see hold and that are written nearly like this one, for somebody who has
-/// found nothing. Of the forms of a word only the longest.
-///
-/// # Errors
-/// Where the index cannot be read.
+/// Similar words that visible agents hold, suggested to a caller who found nothing. Of the forms of a word only the
+/// longest is suggested.
 pub(super) fn near(
     searcher: &Searcher,
     fields: &Fields,
@@ -120,7 +113,7 @@ pub(super) fn near(
     Ok(near.take(MAX_NEAR).collect())
 }
 
-/// Those of these forms that at least so many agents hold.
+/// Keeps the forms that at least this many agents hold.
 fn used(
     fields: &Fields,
     forms: Vec<String>,
@@ -137,7 +130,7 @@ fn used(
     Ok(used)
 }
 
-/// These forms, the one first that most agents hold.
+/// Sorts these forms by the number of agents that hold them, the most frequent first.
 fn most_used(
     fields: &Fields,
     forms: Vec<String>,
@@ -154,8 +147,8 @@ fn most_used(
     Ok(counted.into_iter().map(|(_, form)| form).collect())
 }
 
-/// The terms at most so many typing errors away from these forms (a letter too many, too few, another, or two that
-/// changed places) that agents of a set hold, by their letters.
+/// Terms within this many typing errors of these forms (an inserted, deleted or replaced letter, or two transposed
+/// ones) that agents of a set hold, in alphabetical order.
 fn written_nearly(
     agents: &SeenAgents<'_>,
     fields: &Fields,

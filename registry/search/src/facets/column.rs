@@ -1,4 +1,4 @@
-//! Counting a facet match by match, by the column of its values.
+//! Facet counts match by match, from the column (fast field) of the values.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,10 +9,11 @@ use tantivy::{DocId, SegmentReader};
 use super::super::answer::{FACET_VALUES, FacetCounts};
 use super::shown::TopValues;
 
-/// How many values of each segment are looked at before all of them are.
+/// Number of most frequent values per segment that are merged first; all values are merged only if these do not
+/// suffice.
 const FIRST_LOOK: usize = 256;
 
-/// The counts of one facet in one segment, by the ordinal of the value.
+/// The counts of one facet in one segment, indexed by the value's term ordinal.
 pub(super) struct SegmentFacet {
     column: Option<StrColumn>,
     counts: Vec<u32>,
@@ -22,7 +23,7 @@ pub(super) struct SegmentFacet {
 }
 
 impl SegmentFacet {
-    /// Starts counting a field of a segment.
+    /// Creates zero counts for a field of a segment.
     pub fn new(reader: &SegmentReader, field: &str) -> tantivy::Result<Self> {
         let column = reader.fast_fields().str(field)?;
         let values = column
@@ -37,7 +38,7 @@ impl SegmentFacet {
         })
     }
 
-    /// Counts the values of these documents, which ascend.
+    /// Counts the values of these documents, whose ids ascend.
     pub fn count(&mut self, documents: &[DocId]) {
         let Some(column) = &self.column else {
             return;
@@ -49,7 +50,7 @@ impl SegmentFacet {
         self.ordinals.resize(self.rows.len(), 0);
         ordinals.values.get_vals(&self.rows, &mut self.ordinals);
         for ordinal in &self.ordinals {
-            // An ordinal counts the values of the same dictionary that the counters were made for.
+            // The ordinals come from the same dictionary that the counters were sized for.
             if let Some(count) = usize::try_from(*ordinal)
                 .ok()
                 .and_then(|at| self.counts.get_mut(at))
@@ -59,15 +60,12 @@ impl SegmentFacet {
         }
     }
 
-    /// How many values were counted, each as often as it was.
+    /// The total of all counts.
     pub fn sum(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// How often a value was counted.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// The count of one value.
     pub fn count_of(&self, value: &[u8]) -> io::Result<u64> {
         let Some(column) = &self.column else {
             return Ok(0);
@@ -78,10 +76,7 @@ impl SegmentFacet {
         Ok(count.map_or(0, |count| u64::from(*count)))
     }
 
-    /// Calls back with the most frequent values, and gives the largest count left out.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Calls `found` with each of the `limit` most frequent values; returns the largest count left out.
     pub fn most_frequent(&self, limit: usize, mut found: impl FnMut(&[u8])) -> io::Result<u64> {
         let (counted, left) = self.top(limit);
         let mut texts = self.texts(counted)?;
@@ -92,7 +87,8 @@ impl SegmentFacet {
         Ok(u64::from(left))
     }
 
-    /// The most frequent values, equal ones by value, as (ordinal, count); and the largest count left out.
+    /// The most frequent values as (ordinal, count), selected by count and then value, sorted by ordinal; and the
+    /// largest count left out.
     fn top(&self, limit: usize) -> (Vec<(u64, u32)>, u32) {
         let mut counted: Vec<(u64, u32)> = (0..)
             .zip(self.counts.iter().copied())
@@ -109,7 +105,7 @@ impl SegmentFacet {
         (counted, left)
     }
 
-    /// The texts of counted values, which are given and come in the order of the dictionary.
+    /// The texts of these values, which must be in dictionary order and are returned in it.
     fn texts(&self, counted: Vec<(u64, u32)>) -> io::Result<ColumnValues> {
         let mut texts = ColumnValues {
             counted,
@@ -128,7 +124,7 @@ impl SegmentFacet {
     }
 }
 
-/// The counted values of one segment in ascending order, in one piece of memory.
+/// The counted values of one segment in ascending order; all texts share one buffer.
 #[derive(Default)]
 struct ColumnValues {
     counted: Vec<(u64, u32)>,
@@ -148,7 +144,8 @@ impl ColumnValues {
     }
 }
 
-/// The counts over all segments; with more than `few` counted values by a shorter way where there is one.
+/// The counts over all segments. With more than `few` counted values it first tries to merge only the most frequent
+/// values of each segment.
 pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCounts> {
     let sum: u64 = segments.iter().map(SegmentFacet::sum).sum();
     let values = match segments {
@@ -170,7 +167,8 @@ pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCo
     })
 }
 
-/// The shown values, if it is certain that they are among the most frequent of each segment.
+/// The shown values, computed from the most frequent values of each segment; `None` unless they are certain to be
+/// right.
 fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
     let mut bound = 0;
     let mut candidates: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -182,7 +180,7 @@ fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
     if candidates.len() < FACET_VALUES || bound == 0 {
         return Ok(None);
     }
-    // What was left out of one segment's candidates still counts for values that another brought in.
+    // A value that one segment left out can be a candidate of another, so all segments are asked for its count.
     let mut shown = TopValues::default();
     for value in candidates {
         let counts = segments.iter().map(|segment| segment.count_of(&value));
@@ -192,7 +190,7 @@ fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
     Ok(certain.then(|| shown.finish()))
 }
 
-/// The shown values among the most frequent `limit` of each segment.
+/// The shown values, merged from the `limit` most frequent values of each segment.
 fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<Vec<(String, u64)>> {
     let lists = segments.iter();
     let lists = lists.map(|segment| segment.texts(segment.top(limit).0));

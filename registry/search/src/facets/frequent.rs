@@ -1,8 +1,9 @@
-//! What is known of the values of facets before anybody searches: which ones most agents carry, and who does.
+//! Precomputed holders of frequent facet values: for each large segment, the agents that carry the most frequent
+//! values.
 //!
-//! A search that matches a good part of all agents need not look at each of them. Its matches are a set, so are the
-//! agents that carry a value, and what both have in common is counted 64 agents at a time. Beginning with the most
-//! frequent value, the values that are shown are certain long before the last one.
+//! A search that matches a large part of all agents need not visit each match. Its matches are a bit set, the holders
+//! of a value are another, and their intersection is counted 64 agents at a time. Starting with the most frequent
+//! value, the shown values are certain long before the last value is counted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,28 +20,29 @@ use super::super::bits::Bits;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
 
-/// The smallest part of all agents that a segment must hold to be worth it; so there are at most so many of them.
+/// Smallest fraction of all agents (one in this many) that makes a segment large; so this is also the highest number of
+/// large segments.
 const LEAST_PART: u32 = 256;
 
-/// Whoever carries a value is kept as a set if they are at least one in so many; the postings of a rarer value are
-/// read faster than such a set.
+/// Holder fraction (one in this many) from which the holders of a value are kept as a bit set; the postings of a rarer
+/// value are read faster than such a set.
 const RARE: u32 = 64;
 
-/// Bounds of what is known of facets beforehand.
+/// Limits of the precomputed facet values.
 #[derive(Debug, Clone, Copy)]
 pub struct FacetLimits {
-    /// Nothing is known of segments with fewer agents than this.
+    /// Segments with fewer agents than this have no precomputed values.
     pub least_agents: u32,
-    /// How many values of each facet are known, the most frequent ones.
+    /// Number of values precomputed for each facet, the most frequent ones.
     pub values: usize,
-    /// The same times the large segments: who carries a value is known segment by segment, in 48 bytes each. With more
-    /// segments fewer values are known.
+    /// Limit of values times large segments: each value has an entry of 48 bytes per large segment. With more segments
+    /// fewer values are precomputed.
     pub holders: usize,
-    /// The most memory in bytes for sets of agents that carry a value. Beyond it, postings are read.
+    /// The most memory in bytes for the bit sets of holders. Beyond it, postings are read.
     pub memory: usize,
-    /// Fewer matches than one in so many agents are looked at one by one.
+    /// Match fraction below which matches are counted one by one: fewer than one in this many agents.
     pub sparse: u64,
-    /// With no more counted values than this in segments that are counted one by one, all of them are compared.
+    /// Up to this many counted values, over all segments that are counted match by match, all values are merged.
     pub few_values: usize,
 }
 
@@ -57,33 +59,33 @@ impl Default for FacetLimits {
     }
 }
 
-/// What is known of the large segments of one state of the index.
+/// Frequent facet values of the large segments, for one state of the index.
 #[derive(Default)]
 pub(crate) struct FrequentValues {
     segments: Vec<SegmentId>,
     agents: u64,
     limits: FacetLimits,
-    /// By facet; empty where there is no large segment.
+    /// Values by facet; empty without a large segment.
     facets: Vec<FacetValues>,
 }
 
-/// The values of one facet, over all large segments.
+/// The values of one facet over all large segments.
 #[derive(Default)]
 pub(crate) struct FacetValues {
-    /// The most frequent first, equal ones by value.
+    /// The most frequent first, equally frequent ones by value.
     pub ranked: Vec<FrequentValue>,
-    /// The first that is not among them, and how many agents carry it at most.
+    /// The most frequent value that was left out, and an upper bound of its agents.
     pub left_out: Option<(Vec<u8>, u64)>,
-    /// How many values the agents of each segment carry.
+    /// Values per agent, for each segment.
     pub carried: Vec<ValuesPerAgent>,
 }
 
-/// A value and who carries it.
+/// A facet value and the agents that carry it, its holders.
 pub(crate) struct FrequentValue {
     pub text: Vec<u8>,
-    /// How many agents carry it, deleted ones included.
+    /// Number of holders, deleted agents included.
     pub agents: u64,
-    /// In each segment.
+    /// The holders in each large segment.
     holders: Vec<ValueHolders>,
 }
 
@@ -93,19 +95,17 @@ enum ValueHolders {
     Postings(TermInfo),
 }
 
-/// How many values each agent of a segment carries.
+/// Number of values that each agent of a segment carries.
 pub(crate) enum ValuesPerAgent {
-    /// One.
+    /// Every agent carries exactly one value.
     One,
-    /// The numbers bit by bit: the first set has those whose number is odd.
+    /// The numbers as bit planes: the first set holds the agents whose number is odd, the next one their second bit,
+    /// and so on.
     Planes(Vec<Bits>),
 }
 
 impl FrequentValues {
-    /// What is known of a state of the index. What was known before is kept where it is still about the same segments.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Frequent values of an index state. The values of `before` are reused while the large segments are the same.
     pub fn of(
         searcher: &Searcher,
         fields: &Fields,
@@ -123,7 +123,7 @@ impl FrequentValues {
         if let Some(before) = before.filter(|before| before.segments == segments) {
             return Ok(before);
         }
-        // Without large segments there is nothing to know.
+        // Without large segments nothing is precomputed.
         let facets = match limits.holders.checked_div(segments.len()) {
             None => Vec::new(),
             Some(most) => {
@@ -147,7 +147,7 @@ impl FrequentValues {
         Ok(Arc::new(frequent))
     }
 
-    /// Keeps the sets of those who carry the most frequent values of all, as long as there is memory.
+    /// Converts the largest posting lists to bit sets, over all facets, until the memory limit is reached.
     fn keep_sets(
         &mut self,
         large: &[&SegmentReader],
@@ -183,28 +183,28 @@ impl FrequentValues {
         Ok(())
     }
 
-    /// Which of the large segments this is.
+    /// Position of this segment among the large segments; `None` for a small one.
     pub fn place_of(&self, reader: &SegmentReader) -> Option<usize> {
         let id = reader.segment_id();
         self.segments.iter().position(|segment| *segment == id)
     }
 
-    /// How many large segments there are.
+    /// Number of large segments.
     pub fn segments(&self) -> usize {
         self.segments.len()
     }
 
-    /// Whether so many matches in the large segments are too few to count whole sets.
+    /// Whether this many matches in the large segments are too few for set operations to be the faster way.
     pub fn is_sparse(&self, matches: u64) -> bool {
         matches.saturating_mul(self.limits.sparse) < self.agents
     }
 
-    /// With how many counted values all of them are compared.
+    /// Number of counted values up to which all of them are merged.
     pub fn few_values(&self) -> usize {
         self.limits.few_values
     }
 
-    /// What is known of the values of a facet; nothing without a large segment.
+    /// The precomputed values of a facet; `None` without a large segment.
     pub fn values(&self, facet: FacetName) -> Option<&FacetValues> {
         self.facets.get(facet as usize)
     }
@@ -250,10 +250,7 @@ impl FacetValues {
 }
 
 impl FrequentValue {
-    /// How many of these agents of a segment carry the value.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Number of these agents of a segment that carry the value.
     pub fn among(
         &self,
         segment: usize,
@@ -268,7 +265,7 @@ impl FrequentValue {
     }
 }
 
-/// How many of these agents of a segment carry the value of this term.
+/// Number of these agents of a segment that are in the posting list of the term.
 pub(super) fn among(
     info: &TermInfo,
     agents: &Bits,
@@ -276,7 +273,7 @@ pub(super) fn among(
 ) -> tantivy::Result<u64> {
     let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
     let mut count = 0;
-    // They are looked at one by one: of many agents few stretches of postings could be passed over.
+    // No seek: with many agents in the set few blocks of postings could be skipped.
     while postings.doc() != TERMINATED {
         count += u64::from(agents.contains(postings.doc()));
         postings.advance();
@@ -312,7 +309,7 @@ impl ValuesPerAgent {
         Ok(Self::Planes(planes))
     }
 
-    /// How many values these agents carry together.
+    /// Total number of values that these agents carry.
     pub fn sum(&self, agents: &Bits) -> u64 {
         match self {
             Self::One => u64::from(agents.len()),
@@ -324,15 +321,15 @@ impl ValuesPerAgent {
     }
 }
 
-/// The most frequent of the values that are offered in ascending order.
+/// The most frequent values of a stream in ascending order.
 struct MostFrequent {
     limit: usize,
-    /// The last of them first.
+    /// A min-heap: the lowest-ranked value is on top.
     kept: BinaryHeap<Reverse<RankedValue>>,
     left_out: Option<(Vec<u8>, u64)>,
 }
 
-/// A value; the greater one is shown first.
+/// A value ordered by rank; the greater one is shown first.
 struct RankedValue(FrequentValue);
 
 impl RankedValue {
@@ -372,7 +369,7 @@ impl MostFrequent {
 
     fn offer(&mut self, text: &[u8], agents: u64, holders: impl FnOnce() -> Vec<ValueHolders>) {
         if self.kept.len() >= self.limit {
-            // Of equally frequent values the one offered later comes later.
+            // Values are offered in ascending order, so of equally frequent ones the later ranks lower.
             let last = self.kept.peek().map_or(u64::MAX, |last| last.0.0.agents);
             if agents <= last {
                 self.leave_out(text, agents);

@@ -1,5 +1,5 @@
-//! Facet counts over everything that matches. Few matches are counted one by one, by the columns of the index; many
-//! are counted as sets, beginning with the values that most agents carry.
+//! Facet counts over all matches of a search. Few matches are counted one by one, from the columns (fast fields) of the
+//! index; many matches are counted as bit sets, starting with the most frequent values.
 
 mod column;
 mod frequent;
@@ -21,7 +21,7 @@ use super::schema::Fields;
 pub use frequent::FacetLimits;
 pub(super) use frequent::FrequentValues;
 
-/// Matches are counted in blocks of this size.
+/// Matches per block; the columns are read block by block.
 const BLOCK: usize = 512;
 
 /// Requested facets.
@@ -32,17 +32,14 @@ pub(super) struct Facets {
 }
 
 impl Facets {
-    /// These facets, each once, with what is known of the state of the index that is searched.
+    /// Creates the set of requested facets, without duplicates, with the frequent values of the searched index state.
     pub fn new(mut names: Vec<FacetName>, frequent: Arc<FrequentValues>) -> Self {
         names.sort_unstable();
         names.dedup();
         Self { names, frequent }
     }
 
-    /// Counter for the matches of a segment; none if no facet is requested.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
+    /// Counter for the matches of a segment; `None` if no facet is requested.
     pub fn matches(
         &self,
         ordinal: SegmentOrdinal,
@@ -62,9 +59,6 @@ impl Facets {
     }
 
     /// The counts over the matches of all segments.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
     pub fn counts(
         &self,
         searcher: &Searcher,
@@ -123,16 +117,16 @@ impl Facets {
     }
 }
 
-/// The matches of one segment, for its facets.
+/// The matches of one segment, collected for its facets.
 pub(super) enum SegmentMatches {
-    /// Counted while they come.
+    /// Matches of a small segment, counted while they are collected.
     Counted(SegmentCounter),
-    /// Kept until all are there.
+    /// Matches of a large segment, kept as a set until all are collected.
     Large(LargeSegment),
 }
 
 impl SegmentMatches {
-    /// Takes the next match; they ascend.
+    /// Adds the next match; document ids must ascend.
     pub fn insert(&mut self, document: DocId) {
         match self {
             Self::Counted(counted) => counted.insert(document),
@@ -144,13 +138,13 @@ impl SegmentMatches {
 /// The matches of a large segment.
 pub(super) struct LargeSegment {
     ordinal: SegmentOrdinal,
-    /// Which of the large segments it is.
+    /// Position of this segment among the large segments.
     segment: usize,
     agents: Bits,
 }
 
 impl LargeSegment {
-    /// One facet of them, counted one by one.
+    /// Counts one facet of these matches, match by match.
     fn counted(&self, reader: &SegmentReader, name: FacetName) -> tantivy::Result<SegmentFacet> {
         let mut counted = SegmentCounter::new(reader, &[name])?;
         for document in self.agents.iter() {
@@ -161,7 +155,7 @@ impl LargeSegment {
     }
 }
 
-/// Counts of a segment's matches as they are collected.
+/// Facet counts of a small segment, updated while its matches are collected.
 pub(super) struct SegmentCounter {
     block: Vec<DocId>,
     facets: Vec<SegmentFacet>,

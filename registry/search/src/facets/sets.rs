@@ -1,4 +1,4 @@
-//! Counting a facet over sets of matches, with what is known of its values beforehand.
+//! Facet counts by intersecting the set of matches with the precomputed holders of frequent values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,23 +11,20 @@ use super::column::SegmentFacet;
 use super::frequent::{FacetValues, FrequentValue, among};
 use super::shown::TopValues;
 
-/// How many values of all counted segments together are looked for in the large ones.
+/// Total number of candidate values that small segments contribute; each is then looked up in the large segments.
 const CANDIDATES: usize = 4_096;
 
 /// The matches of a large segment.
 pub(super) struct LargeMatches<'a> {
-    /// Which of the large segments it is.
+    /// Position of this segment among the large segments.
     pub segment: usize,
     pub agents: &'a Bits,
-    /// The terms of the facet.
+    /// The inverted index of the facet's field.
     pub index: Arc<InvertedIndexReader>,
 }
 
-/// The counts over large segments, given as sets, and small ones, which are counted already. Nothing where so little
-/// is known that a value not looked at might belong to those shown.
-///
-/// # Errors
-/// Where the index cannot be read.
+/// Facet counts over large segments, given as sets, and small segments, which are counted already. `None` if the
+/// precomputed values do not suffice: a value that was not counted could still belong to the shown ones.
 pub(super) fn counts(
     values: &FacetValues,
     large: &[LargeMatches<'_>],
@@ -61,7 +58,7 @@ pub(super) fn counts(
         if shown.certain(count + most_in_large, candidate) {
             continue;
         }
-        // Values are text, because they are indexed as such.
+        // The values are valid UTF-8, because the field is indexed as text.
         let term = term(&String::from_utf8_lossy(candidate));
         for matches in large {
             if let Some(info) = matches.index.get_term_info(&term)? {
@@ -70,7 +67,7 @@ pub(super) fn counts(
         }
         shown.offer(candidate, count);
     }
-    // What was not looked at is in no counted segment more often than `most_elsewhere`.
+    // A value that was not counted occurs at most `most_elsewhere` times in the small segments together.
     let certain = match next {
         Some((text, agents)) => shown.certain(agents + most_elsewhere, text),
         None => most_elsewhere == 0 || shown.certain(most_elsewhere, &[]),
@@ -87,7 +84,7 @@ pub(super) fn counts(
     }))
 }
 
-/// How many values all matches have together.
+/// Total number of values over all matches; an agent with three values counts three times.
 fn sum(values: &FacetValues, large: &[LargeMatches<'_>], small: &[SegmentFacet]) -> u64 {
     let in_sets = large.iter().filter_map(|matches| {
         let carried = values.carried.get(matches.segment)?;
@@ -96,11 +93,12 @@ fn sum(values: &FacetValues, large: &[LargeMatches<'_>], small: &[SegmentFacet])
     in_sets.sum::<u64>() + small.iter().map(SegmentFacet::sum).sum::<u64>()
 }
 
-/// The most frequent values of each counted segment, and how often any other is in them together at most.
+/// The most frequent values of each small segment, and the highest total that any other value can reach in these
+/// segments.
 fn candidates(small: &[SegmentFacet]) -> std::io::Result<(BTreeSet<Vec<u8>>, u64)> {
     let mut candidates = BTreeSet::new();
     let mut most_elsewhere = 0;
-    // Mostly that is all of them, so that nothing remains of which only a bound is known.
+    // Most often these are all values, so no value is left with only an upper bound.
     let limit = CANDIDATES / small.len().max(1);
     for segment in small {
         most_elsewhere += segment.most_frequent(limit, |text| {

@@ -1,17 +1,17 @@
-//! The values of a facet that are shown.
+//! The values of a facet that a response shows.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::super::answer::FACET_VALUES;
 
-/// The most frequent values of those offered, equal ones by value.
+/// The most frequent values offered so far; equally frequent ones are ordered by value.
 #[derive(Default)]
 pub(super) struct TopValues(BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>>);
 
 impl TopValues {
-    /// Takes a value up while it is among the most frequent; one that nobody carries never is. Each value is offered
-    /// once.
+    /// Keeps a value if it is among the most frequent; a value with a count of 0 never is. Each value must be offered
+    /// only once.
     pub fn offer(&mut self, value: &[u8], count: u64) {
         if count == 0 || self.certain(count, value) {
             return;
@@ -22,14 +22,14 @@ impl TopValues {
         self.0.push(Reverse((count, Reverse(value.to_owned()))));
     }
 
-    /// Whether as many values as are shown all come before one of this count, and before every value after it that
-    /// is not more frequent.
+    /// Whether the list is full and all its values rank before this value, and so before every later value that is not
+    /// more frequent.
     pub fn certain(&self, count: u64, value: &[u8]) -> bool {
         self.last()
             .is_some_and(|(least, last)| least > count || least == count && last < value)
     }
 
-    /// The count that the others have to exceed, once there are as many values as are shown.
+    /// The count that a further value must exceed, once the list is full.
     pub fn least(&self) -> Option<u64> {
         self.last().map(|(least, _)| least)
     }
@@ -39,7 +39,7 @@ impl TopValues {
         (self.0.len() == FACET_VALUES).then_some((*count, value))
     }
 
-    /// The values with their counts, in the order in which they are shown.
+    /// The values with their counts, in display order.
     pub fn finish(self) -> Vec<(String, u64)> {
         let ascending = self.0.into_sorted_vec();
         ascending

@@ -1,4 +1,4 @@
-//! Text analysis.
+//! Text analysis: splitting, folding and stemming.
 
 use crate::analysis::{QueryText, asked_pieces, fold, pieces, query_text, stem};
 
@@ -18,7 +18,7 @@ fn ids_and_names_come_apart() {
     );
     assert_eq!(exact("bookFlight"), ["bookflight", "book", "flight"]);
     assert_eq!(exact("HTTPServer"), ["httpserver", "http", "server"]);
-    // A part of one letter alone is no word, and one before all others belongs to what follows it.
+    // A part of a single letter is no word, and one before all others belongs to the part after it.
     assert_eq!(
         exact("iPhone OAuth2 GPT4 gRPC eCommerce planA IDs"),
         [
@@ -44,7 +44,7 @@ fn accents_case_and_width_do_not_count() {
         fold("Café ＦＬＩＧＨＴ Straße Łódź İstanbul"),
         "cafe flight strasse lodz istanbul"
     );
-    // Composed and decomposed forms are the same.
+    // Composed and decomposed forms are equal.
     assert_eq!(fold("é"), fold("e\u{301}"));
     assert_eq!(exact("re\u{301}sume\u{301}"), ["resume"]);
     // A Hindi vowel sign and a Japanese voicing mark change the word, unlike an accent.
@@ -57,7 +57,7 @@ fn scripts_without_spaces_give_pairs() {
     assert_eq!(asked("東京旅行"), ["東京", "京旅", "旅行"]);
     assert_eq!(asked("車"), ["車"]);
     assert_eq!(asked("GPT東京"), ["gpt", "東京"]);
-    // What is indexed has each character as well, where its pair begins.
+    // Indexed text has each character as well, at the position of its pair.
     let indexed = pieces("新電車 x");
     let indexed: Vec<(&str, usize)> = indexed
         .iter()
@@ -77,13 +77,13 @@ fn scripts_without_spaces_give_pairs() {
 #[test]
 fn marks_belong_to_the_character_before_them() {
     let guide = ["ガイ", "イド"];
-    // Composed, half-width and decomposed.
+    // Composed, half-width and decomposed forms.
     for written in ["ガイド", "ｶﾞｲﾄﾞ", "カ\u{3099}イト\u{3099}"] {
         assert_eq!(asked(written), guide, "{written}");
         assert_eq!(exact(written), exact("ガイド"), "{written}");
     }
     assert_eq!(asked("ﾊﾟ"), ["パ"]);
-    // A Korean text in pieces, as some file systems keep it.
+    // A Korean text in decomposed form, as some file systems store it.
     assert_eq!(
         asked("\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}\u{110b}\u{1165}"),
         asked("한국어")

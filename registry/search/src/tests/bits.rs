@@ -1,4 +1,4 @@
-//! Which documents of a set hold a term.
+//! Holders of a term within a set of documents.
 
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
@@ -10,7 +10,7 @@ use crate::bits::{Bits, SeenBits};
 fn holders_equal_a_walk_over_all_postings() {
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(0x3b_1175);
-    // Words of every frequency, some of them in stretches.
+    // Words of every frequency, some of them in runs of documents.
     let agents = (0..3_000_u64).map(|number| {
         let often = if dice.below(10) > 0 { "often" } else { "" };
         let seldom = if dice.below(300) == 0 { "seldom" } else { "" };
@@ -36,7 +36,7 @@ fn holders_equal_a_walk_over_all_postings() {
                     2 => dice.below(2) == 0,
                     3 => dice.below(400) == 0,
                     4 => (document / 700).is_multiple_of(2),
-                    // Hardly anybody is hidden.
+                    // Almost no document is hidden.
                     5 => document != last / 2,
                     6 => document != 0 && document + 1 != last,
                     _ => document + 1 == last,

@@ -1,4 +1,4 @@
-//! Files of the index that are missing or damaged: whatever cannot be read is noticed, and a rebuild mends it.
+//! Missing or damaged files of the index: every unreadable one is detected, and a rebuild repairs it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ fn damageable(dir: &Path) -> Index {
     index
 }
 
-/// The files of the one generation, by ending.
+/// Files of the only generation, by extension.
 fn files(dir: &Path) -> BTreeMap<String, Vec<PathBuf>> {
     let generation = fs::read_dir(dir)
         .unwrap()
@@ -78,7 +78,7 @@ fn answers(index: &Index) -> Result<Vec<String>, IndexError> {
     answers.collect()
 }
 
-/// Builds the index anew from what is known.
+/// Rebuilds the index from its known agents.
 fn mend(index: &Index) {
     let mut rebuild = index.begin_rebuild().unwrap();
     rebuild
@@ -129,12 +129,12 @@ fn what_a_rebuild_has_replaced_meanwhile_is_nobodys_damage() {
     assert_eq!(index.damage(), None);
     index.report_damage("its files are gone".to_owned(), before);
     assert_eq!(index.damage(), None);
-    // What serves now is damaged by what is found of it.
+    // A report with the current number of rebuilds concerns the index in use.
     index.report_damage("its files are gone".to_owned(), index.rebuilt());
     assert!(index.damage().is_some());
 }
 
-/// What is changed in a file is an error, or another answer, and noticed; or it changes nothing that anybody is told.
+/// A changed file causes an error or another response, and is detected; or it changes no response at all.
 #[test]
 fn whatever_is_changed_in_a_file_is_noticed() {
     let mut dice = Dice(0xc044);
@@ -157,7 +157,7 @@ fn whatever_is_changed_in_a_file_is_noticed() {
             bytes[at] ^= 1 << dice.below(8);
         }
         let intact = fs::read(file).unwrap() == bytes;
-        // A process that was ended finds it so.
+        // A restarted process finds the file changed.
         drop(index);
         fs::write(file, &bytes).unwrap();
         let (index, opened) = Index::open(dir.path(), config()).unwrap();
@@ -168,8 +168,8 @@ fn whatever_is_changed_in_a_file_is_noticed() {
             }
             let _ = index.check();
             let damaged = index.damaged_files(|| false);
-            // A file that the index has no use for any more may change, and so may the note of what wrote it: then
-            // the answers are what they were.
+            // A file that the index no longer needs may change, and so may the note of the version that wrote it: then
+            // the responses are the same as before.
             assert!(
                 intact || index.damage().is_some() || answers(&index).unwrap() == expected,
                 "{ending} {round}: {damaged:?}"
@@ -180,11 +180,11 @@ fn whatever_is_changed_in_a_file_is_noticed() {
         mend(&index);
         assert_eq!(answers(&index).unwrap(), expected, "{ending} {round}");
     }
-    // Segments have names by chance, so which file is hit differs from run to run.
+    // Segments have random names, so the changed file differs from run to run.
     assert!(failed + unreadable > 0, "{failed} {unreadable}");
 }
 
-/// The same under a process that has the files open, where it stays in use until it is mended.
+/// The same for a process that has the files open: the index stays in use until it is rebuilt.
 #[test]
 fn what_is_changed_under_way_is_noticed() {
     for ending in ENDINGS {
@@ -195,7 +195,7 @@ fn what_is_changed_under_way_is_noticed() {
             use std::io::{Seek as _, Write as _};
             let length = fs::metadata(file).unwrap().len();
             let mut file = fs::OpenOptions::new().write(true).open(file).unwrap();
-            // All but the footer; the length stays, since what is mapped must stay there.
+            // All bytes but the footer; the length stays, because the file is mapped into memory.
             file.rewind().unwrap();
             let body = usize::try_from(length.saturating_sub(140).max(8)).unwrap();
             file.write_all(&vec![0xa5; body]).unwrap();
@@ -208,7 +208,7 @@ fn what_is_changed_under_way_is_noticed() {
     }
 }
 
-/// What passes is no damage, nor is what a caller has done wrong.
+/// Temporary errors are no damage, nor are invalid requests.
 #[test]
 fn what_passes_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();

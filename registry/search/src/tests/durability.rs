@@ -1,4 +1,4 @@
-//! Opening, committing, crashing, rebuilding.
+//! Opening, commits, crashes and rebuilds of the index.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +74,7 @@ fn upsert_delete_and_replay() {
     }
     assert!(index.generation() > first);
     assert_eq!(index.search(&text("old one")).unwrap().total, 0);
-    // An id in both lists stays in, and an older event does not turn the index back.
+    // An id in both lists is kept, and an older event does not set the index back.
     index.apply(vec![agent(2, "Two")], &[id(2)], 4).unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 3);
     assert_eq!(index.applied_seq(), 5);
@@ -85,7 +85,7 @@ fn reopening_goes_on_after_the_last_commit() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "One")]);
     index.apply(vec![agent(2, "Two")], &[], 7).unwrap();
-    // What a crash leaves behind: documents that were written and never committed.
+    // State after a crash: documents that were written and never committed.
     {
         let mut live = lock(&index.0.live);
         let state = live.as_mut().unwrap();
@@ -121,7 +121,7 @@ fn another_schema_is_kept_until_the_rebuild_is_finished() {
     rebuild.finish(3).unwrap();
     assert_eq!(names(&index, &all()), [id(2)]);
     drop(index);
-    // The old folder goes with the next start at the latest.
+    // The old folder is removed at the next start at the latest.
     let (_, opened) = reopen(dir.path());
     assert_eq!(opened, Opened::Ready { applied_seq: 3 });
     assert_ne!(generation_folder(dir.path()), old);
@@ -201,7 +201,7 @@ fn a_rebuild_given_up_leaves_the_old_index() {
     assert_eq!(names(&index, &all()), [id(3), id(1)]);
     drop(index.begin_rebuild().unwrap());
 
-    // A crash in the middle leaves the half-built folder as well; the next start removes it.
+    // A crash during the rebuild leaves the half-built folder too; the next start removes it.
     let rebuild = index.begin_rebuild().unwrap();
     std::mem::forget(rebuild);
     drop(index);

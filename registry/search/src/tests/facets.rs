@@ -1,9 +1,9 @@
-//! What is known of facets before a search, and that it stays as long as it is right.
+//! Precomputed facet values, and that they are reused while they are valid.
 
 use super::*;
 use crate::facets::FrequentValues;
 
-/// Agents with tags: the first half of them has one that the others have not.
+/// Agents with tags: the first half of them has a tag that the others lack.
 fn tagged(count: u64) -> Vec<Document> {
     let agents = (0..count).map(|number| Document {
         tags: vec![
@@ -40,7 +40,7 @@ fn what_is_known_stays_while_the_large_segments_do() {
     rebuild.finish(1).unwrap();
     let first = frequent(&index);
     assert!(first.segments() > 0);
-    // A deletion takes nothing out of a segment, and one agent makes no large one.
+    // A deletion leaves the segment as it is, and a single agent makes no large segment.
     index.apply(Vec::new(), &[id(3)], 2).unwrap();
     index.apply(vec![agent(1_000, "Agent")], &[], 3).unwrap();
     assert!(Arc::ptr_eq(&first, &frequent(&index)));

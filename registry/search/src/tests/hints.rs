@@ -1,4 +1,4 @@
-//! What an answer says beside its hits.
+//! Hints of a search response.
 
 use super::*;
 
@@ -52,13 +52,13 @@ fn conditions_of_a_query_are_told_of_like_filters() {
             "traveller -\"books flights\"",
             vec![hides("-\"books flights\"", 3)],
         ),
-        // One that the caller may not see has this tag; it does not count.
+        // An agent that the caller may not see has this tag; it does not count.
         ("tag:finance", vec![hides("tag:finance", 3)]),
         (
             "tag:travel -flights",
             vec![hides("tag:travel", 0), hides("-flights", 2)],
         ),
-        // Only without both of them is something found.
+        // Only without both of them the search has hits.
         ("tag:nowhere -flights", vec![hides("", 3)]),
         ("tag:nowhere tag:nothing", vec![hides("", 3)]),
     ] {
@@ -68,7 +68,7 @@ fn conditions_of_a_query_are_told_of_like_filters() {
             .collect();
         assert_eq!(told(&index, &text(query)), expected, "{query}");
     }
-    // A filter beside a condition of the query.
+    // A filter next to a condition of the query.
     let mut request = text("flights tag:nowhere");
     request.filters.trust_at_least = Some(1);
     assert_eq!(told(&index, &request), [hides("", 3)]);
@@ -106,7 +106,7 @@ fn a_quotation_that_demands_nothing_is_told_of() {
     let request = text("\"hotels flights\" for me");
     assert_eq!(index.search(&request).unwrap().total, 3);
     assert_eq!(told(&index, &request), [said]);
-    // Joined it is demanded, in a sentence too.
+    // Joined operands are demanded in a sentence too.
     let joined = text("the \"hotels flights\" AND me");
     assert_eq!(index.search(&joined).unwrap().total, 0);
     let found = text("flights AND \"flights and hotels\" for me");
@@ -119,7 +119,7 @@ fn a_beginning_of_too_many_words_is_told_of() {
     let dir = tempfile::tempdir().unwrap();
     let named = |number: u64| agent(number, &format!("zz{number}"));
     let mut agents: Vec<Document> = (1..=64).map(named).collect();
-    // Words that only others may see, and more of each, neither count nor take room.
+    // Words that only hidden agents hold, and more of them than are read, neither count nor displace others.
     agents.extend((100..400).map(|number| Document {
         visible_to: vec!["group:x".to_owned()],
         ..agent(number, &format!("zz{}", 1_000 + number / 3))
@@ -146,9 +146,9 @@ fn a_beginning_that_finds_nothing_is_told_of_as_one() {
     let several = text("submarine trans* quanti*");
     let expected = ["submarine", "trans*", "quanti*"].map(unknown);
     assert_eq!(told(&index, &several), expected);
-    // Half a word is not written nearly like another one.
+    // A prefix has no similar words.
     let near = text("hotle*");
     assert!(index.search(&near).unwrap().hints[0].near.is_empty());
-    // What only others may see begins nothing.
+    // Words that only hidden agents hold do not match a prefix.
     assert_eq!(told(&index, &text("finan*")), [unknown("finan*")]);
 }

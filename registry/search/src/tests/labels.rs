@@ -1,5 +1,5 @@
-//! What a caller may not see leaves no trace: the answers are those of an index that never held it, for words with
-//! typing errors too, whose meaning depends on the words that the index knows.
+//! Hidden agents leave no trace: the responses are those of an index that never held them. That includes words with
+//! typing errors, whose corrections depend on the words in the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const MISTYPED: [&str; 8] = [
     "bokFlight",
 ];
 
-/// Everything of an answer that does not hang on how rare a word is.
+/// The parts of a response that do not depend on the idf of a word.
 type Told = (
     BTreeSet<Uuid>,
     u64,
@@ -37,7 +37,7 @@ pub(super) fn told(index: &Index, request: &SearchRequest) -> Told {
     )
 }
 
-/// Every set of labels, the empty one too.
+/// All sets of labels, the empty one too.
 fn sets_of_labels() -> impl Iterator<Item = Vec<String>> {
     let held = |set: u32, place: usize| set & (1 << place) != 0;
     (0..1 << LABELS.len()).map(move |set| {
@@ -49,7 +49,7 @@ fn sets_of_labels() -> impl Iterator<Item = Vec<String>> {
     })
 }
 
-/// An index of those agents alone that carry one of these labels, with its folder.
+/// An index of only the agents that carry one of these labels, with its folder.
 fn alone(agents: &[Document], labels: &[String]) -> (tempfile::TempDir, Index) {
     let seen = agents.iter().filter(|agent| visible(agent, labels));
     let folder = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ fn what_is_not_seen_leaves_no_trace() {
     let mut hinted = 0;
     for seed in 1..=3 {
         let mut dice = Dice(seed * 0x51_7cc1);
-        // Few words each, so that a word is often held by somebody unseen alone.
+        // Few words each, so that often only hidden agents hold a word.
         let agents: Vec<Document> = (0..40)
             .map(|number| Document {
                 skills: Vec::new(),
@@ -106,7 +106,7 @@ fn what_is_not_seen_leaves_no_trace() {
     );
 }
 
-/// A query with something of the syntax.
+/// A random query that uses the syntax.
 pub(super) fn written(dice: &mut Dice) -> String {
     let word = dice.pick(&WORDS).to_owned();
     let other = dice.pick(&WORDS).to_owned();
@@ -155,7 +155,7 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
     assert!(found > 150 && hinted > 150, "{found} {hinted}");
 }
 
-/// Far more words, names, skills and tags that begin alike are hidden than are looked at of those that are seen.
+/// Far more words, names, skills and tags with one prefix are hidden than are read of the visible ones.
 #[test]
 fn what_is_not_seen_crowds_nothing_out() {
     let named = |number: u64, name: &str| Document {
@@ -187,7 +187,7 @@ fn what_is_not_seen_crowds_nothing_out() {
     }
 }
 
-/// Explanations without what is worked out from how rare words are and how long texts are.
+/// An explanation without the values that depend on idf and on lengths.
 fn shape(explanation: &serde_json::Value) -> serde_json::Value {
     use serde_json::{Value, json};
     let what = explanation["description"].as_str().unwrap();

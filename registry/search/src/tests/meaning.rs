@@ -1,4 +1,4 @@
-//! Words and meaning together, against a naive scan over the same documents and vectors.
+//! Hybrid search against a naive scan over the same documents and vectors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn made(dice: &mut Dice) -> (u64, AgentVectors) {
     (1, AgentVectors::new(&vectors).unwrap())
 }
 
-/// An index and the vectors of its agents, but for some that have none yet.
+/// An index and the vectors of its agents; some agents have none.
 struct World {
     _dir: tempfile::TempDir,
     index: Index,
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Who is to be found: all, by words, and near with how near.
+    /// Expected hits: all of them, the full-text matches, and the neighbours with their similarities.
     fn expected(
         &self,
         request: &SearchRequest,
@@ -117,7 +117,7 @@ impl World {
         (all.collect(), words, near)
     }
 
-    /// The library's own collectors go other ways through the query object, and find as many.
+    /// tantivy's own collectors use other methods of the query, and find the same number.
     fn check_other_ways(&self, request: &SearchRequest, expected: usize) {
         let compiled = self.index.compiled_query(request).unwrap();
         let (searcher, query) = (&compiled.searcher, &*compiled.query);
@@ -169,7 +169,7 @@ impl World {
         self.check_other_ways(request, expected.len());
         let scores: Vec<f32> = answer.hits.iter().filter_map(|hit| hit.score).collect();
         assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
-        // Every hit says what it is: near, or holding a word, or both.
+        // Every hit is a neighbour, a full-text match, or both.
         for hit in answer
             .hits
             .iter()
@@ -187,7 +187,7 @@ impl World {
                 "{told}"
             );
         }
-        // However it is paged, it is the same order.
+        // Every page size gives the same order.
         if let Some(first) = answer.hits.first().filter(|_| answer.total > 3) {
             let mut paged = vec![first.id];
             let mut request = SearchRequest {
@@ -226,7 +226,7 @@ fn words_and_meaning_equal_a_naive_scan() {
                     [dice.below(4) as usize];
                 found += world.check(&request);
             }
-            // Some change: their words and their vectors, one before the other.
+            // Some agents change: their words and their vectors, one before the other.
             let changed: Vec<Uuid> = (0..12).map(|_| id(dice.below(150))).collect();
             world.index.note_forbidden(&changed, seq);
             world.hidden = changed.iter().copied().collect();
@@ -259,7 +259,7 @@ fn words_and_meaning_equal_a_naive_scan() {
     }
 }
 
-/// More agents than are compared by their vectors.
+/// More agents than one search compares by their vectors.
 #[test]
 fn of_many_agents_the_nearest_thousand_match() {
     let mut dice = Dice(4711);
@@ -305,27 +305,27 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
         alone: false,
     });
     let answer = index.search(&request).unwrap();
-    // Two words of five are little of the query, so they count less than meaning.
+    // Two words of five cover little of the query, so they weigh less than the semantic score.
     assert_eq!(ids(&answer), [id(1), id(3)]);
     let [meaning, words] = [0, 1].map(|place| answer.hits[place].score.unwrap());
     assert!((meaning + words - 1.0).abs() < 1e-6, "{meaning} {words}");
     assert!(words > 0.1 && words < 0.4, "{words}");
-    // Where an agent holds all of them they count as much as words ever do.
+    // If one agent contains all of them, full text has its highest weight.
     request.text = Some("the money market news of today".into());
     let answer = index.search(&request).unwrap();
     assert_eq!(ids(&answer), [id(3), id(1)]);
     assert_eq!(answer.hits[0].score, Some(0.7));
     let meaning = answer.hits[1].score.unwrap();
     assert!((meaning - 0.3).abs() < 1e-6, "{meaning}");
-    // Two words are keywords: who holds one comes first.
+    // Two words are keywords: full-text matches come first.
     request.text = Some("money abroad".into());
     assert_eq!(ids(&index.search(&request).unwrap()), [id(3), id(1)]);
-    // So does who holds what is demanded; and who does not is not there at all.
+    // The same holds for a query with demands, and agents that do not meet them are no hits at all.
     request.text = Some("swap my \"money market\" abroad tag:x".into());
     assert_eq!(index.search(&request).unwrap().total, 0);
     request.text = Some("swap my money abroad -exchange".into());
     assert_eq!(ids(&index.search(&request).unwrap()), [id(3)]);
-    // Where no word is asked for meaning has nothing to say.
+    // Without words in the query the semantic part has no effect.
     request.text = None;
     assert_eq!(index.search(&request).unwrap().total, 3);
 }
@@ -343,7 +343,7 @@ fn a_frozen_order_keeps_what_was_near() {
     request.explain = true;
     let first = world.index.search(&request).unwrap();
     let frozen = first.frozen.unwrap();
-    // Everybody's vectors change; the order stays as the first page had it.
+    // All vectors change; the order stays that of the first page.
     let all: Vec<Uuid> = world.agents.keys().copied().collect();
     world.embed(&all, &mut dice);
     let places = frozen.places(1_000).unwrap();
@@ -357,7 +357,8 @@ fn a_frozen_order_keeps_what_was_near() {
     }
 }
 
-/// More agents of equal words than one look reads: pages beyond the first look neither end early nor give one twice.
+/// More agents with equal full-text scores than one pass reads: the pages beyond the first pass neither end early nor
+/// repeat an agent.
 #[test]
 fn deep_pages_go_through_agents_of_equal_words() {
     let mut dice = Dice(5);

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// An id that is easy to read in a failure.
+/// An id that is easy to read in a failure message.
 fn id(number: u64) -> Uuid {
     // Spread over both halves, so that an order by only one of them shows.
     Uuid::from_u64_pair(number % 3, number)
@@ -66,7 +66,7 @@ fn text(text: &str) -> SearchRequest {
     }
 }
 
-/// Facets are counted by sets wherever they can be, however few agents there are.
+/// Configuration that counts facets as sets wherever possible, however few agents there are.
 fn config() -> IndexConfig {
     IndexConfig {
         facets: FacetLimits {
@@ -80,7 +80,7 @@ fn config() -> IndexConfig {
     }
 }
 
-/// An index of these agents, built as a server builds its first one.
+/// An index of these agents, built like the first index of a server.
 fn built(dir: &Path, agents: Vec<Document>) -> Index {
     let (index, _) = Index::open(dir, config()).unwrap();
     let mut rebuild = index.begin_rebuild().unwrap();
@@ -93,7 +93,7 @@ fn ids(answer: &SearchAnswer) -> Vec<Uuid> {
     answer.hits.iter().map(|hit| hit.id).collect()
 }
 
-/// A place of an order in which meaning did not count.
+/// A position of an order without semantic scores.
 fn place(id: Uuid) -> FrozenPlace {
     FrozenPlace { id, blended: None }
 }
@@ -102,7 +102,7 @@ fn names(index: &Index, request: &SearchRequest) -> Vec<Uuid> {
     ids(&index.search(request).unwrap())
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {

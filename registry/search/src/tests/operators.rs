@@ -1,10 +1,10 @@
-//! Whole expressions of the query syntax against a naive reading of them.
+//! Expressions of the query syntax against a naive evaluation of them.
 
 use super::*;
 
 const WORDS: [&str; 5] = ["alpha", "alpine", "bravo", "cargo", "delta"];
 
-/// Something that an agent has or has not, as it is written in a query.
+/// An operand that an agent matches or not, as written in a query.
 #[derive(Debug, Clone)]
 enum Operand {
     Word(&'static str),
@@ -45,7 +45,7 @@ impl Operand {
         matches!(self, Self::Tag(_) | Self::Provider(..))
     }
 
-    /// Whether it is looked for, and demanded only where it is joined to something.
+    /// Whether the operand is optional unless it is joined.
     fn is_optional(&self) -> bool {
         matches!(self, Self::Word(_) | Self::Beginning(_))
     }
@@ -100,7 +100,7 @@ fn expected(agent: &Document, chains: &[Chain], excluded: Option<&str>) -> bool 
         && !excluded.is_some_and(|word| Operand::holds(&Operand::Word(leaked(word)), agent))
 }
 
-/// The same word among those that live for ever.
+/// The same word with a static lifetime.
 fn leaked(word: &str) -> &'static str {
     WORDS.into_iter().find(|known| *known == word).unwrap()
 }
@@ -156,7 +156,7 @@ fn expressions_equal_a_naive_reading() {
             .iter()
             .any(|hint| hint.kind == HintKind::Syntax);
         assert!(!misread, "{query}");
-        // The order that is named is the one that is given.
+        // The sort order that is reported is the effective one.
         let by_relevance = Sort::Relevance.in_force(Some(&query)) == Sort::Relevance;
         for hit in &answer.hits {
             assert_eq!(hit.score.is_some(), by_relevance, "{query}");

@@ -100,7 +100,7 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
     }
 }
 
-/// Tags as they are kept: in lower case.
+/// Tags as they are indexed: in lower case.
 fn kept(tags: &[String]) -> Vec<String> {
     tags.iter().map(|tag| tag.to_lowercase()).collect()
 }
@@ -109,7 +109,7 @@ fn holds(asked: &[String], has: &[String]) -> bool {
     asked.is_empty() || asked.iter().any(|value| has.contains(value))
 }
 
-/// The forms of all words of a text.
+/// Forms of all words of a text.
 fn forms(text: &str) -> BTreeSet<String> {
     pieces(text)
         .into_iter()
@@ -337,7 +337,7 @@ fn searches_equal_a_naive_scan() {
             for _ in 0..25 {
                 found += check(&index, &agents, &hidden, &mut dice);
             }
-            // Changes come in: hidden at once, then applied, except the last which stay hidden.
+            // Changes arrive: hidden at once, then applied, except the last ones, which stay hidden.
             let changed: Vec<u64> = (0..10).map(|_| dice.below(140)).collect();
             let ids: Vec<Uuid> = changed.iter().map(|number| id(*number)).collect();
             index.note_forbidden(&ids, seq);
@@ -362,8 +362,8 @@ fn searches_equal_a_naive_scan() {
     }
 }
 
-/// Every way of counting facets: all or some segments by sets, with all or a few values known, with and without memory
-/// for sets; all one by one, comparing the most frequent values first.
+/// All methods of facet counting: all or some segments as sets, with all or a few values precomputed, with and without
+/// memory for sets; and all match by match, merging the most frequent values first.
 fn facet_limits() -> [FacetLimits; 6] {
     let by_sets = FacetLimits {
         least_agents: 1,
@@ -400,7 +400,7 @@ fn facet_limits() -> [FacetLimits; 6] {
     ]
 }
 
-/// Large enough for shared sets, few-candidate walks and facets that cannot be told from the first look.
+/// Large enough for shared sets, candidate-driven queries, and facets whose most frequent values do not suffice.
 #[test]
 fn large_segments_equal_a_naive_scan() {
     let dir = tempfile::tempdir().unwrap();
@@ -408,9 +408,9 @@ fn large_segments_equal_a_naive_scan() {
     let mut agents: BTreeMap<Uuid, Document> = BTreeMap::new();
     for number in 0..6_000 {
         let mut agent = random_agent(&mut dice, number);
-        // Far more values than are shown, with near-equal counts in every segment.
+        // Far more values than are shown, with nearly equal counts in every segment.
         agent.tags.push(format!("tag{}", dice.below(700)));
-        // And as many that nobody shares.
+        // And as many values that only one agent has.
         agent
             .skill_ids
             .push(format!("skill{}", number * 7_919 % 6_000));
@@ -479,7 +479,7 @@ fn large_segments_equal_a_naive_scan() {
                 );
             }
         }
-        // The same through the library's own collectors, which use other ways through the query object.
+        // tantivy's own collectors use other methods of the query.
         let count = compiled
             .searcher
             .search(&*compiled.query, &tantivy::collector::Count)
@@ -502,7 +502,7 @@ fn large_segments_equal_a_naive_scan() {
             let bare: Vec<f32> = best.iter().map(|(score, _)| *score).collect();
             assert_eq!(scores.len(), bare.len());
             for (score, bare) in scores.iter().zip(&bare) {
-                // A second look only adds.
+                // Rescoring only adds to a score.
                 assert!(*score >= bare * (1.0 - 1e-4), "{scores:?} {bare:?}");
             }
             assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");

@@ -1,4 +1,4 @@
-//! The overlay hides what changed, everywhere, for exactly as long as needed.
+//! The overlay hides changed agents everywhere, for exactly as long as necessary.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn changed_agents_are_hidden_everywhere() {
         [id(2)]
     );
 
-    // A second change is noted on top of the first, and found in the same searcher.
+    // A second change is recorded on top of the first, and looked up in the same searcher.
     index.note_forbidden(&[id(2)], 3);
     assert_eq!(index.search(&all()).unwrap().total, 0);
     index.apply(vec![tagged(1, "Alpha")], &[], 2).unwrap();
@@ -65,7 +65,7 @@ fn changed_agents_are_hidden_everywhere() {
         (names(&index, &all()), index.overlay_len()),
         (vec![id(2), id(1)], 0)
     );
-    // What is applied already needs no hiding.
+    // Changes that are applied already need no hiding.
     index.note_forbidden(&[id(2)], 3);
     assert_eq!(
         (index.search(&all()).unwrap().total, index.overlay_len()),
@@ -93,7 +93,7 @@ fn a_rebuild_that_ends_older_hides_what_changed_meanwhile() {
     rebuild
         .add(vec![tagged(1, "Alpha"), tagged(2, "Beta")])
         .unwrap();
-    // While it reads, agent 1 is taken out and the serving index follows.
+    // During the rebuild, agent 1 is removed and the serving index follows.
     index.note_forbidden(&[id(1)], 2);
     index.apply(Vec::new(), &[id(1)], 2).unwrap();
     rebuild.finish(1).unwrap();
@@ -182,21 +182,21 @@ fn only_what_is_forbidden_is_hidden() {
         vec![tagged(1, "Alpha"), tagged(2, "Beta"), pending],
     );
     let everybody = ["public", "internal", "curators"];
-    // A label, a deprecation, another version: it may be seen as before.
+    // A label, a deprecation, another version: the agent stays visible.
     index.note(&[changed(1, &["public"], true)], 2);
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
-    // Fewer may see it: those who may not any more do not.
+    // Fewer callers may see it: the others no longer find it.
     index.note(&[changed(1, &["internal"], true)], 3);
     assert_eq!(seen(&index, &["public"]), [id(2)]);
     assert_eq!(seen(&index, &["public", "internal"]), [id(2), id(1)]);
-    // More again, before the index has heard of either; told of late, the earlier act counts no more.
+    // More callers again, before the index has either change; the earlier change, noted late, has no effect.
     index.note(&[changed(1, &["public"], true)], 5);
     index.note(&[changed(1, &[], false)], 4);
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
-    // Held back: nobody finds it among those listed, whoever may look it up otherwise.
+    // On hold: no caller finds it among the listed agents, whatever other access they have.
     index.note(&[changed(1, &["curators"], false)], 6);
     assert_eq!(seen(&index, &everybody), [id(2)]);
-    // One that was never listed stays where it was found.
+    // An agent that was never listed stays where it was found.
     let waiting = SearchRequest {
         visible_to: vec!["curators".to_owned()],
         filters: Filters {
@@ -209,7 +209,7 @@ fn only_what_is_forbidden_is_hidden() {
     assert_eq!(names(&index, &waiting), [id(3)]);
     index.note(&[changed(3, &["account:1"], false)], 8);
     assert!(names(&index, &waiting).is_empty());
-    // The index catches up, and nothing is left of it.
+    // The index catches up, and the overlay is empty.
     index.apply(vec![tagged(1, "Alpha")], &[id(3)], 8).unwrap();
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
     assert_eq!(index.overlay_len(), 0);

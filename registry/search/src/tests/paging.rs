@@ -1,4 +1,4 @@
-//! Orders and pages.
+//! Sort orders and pages.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const SORTS: [Sort; 4] = [Sort::Relevance, Sort::Name, Sort::Updated, Sort::Newest];
 
-/// Agents with many equal names, times and scores, in several segments, some with no usable name.
+/// Agents with many equal names, times and scores, in several segments, some without a usable name.
 fn crowded(dir: &Path) -> (Index, HashSet<Uuid>) {
     let mut dice = Dice(7);
     let mut agents = (1..=90_u64).map(|number| {
@@ -148,13 +148,13 @@ fn a_frozen_order_is_fetched_page_by_page() {
             (other.id, &other.hit, &other.highlights, &other.position)
         );
     }
-    // What is there twice, not at all, or no longer allowed makes no hit.
+    // An id that is repeated, unknown or no longer allowed gives no hit.
     let [kept, hidden] = [order[10], order[11]];
     let mut narrowed = agent(999, "narrowed");
     narrowed.id = hidden;
     narrowed.visible_to = vec!["group:x".to_owned()];
     index.apply(vec![narrowed], &[], 9).unwrap();
-    // What happened since leaves the order as the first page had it.
+    // Later changes leave the order as the first page had it.
     assert_eq!(frozen.places(50).unwrap(), places);
     assert!(frozen.places(MAX_ORDER).unwrap().starts_with(&places));
     assert!(frozen.places(MAX_ORDER + 1).is_err());

@@ -1,4 +1,4 @@
-//! The order by relevance: words near each other, and the pages behind the candidates that are scored again.
+//! Order by relevance: words near each other, and the pages beyond the rescored candidates.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::collect::compare;
 use crate::rescore::RESCORED;
 
-/// Far more matches than are scored again, in several segments, with many equal scores.
+/// Far more matches than are rescored, in several segments, with many equal scores.
 const MATCHES: u64 = 650;
 
 fn crowd(dir: &Path) -> Index {
@@ -40,7 +40,7 @@ fn pages_behind_the_rescored_candidates_go_on_in_one_order() {
     };
     let whole = names(&index, &request);
     assert_eq!(whole.len() as u64, MATCHES);
-    // No page ends where the candidates do.
+    // No page ends at the last rescored candidate.
     request.limit = 45;
     let frozen = index.search(&request).unwrap().frozen.unwrap();
     let places = frozen.places(1_000).unwrap();
@@ -80,7 +80,7 @@ fn words_near_each_other_are_worth_more_than_words_far_apart() {
         description: description.to_owned(),
         ..agent(number, "Agent")
     };
-    // The same words each; of equal scores the smaller id would come first.
+    // The same words in both; with equal scores the smaller id would come first.
     let index = built(
         dir.path(),
         vec![
@@ -119,12 +119,12 @@ fn words_near_each_other_are_worth_more_than_words_far_apart() {
     }
 }
 
-/// A word that means the same stands for its word in a phrase too, wherever it lies in the index.
+/// A synonym replaces its word in a phrase too, in every segment.
 #[test]
 fn a_phrase_is_worth_the_same_in_every_segment() {
     let dir = tempfile::tempdir().unwrap();
     let named = |number: u64| agent(number, "Lodging search");
-    // The second segment holds no agent with the word that is asked for.
+    // The second segment holds no agent with the word of the query.
     let index = built(dir.path(), vec![agent(1, "Hotel"), named(4)]);
     index.apply(vec![named(7)], &[], 2).unwrap();
     let hits = index.search(&text("hotel search")).unwrap().hits;

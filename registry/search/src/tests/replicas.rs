@@ -1,4 +1,4 @@
-//! Two indexes of the same agents answer the same, whatever their segments are and whatever they have deleted.
+//! Two indexes of the same agents give equal responses, whatever their segments and deletions are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const AGENTS: u64 = 240;
 const DIMENSIONS: usize = 16;
 const SORTS: [Sort; 4] = [Sort::Relevance, Sort::Name, Sort::Updated, Sort::Newest];
 
-/// Agents as they are in the end, and as they were before.
+/// Agents in their final state, and in an earlier one.
 struct History {
     agents: BTreeMap<Uuid, Document>,
     earlier: Vec<Document>,
@@ -23,7 +23,7 @@ impl History {
         let agents = (0..AGENTS).map(|number| (id(number), random_agent(dice, number)));
         Self {
             agents: agents.collect(),
-            // Others under the same ids, and some that are gone in the end.
+            // Other texts under the same ids, and some agents that are deleted in the end.
             earlier: (0..AGENTS + 60)
                 .map(|number| random_agent(dice, number))
                 .collect(),
@@ -39,14 +39,14 @@ impl History {
         gone.filter(|id| !self.agents.contains_key(id)).collect()
     }
 
-    /// Built at once.
+    /// Builds the index at once.
     fn rebuilt(&self, dir: &Path) -> Index {
         let index = built(dir, self.last());
         index.apply(Vec::new(), &[], 1_000).unwrap();
         index
     }
 
-    /// Grown in so many commits, in which most agents are written several times and some are deleted.
+    /// Builds the index in this many commits, in which most agents are written several times and some are deleted.
     fn grown(&self, dir: &Path, commits: usize, dice: &mut Dice) -> Index {
         let index = built(dir, self.earlier[..90].to_vec());
         let size = (AGENTS as usize).div_ceil(commits);
@@ -72,7 +72,7 @@ fn segments(index: &Index) -> (usize, u32) {
     (readers.len(), deleted)
 }
 
-/// Everything of an answer, scores to the last bit.
+/// The whole response as text, scores to the last bit.
 pub(super) fn whole(answer: &SearchAnswer) -> String {
     let hits: Vec<_> = answer
         .hits
@@ -103,7 +103,7 @@ fn vector(dice: &mut Dice) -> Vec<f32> {
     values.into_iter().map(|value| value / length).collect()
 }
 
-/// The vectors of all agents, put in this order.
+/// Vectors of all agents, written in this order.
 fn vectors(dir: &Path, changes: impl Iterator<Item = VectorChange>) -> Arc<Vectors> {
     let vectors = Vectors::create(dir, DIMENSIONS).unwrap();
     for change in changes {
@@ -201,7 +201,7 @@ fn pages_of_two_indexes_are_pages_of_one() {
             }
             pages += 1;
             hits += answers[0].hits.len();
-            // The next page goes on after what another index has shown.
+            // The next page continues after the page of another index.
             let shown = &answers[(number + page) % answers.len()];
             match shown.hits.last() {
                 Some(last) if shown.more => request.after = Some(last.position.clone()),
@@ -225,8 +225,8 @@ fn pages_of_two_indexes_are_pages_of_one() {
     }
 }
 
-/// More names, words and near misses begin alike than are looked at: which ones count hangs on no segment, nor on
-/// what is deleted.
+/// More names, words and similar words share a prefix than are read: the ones that count depend neither on segments nor
+/// on deletions.
 #[test]
 fn bounds_cut_the_same_wherever_agents_lie() {
     let named = |number: u64| {
@@ -268,7 +268,7 @@ fn bounds_cut_the_same_wherever_agents_lie() {
     }
 }
 
-/// Sums of three and more rounded numbers depend on their order, and what costs least depends on the segment.
+/// Floating-point sums of three and more numbers depend on their order, and the order of costs depends on the segment.
 #[test]
 fn demands_are_summed_in_the_order_of_the_query() {
     let mut dice = Dice(0x77_1234);
@@ -283,7 +283,7 @@ fn demands_are_summed_in_the_order_of_the_query() {
     let folder = tempfile::tempdir().unwrap();
     let mut indexes = Vec::new();
     for (place, rare) in words.iter().enumerate() {
-        // Beside the same agents each segment is full of another word; the others are deleted again.
+        // Besides the same agents each segment is full of another word, whose agents are deleted again.
         let filler: Vec<Document> = (100..400)
             .map(|number| Document {
                 description: words

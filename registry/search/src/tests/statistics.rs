@@ -1,4 +1,4 @@
-//! Scores count the agents that everybody of the caller's class finds: against a naive count, and with hidden agents.
+//! Word statistics of a class of callers: against a naive count, and with hidden agents.
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::tokenizer::{TokenStream as _, Tokenizer as _};
@@ -10,7 +10,7 @@ use super::*;
 use crate::analysis::query_text;
 use crate::layout::{AgentTexts, LayoutTokenizer, written as laid_out};
 
-/// The words of an agent as they are searched.
+/// Words of an agent as they are searched.
 fn words_of(agent: &Document) -> Vec<String> {
     let mut texts = AgentTexts {
         name: agent.name.clone(),
@@ -44,7 +44,7 @@ fn words_of(agent: &Document) -> Vec<String> {
     words
 }
 
-/// BM25 of one word, worked out from the words of the agents that are counted.
+/// BM25 score of one word, computed from the words of the agents in the class.
 struct Naive {
     counted: Vec<Vec<String>>,
 }
@@ -67,7 +67,7 @@ impl Naive {
     }
 
     fn mean_length(&self) -> f64 {
-        // Lengths are kept in a byte, and count as that has them.
+        // Field-length norms are stored in one byte, so the mean length uses the rounded lengths.
         let kept = |words: &Vec<String>| {
             let length = u32::try_from(words.len()).unwrap();
             f64::from(FieldNormReader::id_to_fieldnorm(
@@ -90,7 +90,7 @@ impl Naive {
     }
 }
 
-/// The scores of the first look, which sums words.
+/// Scores of the first scoring, which sums words.
 fn first_scores(index: &Index, request: &SearchRequest) -> Vec<(Uuid, f32)> {
     let compiled = index.compiled_query(request).unwrap();
     let best = tantivy::collector::TopDocs::with_limit(1_000).order_by_score();
@@ -128,7 +128,7 @@ fn scores_equal_a_naive_count() {
             index.apply(changed, &gone, seq).unwrap();
         }
         for number in 0..40 {
-            // Every set of labels may be a class; the empty one has nobody.
+            // Every set of labels may be a class; the empty one has no agents.
             let class: Vec<String> = LABELS[..number % 4]
                 .iter()
                 .map(|label| (*label).to_owned())
@@ -171,7 +171,7 @@ fn scores_equal_a_naive_count() {
     assert!(scored > 1_000, "{scored}");
 }
 
-/// A query of several words and its second look are of the same counts: an index of the class alone gives the same.
+/// A query of several words and its rescoring use the same counts: an index of the class alone gives equal scores.
 #[test]
 fn hidden_agents_move_no_score() {
     let mut dice = Dice(0x51_aa07);
@@ -212,7 +212,7 @@ fn hidden_agents_move_no_score() {
     };
     let expected = answers(&alone);
     assert_eq!(answers(&index), expected);
-    // Hidden agents come, change and go; nobody may notice.
+    // Hidden agents are added, changed and removed; no score changes.
     let words = WORDS.join(" ");
     for round in 0..3 {
         let hidden: Vec<Document> = (1_000..1_150)
@@ -231,7 +231,7 @@ fn hidden_agents_move_no_score() {
         assert_eq!(answers(&index), expected);
     }
     assert!(!agents.is_empty());
-    // An agent that is held back, or gone, is not counted either, whatever labels it has.
+    // An agent that is on hold or gone is not counted either, whatever labels it has.
     let held = Document {
         description: words,
         lifecycle: "suspended".to_owned(),

@@ -1,4 +1,4 @@
-//! What a text finds, why, and what is shown of it.
+//! Full-text search: matches, scores, highlights.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn every_text_of_an_agent_is_found() {
         assert_eq!(index.search(&text(query)).unwrap().total, 1, "{query}");
     }
     assert_eq!(index.search(&text("submarine")).unwrap().total, 0);
-    // A text without any word asks nothing.
+    // A text without words matches every agent.
     for query in ["", " ", "?!", "\u{1}"] {
         let answer = index.search(&text(query)).unwrap();
         assert_eq!((answer.total, answer.hits[0].score), (1, None), "{query:?}");
@@ -197,7 +197,7 @@ fn an_empty_answer_says_what_to_try() {
     request.filters.tag = vec!["nowhere".to_owned()];
     request.filters.trust_at_least = Some(1);
     let hints = index.search(&request).unwrap().hints;
-    // Both filters hide it, so leaving one of them away does not help; the hidden agent's word is unknown.
+    // Both filters hide it, so leaving out one of them does not help; the hidden agent's word is unknown.
     assert_eq!(
         hints,
         [

@@ -1,9 +1,9 @@
-//! Words that are written wrong, by callers and in cards.
+//! Misspelled words, in queries and in cards.
 
 use super::labels::told;
 use super::*;
 
-/// So many agents from this number on that hold a word.
+/// This many agents, with ids from this number on, that hold a word.
 fn holders(first: u64, count: u64, word: &str) -> impl Iterator<Item = Document> {
     (first..first + count).map(move |number| Document {
         description: format!("Will {word} whatever you give it"),
@@ -36,7 +36,7 @@ fn an_error_in_a_card_hides_no_correction() {
     assert!(hits[0].score.unwrap() > hits[1].score.unwrap());
     let highlight = &hits[1].highlights[0];
     assert_eq!(&highlight.text[highlight.ranges[0].clone()], "translate");
-    // Nobody means the error by the word.
+    // The correct word is not expanded to the misspelled one.
     assert_eq!(total(&index, "translate"), 30);
 }
 
@@ -47,7 +47,7 @@ fn two_words_that_are_both_in_use_stay_two_words() {
         (1, 20, 21),
         (2, 39, 2),
         (2, 40, 42),
-        // Three agents do not all err.
+        // Three agents are too many for a typing error.
         (3, 200, 3),
     ] {
         let dir = tempfile::tempdir().unwrap();
@@ -55,7 +55,7 @@ fn two_words_that_are_both_in_use_stay_two_words() {
         let index = built(dir.path(), agents.collect());
         assert_eq!(total(&index, "contact"), expected, "{rare} {usual}");
     }
-    // A word that differs from its own stem is no other word, and short words are no errors of each other.
+    // A word that differs from its own stem is no correction of it, and short words are not corrected.
     let dir = tempfile::tempdir().unwrap();
     let agents = holders(1, 1, "tasted").chain(holders(100, 30, "task"));
     let index = built(dir.path(), agents.collect());
@@ -63,7 +63,7 @@ fn two_words_that_are_both_in_use_stay_two_words() {
     assert_eq!(total(&index, "tastes"), 1);
 }
 
-/// Whether a word is rare, and whether another is used far more, is decided by the agents that the caller may see.
+/// The agents that the caller may see decide whether a word is rare, and whether another is used far more.
 #[test]
 fn hidden_agents_neither_make_an_error_a_word_nor_a_word_an_error() {
     let seen: Vec<Document> = holders(1, 1, "trasnlate")

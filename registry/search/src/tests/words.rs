@@ -1,4 +1,4 @@
-//! Words that are not written as in the card: typing errors, synonyms, beginnings; and the query syntax.
+//! Words that differ from the card's: typing errors, synonyms, prefixes; and the query syntax.
 
 use super::*;
 
@@ -49,12 +49,12 @@ fn one_typing_error_still_finds() {
         ("kkubernetes", 1),
         ("curency", 2),
         ("transcripton", 3),
-        // Who may not see agent 6 does not learn that it holds this word.
+        // A caller who may not see agent 6 does not learn that it holds this word.
         ("kubernets", 1),
     ] {
         assert_eq!(found(&index, query), numbers(&[expected]), "{query}");
     }
-    // Two errors, and words of four letters, find nothing.
+    // Two errors, and words of four letters, have no matches.
     for query in ["kubrntes", "tokio9", "rtes", "boks"] {
         assert!(found(&index, query).is_empty(), "{query}");
     }
@@ -83,7 +83,7 @@ fn other_words_for_it_find_less_well() {
     let index = crowd(dir.path());
     assert_eq!(found(&index, "k8s"), numbers(&[1]));
     assert_eq!(found(&index, "forex"), numbers(&[2]));
-    // Several words for one, which mean it only together.
+    // A phrase that is a synonym only as a whole.
     let dir = tempfile::tempdir().unwrap();
     let forex = built(dir.path(), vec![agent(1, "Forex desk"), agent(2, "OCR")]);
     for query in [
@@ -208,7 +208,7 @@ fn who_finds_nothing_is_told_what_is_near() {
     assert_eq!(near("kubrntes"), ["kubernetes"]);
     assert_eq!(near("curenncy"), ["currency"]);
     assert!(near("submarine").is_empty());
-    // What only others may see is near to nothing.
+    // Words that only hidden agents hold are never suggested.
     assert_eq!(near("kubernxxs"), Vec::<String>::new());
     assert_eq!(near("seecrrt"), Vec::<String>::new());
 }
@@ -243,7 +243,7 @@ fn a_single_character_and_any_way_to_write_a_mark_are_found() {
     };
     assert_eq!(sorted("車"), expected(&[1, 2]));
     assert_eq!(sorted("電 AND 車"), expected(&[1]));
-    // Several characters are asked for as they stand together.
+    // Several characters match only next to each other.
     assert_eq!(sorted("電車"), expected(&[1]));
     assert_eq!(sorted("車電"), expected(&[]));
     assert_eq!(sorted("\"旅行ガイド\""), expected(&[4, 5]));

@@ -1,46 +1,47 @@
-//! Slots: what is in memory of each agent, in chunks that are copied when they change and shared until then.
+//! Chunks of slots with the codes that are scanned; a chunk is shared between snapshots and copied when it changes.
 //!
-//! The codes of eight slots lie side by side, word by word: so one vector instruction compares a word of several of
-//! them, and nothing has to be summed across a register.
+//! The codes of eight slots are interleaved word by word, so one vector instruction compares a word of several slots,
+//! and nothing has to be summed across a register.
 
 use uuid::Uuid;
 
 use super::codes::MAX_CODES;
 
-/// The slots of one chunk.
+/// Slots per chunk.
 pub(super) const CHUNK: usize = 1024;
 
-/// Slots whose codes lie side by side; a word of [`SlotBits`](super::SlotBits) is a whole number of them.
+/// Slots whose codes are interleaved; a word of [`SlotBits`](super::SlotBits) is a whole number of them.
 const LANES: usize = 8;
 
-/// The distance of a slot that is not compared.
+/// Distance of a slot that is not compared.
 pub(super) const FAR: u16 = u16::MAX;
 
-/// Where the vectors of an agent lie in the file.
+/// Location of an agent's vectors in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct VectorPlace {
-    /// The first byte.
+    /// Offset of the first byte.
     pub at: u64,
-    /// How many vectors.
+    /// Number of vectors.
     pub count: u8,
 }
 
 /// Up to [`CHUNK`] slots.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The words of one code.
+    /// `u64` words per code.
     words: usize,
     pub ids: Vec<Uuid>,
-    /// For each [`LANES`] slots their first codes, then their second ones, up to [`MAX_CODES`]; of a code its first
-    /// words, then its second ones. A slot with fewer codes has its first one again in the place of those it lacks.
+    /// Codes of each group of [`LANES`] slots: the first codes of all its slots, then the second ones, up to
+    /// [`MAX_CODES`]; within a code the first words of all slots, then the second ones. A slot with fewer codes repeats
+    /// its first one in place of the missing ones.
     codes: Vec<u64>,
     at: Vec<u64>,
-    /// How many vectors a slot has; none while its agent has none.
+    /// Number of vectors per slot; 0 while its agent has none.
     vectors: Vec<u8>,
 }
 
 impl Clone for Chunk {
-    /// With room for all its slots: a copy that grew as it is filled would take up to twice the memory.
+    /// Copies with the full capacity: a copy that grew while it is filled would take up to twice the memory.
     fn clone(&self) -> Self {
         let mut copy = Self::new(self.words);
         copy.ids.extend_from_slice(&self.ids);
@@ -52,7 +53,7 @@ impl Clone for Chunk {
 }
 
 impl Chunk {
-    /// A chunk without slots for codes of so many words.
+    /// Creates a chunk without slots, for codes of this many words.
     pub fn new(words: usize) -> Self {
         Self {
             words,
@@ -74,7 +75,7 @@ impl Chunk {
         self.vectors.push(0);
     }
 
-    /// Sets what a slot holds; without codes it holds nothing.
+    /// Sets the codes and the file location of a slot; empty `codes` clear it.
     pub fn set(&mut self, slot: usize, codes: &[u64], place: VectorPlace) {
         let group = slot / LANES * MAX_CODES * self.words;
         if let Some(first) = codes.get(..self.words) {
@@ -87,7 +88,7 @@ impl Chunk {
         (self.at[slot], self.vectors[slot]) = (place.at, place.count);
     }
 
-    /// Where the vectors of a slot lie.
+    /// File location of a slot's vectors.
     pub fn place(&self, slot: usize) -> VectorPlace {
         VectorPlace {
             at: self.at[slot],
@@ -95,14 +96,15 @@ impl Chunk {
         }
     }
 
-    /// The memory it takes, in bytes.
+    /// Memory in bytes.
     pub fn size(&self) -> usize {
         self.ids.capacity() * size_of::<Uuid>()
             + (self.codes.capacity() + self.at.capacity()) * size_of::<u64>()
             + self.vectors.capacity()
     }
 
-    /// Sets the distance of the nearest code of each allowed slot that has one, and leaves the others as they are.
+    /// Sets the distance of each allowed slot that has vectors, which is that of its nearest code; leaves the others as
+    /// they are.
     #[inline(always)]
     pub fn distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
         match self.words {
@@ -126,7 +128,7 @@ impl Chunk {
         }
     }
 
-    /// With the length known the compiler unrolls what it compares.
+    /// The same for a code length known at compile time, so that the compiler unrolls the comparison.
     #[inline(always)]
     fn each<const WORDS: usize>(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
         let Some(query) = query.first_chunk::<WORDS>() else {
@@ -143,7 +145,7 @@ impl Chunk {
         );
     }
 
-    /// Goes over the groups of slots of which any is allowed.
+    /// Computes the distances of each group of slots of which any is allowed.
     #[inline(always)]
     fn compare(
         &self,
@@ -165,7 +167,7 @@ impl Chunk {
                 distances.iter_mut().zip(vectors).zip(nearest).enumerate()
             {
                 if allowed >> lane & 1 == 1 && *vectors > 0 {
-                    // At most as many bits differ as a vector has numbers.
+                    // The number of differing bits is at most the number of dimensions, so it fits.
                     *distance = nearest as u16;
                 }
             }
@@ -173,7 +175,7 @@ impl Chunk {
     }
 }
 
-/// For each slot of a group the distance of the nearest of its codes.
+/// Distance of the nearest code, for each slot of a group.
 #[inline(always)]
 fn nearest<'a, C>(codes: impl Iterator<Item = &'a C>, query: &[u64]) -> [u64; LANES]
 where

@@ -1,11 +1,11 @@
-//! One-bit codes: the sign of each number, in memory, compared by how many differ.
+//! One-bit codes, the sign of each number: kept in memory and compared by Hamming distance.
 
 use super::quantised::AgentVectors;
 
 /// The most codes of one agent: the card's, and those of the skills that differ most.
 pub const MAX_CODES: usize = 4;
 
-/// The `u64` words of one code.
+/// Number of `u64` words of one code.
 pub(super) fn words(dimensions: usize) -> usize {
     dimensions.div_ceil(u64::BITS as usize)
 }
@@ -15,8 +15,8 @@ pub(super) fn query_code(query: &[f32]) -> Vec<u64> {
     code(query.iter().map(|value| *value < 0.0))
 }
 
-/// The codes of an agent, at most [`MAX_CODES`], one after another: the card's first, then of the skill whose code is
-/// furthest from all that are taken, and so on.
+/// Codes of an agent, at most [`MAX_CODES`], one after another: the card's first, then repeatedly the skill's whose
+/// code is furthest from all chosen ones.
 pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
     let negative = |number: &u8| number.cast_signed() < 0;
     let mut left: Vec<Vec<u64>> = vectors
@@ -34,7 +34,7 @@ pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
     taken.concat()
 }
 
-/// How many bits of two codes differ.
+/// Number of bits in which two codes differ.
 #[inline(always)]
 pub(super) fn differing(left: &[u64], right: &[u64]) -> u32 {
     left.iter()

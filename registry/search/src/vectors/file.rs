@@ -1,16 +1,16 @@
-//! The file that holds the vectors of all agents, one after another, to be read by place.
+//! File that holds the vectors of all agents, one after another, read by offset.
 //!
-//! It is derived like everything here: made anew by each process from the database, and gone with it. What is written
-//! once is never changed, so readers need no lock.
+//! The file is derived: each process writes it from the database and deletes it at its end. Bytes once written are
+//! never changed, so readers need no lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Prefix of the file's name; any such file in the folder is left over when a process starts.
+/// Extension of the file's name; any such file in the folder at the start of a process is left over.
 const EXTENSION: &str = "vectors";
 
-/// The file, which is deleted with its last reader.
+/// The file, deleted when its last reader is dropped.
 #[derive(Debug)]
 pub(super) struct VectorFile {
     path: PathBuf,
@@ -18,10 +18,7 @@ pub(super) struct VectorFile {
 }
 
 impl VectorFile {
-    /// Makes an empty file in the folder, which is made when it is missing.
-    ///
-    /// # Errors
-    /// The error of the system.
+    /// Creates an empty file in the folder, which is created if it is missing.
     pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(format!("{number}.{EXTENSION}"));
@@ -34,18 +31,12 @@ impl VectorFile {
         Ok(Self { path, file })
     }
 
-    /// Writes at a place where nothing was written before.
-    ///
-    /// # Errors
-    /// The error of the system, such as a full disk.
+    /// Writes at an offset where nothing was written before; fails for example on a full disk.
     pub fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         write_all_at(&self.file, bytes, at)
     }
 
-    /// Reads what was written at a place.
-    ///
-    /// # Errors
-    /// The error of the system.
+    /// Reads the bytes at an offset.
     pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
         read_exact_at(&self.file, bytes, at)
     }
@@ -59,10 +50,10 @@ impl Drop for VectorFile {
     }
 }
 
-/// Removes what processes before this one have left.
+/// Removes the files that earlier processes left behind.
 ///
 /// # Errors
-/// Where the folder is there and cannot be read.
+/// If the folder exists and cannot be read.
 pub fn remove_left_over(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,11 +1,12 @@
-//! Which agents are near in meaning to a query: the vectors of all agents, in memory as far as they are scanned.
+//! Semantic search: the vectors of all agents, with the codes for scanning in memory.
 //!
-//! Of each agent one to four one-bit codes are in memory and are compared with the query's, all of them: that gives
-//! the best candidates, whose vectors of a byte a number are then read from a file. It is derived from the database
-//! and made anew by every process; it knows neither cards nor the search index, only ids of agents and vectors.
+//! Each agent has one to four one-bit codes in memory. A search compares all of them with the query's code to find the
+//! best candidates, then reads their quantised vectors (one byte per number) from a file. The file is derived from the
+//! database and rebuilt by every process; this module knows neither cards nor the search index, only agent ids and
+//! vectors.
 //!
-//! An agent has a *slot*, a number that stays while [`Vectors`] exist, so that whoever numbers agents otherwise can
-//! keep a table of slots.
+//! An agent has a *slot*, a number that stays the same while [`Vectors`] exist, so that a caller with other numbers
+//! (the documents of a segment) can cache a table of slots.
 
 mod chunk;
 mod codes;
@@ -33,21 +34,20 @@ pub use nearest::{MAX_NEAREST, Near, Snapshot};
 pub use quantised::{AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, NotVectors, Similarity};
 pub use slots::{NO_SLOT, SlotBits};
 
-/// Bytes of the file that are no longer used, beyond which it is time to rebuild these vectors where that is
-/// most of the file.
+/// Unused bytes of the file from which a rebuild of these vectors is due, if they are also more than half of the file.
 const WASTE: u64 = 64 * 1024 * 1024;
 
-/// The number of the next ones.
+/// The number of the next [`Vectors`].
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// The vectors of all agents, of one model.
+/// The vectors of all agents, computed by one model.
 #[derive(Debug)]
 pub struct Vectors {
     number: u64,
     dimensions: usize,
-    /// What changes them; held for moments, and while a change is written.
+    /// State for changes, locked for moments only, and while a change is written.
     state: Mutex<VectorsState>,
-    /// What searches see.
+    /// Snapshot for searches.
     shown: ArcSwap<Snapshot>,
 }
 
@@ -58,7 +58,7 @@ pub type VectorChange = (Uuid, Option<(u64, AgentVectors)>);
 #[derive(Debug, Clone, Copy)]
 struct AgentSlot {
     slot: u32,
-    /// Stamp of the text that its vectors were computed from, if it has any.
+    /// Stamp of the text that the vectors were computed from; 0 if the agent has none.
     stamp: u64,
     /// Digest of the agent and its vectors; 0 if it has none.
     digest: u64,
@@ -67,7 +67,7 @@ struct AgentSlot {
 #[derive(Debug, Default)]
 struct VectorsState {
     agents_by_id: HashMap<Uuid, AgentSlot>,
-    /// Where the file ends.
+    /// End of the file, where the next vectors are written.
     end: u64,
     /// Bytes of the file that are no longer used.
     waste: u64,
@@ -75,10 +75,11 @@ struct VectorsState {
 }
 
 impl Vectors {
-    /// None yet, for vectors of so many numbers; the file is made in this folder.
+    /// Creates empty vectors of this many dimensions, with their file in this folder.
     ///
     /// # Errors
-    /// Where the file cannot be made, or `dimensions` is none or more than [`MAX_DIMENSIONS`].
+    /// [`VectorsError::File`] if the file cannot be created; [`VectorsError::Dimensions`] if `dimensions` is 0 or more
+    /// than [`MAX_DIMENSIONS`].
     pub fn create(folder: &Path, dimensions: usize) -> Result<Self, VectorsError> {
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
             return Err(VectorsError::Dimensions(dimensions));
@@ -99,22 +100,22 @@ impl Vectors {
         })
     }
 
-    /// A number that no other vectors of this process have.
+    /// Number of these vectors, unique within this process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Numbers in a vector.
+    /// Dimensions of each vector.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// How many agents have vectors.
+    /// Number of agents that have vectors.
     pub fn agents(&self) -> usize {
         self.state().agents
     }
 
-    /// The memory they take, in bytes, without what the allocator adds.
+    /// Memory in bytes, without the overhead of the allocator.
     pub fn size(&self) -> usize {
         let chunks: usize = self
             .snapshot()
@@ -122,11 +123,11 @@ impl Vectors {
             .iter()
             .map(|chunk| chunk.size())
             .sum();
-        // A hash table keeps a byte beside each entry.
+        // A hash table keeps one more byte for each entry.
         chunks + self.state().agents_by_id.capacity() * (size_of::<(Uuid, AgentSlot)>() + 1)
     }
 
-    /// What the vectors of an agent were made of, where it has any.
+    /// Stamp of the text that an agent's vectors were computed from; `None` if it has no vectors.
     pub fn stamp(&self, id: Uuid) -> Option<u64> {
         let state = self.state();
         let known = state.agents_by_id.get(&id)?;
@@ -135,22 +136,23 @@ impl Vectors {
         held.then_some(known.stamp)
     }
 
-    /// What searches see now. It stays as it is while it is held.
+    /// Snapshot for one search. It does not change while it is held.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shown.load_full()
     }
 
-    /// Whether so much of the file is no longer used that these vectors should be rebuilt.
+    /// Whether so much of the file is unused that these vectors should be rebuilt.
     pub fn is_wasteful(&self) -> bool {
         let state = self.state();
         state.waste > WASTE && state.waste > state.end / 2
     }
 
-    /// Replaces the vectors of agents; `None` removes an agent's. Searches see all of it
-    /// at once. Of two changes to one agent the later counts.
+    /// Replaces the vectors of agents; `None` removes an agent's. Searches see all changes at once. Of two changes to
+    /// one agent the later counts.
     ///
     /// # Errors
-    /// Where the file cannot be written; nothing has changed then. Where vectors are of another length.
+    /// [`VectorsError::File`] if the file cannot be written; [`VectorsError::Dimensions`] if a vector has another
+    /// length. Nothing has changed then.
     pub fn put(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
         let other = |vectors: &&AgentVectors| vectors.dimensions() != self.dimensions;
         let vectors = || {
@@ -174,7 +176,7 @@ impl Vectors {
             let slot = match (known, made) {
                 (Some(known), _) => known.slot,
                 (None, Some(_)) => self.add(&mut state, &mut next, *id),
-                // Who has no vectors and gets none needs no slot.
+                // An agent that has no vectors and gets none needs no slot.
                 (None, None) => continue,
             };
             let stamp = made.as_ref().map_or(0, |(stamp, _)| *stamp);
@@ -210,7 +212,7 @@ impl Vectors {
         Ok(())
     }
 
-    /// The slots of these agents, in order; who has none yet is given one.
+    /// Slots of these agents, in order; an agent without a slot is given one.
     pub fn slots_of(&self, ids: impl Iterator<Item = Uuid>) -> Vec<u32> {
         let mut state = self.state();
         let mut next = Snapshot::clone(&self.shown.load());
@@ -240,7 +242,7 @@ impl Vectors {
         if let Some(last) = next.chunks.last_mut() {
             Arc::make_mut(last).add(id);
         }
-        // An index holds fewer than 2^31 agents, so the number of one fits.
+        // An index holds fewer than 2^31 agents, so every slot fits.
         let slot = u32::try_from(state.agents_by_id.len()).unwrap_or(NO_SLOT);
         let known = AgentSlot {
             slot,
@@ -251,23 +253,23 @@ impl Vectors {
         slot
     }
 
-    /// The bytes at a place.
+    /// Length in bytes of the vectors at a place.
     fn length(&self, place: VectorPlace) -> u64 {
         u64::from(place.count) * quantised::stride(self.dimensions) as u64
     }
 
-    /// A state whose holder panicked is taken all the same: what it counts is rebuilt with the process.
+    /// Locks the state, also after a panic of another holder: its counts are rebuilt with the process.
     fn state(&self) -> MutexGuard<'_, VectorsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Digest of an agent with these vectors.
+/// Digest of an agent and its vectors.
 fn digest(id: Uuid, vectors: &AgentVectors) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one((id, vectors.as_bytes()))
 }
 
-/// The chunk of a slot, and its place there.
+/// Chunk of a slot, and its index there.
 fn split(slot: u32) -> (usize, usize) {
     (slot as usize / CHUNK, slot as usize % CHUNK)
 }

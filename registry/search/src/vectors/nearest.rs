@@ -1,4 +1,4 @@
-//! The agents nearest to a query: first by code, then by their vectors.
+//! Nearest neighbours of a query: candidates by their codes, then similarities by their vectors.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::quantised::{MAX_DIMENSIONS, MAX_VECTORS, Similarity, similarity, stri
 use super::slots::SlotBits;
 use super::{codes, split};
 
-/// The most agents that are compared by their vectors.
+/// The most candidates whose vectors are compared.
 pub const MAX_NEAREST: usize = 1000;
 
 /// The vectors as one search sees them.
@@ -25,17 +25,17 @@ pub struct Snapshot {
     pub(super) digest: u64,
 }
 
-/// An agent near a query.
+/// A nearest neighbour of a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Near {
-    /// Its slot.
+    /// Slot of the agent.
     pub slot: u32,
-    /// How near it is.
+    /// Similarity of the agent.
     pub similarity: Similarity,
 }
 
 impl Snapshot {
-    /// A number that rises with every change of vectors.
+    /// Version of the vectors, which rises with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -45,17 +45,17 @@ impl Snapshot {
         self.digest
     }
 
-    /// Slots there are.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         let last = self.chunks.last().map_or(0, |chunk| chunk.ids.len());
         self.chunks.len().saturating_sub(1) * CHUNK + last
     }
 
-    /// Of the allowed agents the [`MAX_NEAREST`] whose codes differ least from the query's, agents of one distance by
-    /// their ids; with what their vectors say. In the order of their slots.
+    /// Finds the [`MAX_NEAREST`] allowed agents whose codes differ least from the query's, and the similarities of
+    /// their vectors, in the order of their slots. Agents at equal distance are chosen by their ids.
     ///
     /// # Errors
-    /// Where the file cannot be read, or the query is of another length.
+    /// [`VectorsError::File`] if the file cannot be read; [`VectorsError::Dimensions`] if the query has another length.
     pub fn nearest(&self, query: &[f32], allowed: &SlotBits) -> Result<Vec<Near>, VectorsError> {
         if query.len() != self.dimensions {
             return Err(VectorsError::Dimensions(query.len()));
@@ -78,7 +78,7 @@ impl Snapshot {
         }
     }
 
-    /// The slots of the least distances, ascending.
+    /// The slots with the smallest distances, ascending.
     fn best(&self, distances: &[u16]) -> Vec<u32> {
         let mut count = [0_usize; MAX_DIMENSIONS + 1];
         for distance in distances {
@@ -87,7 +87,7 @@ impl Snapshot {
             }
         }
         let mut room = MAX_NEAREST;
-        // Whoever is nearer than `limit` is among the best; of those at it there is room for some.
+        // Slots nearer than `limit` are all among the best; of those at `limit` only some fit.
         let mut limit = count.len();
         for (distance, count) in count.iter().enumerate() {
             if *count > room {
@@ -113,7 +113,7 @@ impl Snapshot {
         best
     }
 
-    /// What the vectors of these slots say.
+    /// Similarities of these slots, from their vectors.
     fn compare(&self, query: &[f32], slots: Vec<u32>) -> Result<Vec<Near>, VectorsError> {
         let stride = stride(self.dimensions);
         let mut bytes = vec![0; MAX_VECTORS * stride];

@@ -1,21 +1,21 @@
-//! Vectors in a byte a number: how they are kept, and how near they are to a query.
+//! Quantised vectors, one byte per number: their storage format, and their similarity to a query.
 
-/// The vectors of one agent: of its card, then of its skills in the card's order.
+/// Vectors of one agent: the card's first, then those of its skills in the card's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentVectors {
-    /// For each vector its scale and its numbers.
+    /// Scale and numbers of each vector.
     bytes: Vec<u8>,
     dimensions: usize,
 }
 
-/// The most vectors of one agent: the card's, and one for each of its first skills.
+/// The most vectors of one agent: the card's, and one for each of its first 16 skills.
 pub const MAX_VECTORS: usize = 17;
-/// The most numbers in a vector.
+/// The most dimensions of a vector.
 pub const MAX_DIMENSIONS: usize = 4096;
-/// The bytes of a scale, a little-endian `f32`.
+/// Bytes of a scale, a little-endian `f32`.
 const SCALE: usize = size_of::<f32>();
 
-/// Bytes that are not the vectors of an agent.
+/// Error for bytes that are not the vectors of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes are not 1 to {MAX_VECTORS} vectors of {dimensions} numbers")]
 pub struct NotVectors {
@@ -23,17 +23,17 @@ pub struct NotVectors {
     dimensions: usize,
 }
 
-/// How near an agent is to a query, as cosines.
+/// Similarity of an agent to a query, as cosines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Similarity {
-    /// Of the whole card.
+    /// Cosine of the whole card.
     pub card: f32,
-    /// Of the best skill, where there is one, and which that is, from 0.
+    /// Index of the most similar skill, from 0, and its cosine; `None` without skills.
     pub skill: Option<(usize, f32)>,
 }
 
 impl Similarity {
-    /// The mean of both; without skills the card's.
+    /// Mean of both cosines; without skills the card's.
     pub fn mean(self) -> f32 {
         self.skill
             .map_or(self.card, |(_, skill)| f32::midpoint(self.card, skill))
@@ -44,7 +44,7 @@ impl AgentVectors {
     /// Quantises vectors of unit length, the card's first; those beyond [`MAX_VECTORS`] are left out.
     ///
     /// # Errors
-    /// Where there are none, or they are not all as long as the first, or longer than [`MAX_DIMENSIONS`].
+    /// [`NotVectors`] if there are none, if they differ in length, or if they are longer than [`MAX_DIMENSIONS`].
     pub fn new(vectors: &[Vec<f32>]) -> Result<Self, NotVectors> {
         let dimensions = vectors.first().map_or(0, Vec::len);
         let kept = &vectors[..vectors.len().min(MAX_VECTORS)];
@@ -61,10 +61,10 @@ impl AgentVectors {
         Self::from_bytes(bytes, dimensions)
     }
 
-    /// Vectors as they were kept.
+    /// Reads vectors from their stored bytes.
     ///
     /// # Errors
-    /// Where these are no whole vectors, none, or too many.
+    /// [`NotVectors`] if the bytes are not a whole number of vectors, or are none or too many.
     pub fn from_bytes(bytes: Vec<u8>, dimensions: usize) -> Result<Self, NotVectors> {
         let whole = bytes.len().is_multiple_of(stride(dimensions));
         let fits = (1..=MAX_VECTORS).contains(&(bytes.len() / stride(dimensions)));
@@ -77,37 +77,37 @@ impl AgentVectors {
         })
     }
 
-    /// The vectors as they are kept: for each its scale and then a byte a number.
+    /// The stored bytes: for each vector its scale, then one byte per number.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many there are.
+    /// Number of vectors.
     pub fn count(&self) -> usize {
         self.bytes.len() / stride(self.dimensions)
     }
 
-    /// Numbers in a vector.
+    /// Dimensions of each vector.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// The numbers of each vector, without its scale: enough for everything that only asks for directions.
+    /// Quantised numbers of each vector without its scale, for uses that only need the direction.
     pub(super) fn directions(&self) -> impl Iterator<Item = &[u8]> {
         let vectors = self.bytes.chunks_exact(stride(self.dimensions));
         vectors.map(|vector| &vector[SCALE..])
     }
 }
 
-/// The bytes of one vector of so many numbers.
+/// Bytes of one vector with this many dimensions.
 pub(super) fn stride(dimensions: usize) -> usize {
     SCALE + dimensions
 }
 
-/// How near the vectors in these bytes are to a query of unit length.
+/// Similarity of the vectors in these bytes to a query of unit length.
 #[inline(always)]
 pub(super) fn similarity(bytes: &[u8], query: &[f32]) -> Similarity {
-    // Written as a loop: the closure of an iterator may be compiled on its own, for all processors.
+    // A loop, because the closure of an iterator may be compiled on its own, without the wide instructions.
     let mut similarity = Similarity {
         card: 0.0,
         skill: None,
@@ -117,7 +117,7 @@ pub(super) fn similarity(bytes: &[u8], query: &[f32]) -> Similarity {
         let near = product(vector, query);
         match (place.checked_sub(1), similarity.skill) {
             (None, _) => similarity.card = near,
-            // Of equal ones the first.
+            // Of equally similar skills the first is kept.
             (Some(_), Some((_, best))) if near.total_cmp(&best).is_le() => {}
             (Some(skill), _) => similarity.skill = Some((skill, near)),
         }
@@ -132,7 +132,7 @@ fn quantise(vector: &[f32], bytes: &mut Vec<u8>) {
     let scale = largest / f32::from(i8::MAX);
     bytes.extend(scale.to_le_bytes());
     bytes.extend(vector.iter().map(|value| {
-        // Nothing but zeros has no scale; a number is at most 127 scales, by how the scale was chosen.
+        // A vector of zeros has no scale; any other number is at most 127 steps, because the scale is chosen so.
         let steps = if scale > 0.0 {
             (value / scale).round()
         } else {
@@ -142,7 +142,7 @@ fn quantise(vector: &[f32], bytes: &mut Vec<u8>) {
     }));
 }
 
-/// The product of a kept vector with a query, summed in lanes so that the compiler can use wide registers.
+/// Dot product of a quantised vector and a query, summed in lanes so that the compiler can use wide registers.
 #[inline(always)]
 fn product(vector: &[u8], query: &[f32]) -> f32 {
     const LANES: usize = 16;

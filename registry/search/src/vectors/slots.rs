@@ -1,6 +1,6 @@
 //! Sets of slots.
 
-/// A number that is no slot.
+/// A number that is never a slot.
 pub const NO_SLOT: u32 = u32::MAX;
 
 /// A set of slots, one bit each.
@@ -29,7 +29,7 @@ impl SlotBits {
             .is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    /// The words from slot `first`, a multiple of 64, on; at most `slots` of them.
+    /// Words from slot `first` on, a multiple of 64; for at most `slots` slots.
     pub(super) fn words(&self, first: usize, slots: usize) -> &[u64] {
         let begin = (first / 64).min(self.0.len());
         let end = (begin + slots.div_ceil(64)).min(self.0.len());

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// A vector of unit length made from a number; the same number gives the same.
+/// A pseudo-random vector of unit length; the same seed gives the same vector.
 fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -39,7 +39,7 @@ fn empty(dimensions: usize) -> (TempDir, Vectors) {
     (folder, vectors)
 }
 
-/// All slots of these agents.
+/// Slots of these agents, as a set.
 fn allowed(vectors: &Vectors, ids: impl Iterator<Item = Uuid>) -> SlotBits {
     let slots = vectors.slots_of(ids);
     let mut bits = SlotBits::none(vectors.snapshot().slots());
@@ -47,7 +47,7 @@ fn allowed(vectors: &Vectors, ids: impl Iterator<Item = Uuid>) -> SlotBits {
     bits
 }
 
-/// The nearest agents by comparing everything, in the order of their slots.
+/// Nearest neighbours by a comparison with all agents, in the order of their slots.
 fn naive(vectors: &Vectors, agents: &BTreeMap<Uuid, AgentVectors>, query: &[f32]) -> Vec<Near> {
     let code = codes::query_code(query);
     let mut all: Vec<(u32, Uuid, &AgentVectors)> = agents
@@ -98,7 +98,7 @@ fn the_nearest_of_many_are_those_of_a_naive_comparison() {
 
 #[test]
 fn of_a_few_allowed_slots_only_those_are_found() {
-    // Of each length that has a loop of its own and of others; the last chunk, and its last group of slots, is not full.
+    // Lengths with a loop of their own and others; the last chunk, and its last group of slots, is not full.
     for dimensions in [1, 65, 384, 512, 768, 1024] {
         let (_folder, vectors) = empty(dimensions);
         let agents: BTreeMap<Uuid, AgentVectors> = (0..1037)
@@ -108,7 +108,7 @@ fn of_a_few_allowed_slots_only_those_are_found() {
             .iter()
             .map(|(id, agent)| (*id, Some((1, agent.clone()))))
             .collect();
-        // They have a slot and nothing in it.
+        // These agents have a slot without vectors.
         vectors.slots_of((2000..2003).map(id));
         vectors.put(&changes).unwrap();
         let query = vector(u64::MAX / 5, dimensions);
@@ -130,7 +130,7 @@ fn of_a_few_allowed_slots_only_those_are_found() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever is put, replaced and taken away in whatever order, only what is there and allowed is found.
+    /// After any order of changes, exactly the agents with vectors that are allowed are found.
     #[test]
     fn what_was_changed_is_found_as_it_is(
         changes in prop::collection::vec((0_u64..40, prop::option::of((0_u64..1000, 1_u64..19))), 1..120),
@@ -267,7 +267,7 @@ fn a_file_of_which_little_is_used_is_wasteful() {
 
 #[test]
 fn a_million_agents_fit_into_their_memory() {
-    // As many words as a code of 384 numbers has, and a table twice as large as it need be.
+    // As many words as a code of 384 numbers has, and a hash table twice as large as necessary.
     let (_folder, vectors) = empty(384);
     let all: Vec<Uuid> = (0..20_000).map(id).collect();
     for some in all.chunks(777) {

@@ -1,4 +1,4 @@
-//! A byte a number keeps the direction of a vector.
+//! Quantisation to one byte per number keeps the direction of a vector.
 
 use super::*;
 
