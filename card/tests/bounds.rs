@@ -1,4 +1,4 @@
-//! What happens at each bound and just beyond it.
+//! Behaviour at each limit and just beyond it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::{
@@ -13,7 +13,7 @@ fn with(name: &str, value: Value) -> Parsed {
     parse(card.to_string().as_bytes()).unwrap()
 }
 
-/// How often a rule was found broken.
+/// Number of findings of a rule.
 fn count(parsed: &Parsed, rule: &str) -> usize {
     parsed.findings.iter().filter(|f| f.rule == rule).count()
 }
@@ -31,7 +31,7 @@ fn size_ends_at_one_mebibyte() {
 
 #[test]
 fn depth_ends_at_sixty_four() {
-    // The card itself is the first level.
+    // The card itself counts as the first level.
     let card = |depth: usize| {
         let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
         format!(r#"{{"name":"A","x":{open}{close}}}"#)
@@ -146,7 +146,7 @@ fn a_hundred_thousand_odd_members_are_bounded_work() {
     let duplicates = r#""a":1,"#.repeat(100_000);
     let parsed = parse(format!(r#"{{{duplicates}"name":"A"}}"#).as_bytes()).unwrap();
     assert_eq!(parsed.findings.len(), MAX_FINDINGS);
-    // Findings inside a member with a huge name point at an ancestor instead of repeating the name.
+    // Findings inside a member with a huge name point to an ancestor, so that the name is not repeated.
     let (name, flaws) = ("n".repeat(500_000), r#""\u202e","#.repeat(2_000));
     let card = format!(r#"{{"name":"A","{name}":[{flaws}1]}}"#);
     let parsed = parse(card.as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! Converted cards in the eyes of our own linter: they have no error that the original did not have. Real
-//! cards are read as `corpus.rs` says; without them the fixtures must do.
+//! Linter on converted cards: no errors that the original does not have. Real cards are read as `corpus.rs` describes;
+//! without them the fixtures are used.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use a2a_card::{ConversionTarget, Finding, Severity, all_findings, convert, parse};
 
-/// Every document below a folder.
+/// Adds every document below a folder.
 fn documents(folder: &Path, all: &mut Vec<(String, Vec<u8>)>) {
     if !folder.is_dir() {
         eprintln!("SKIPPED: no folder {}", folder.display());
@@ -23,8 +23,8 @@ fn documents(folder: &Path, all: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// What the errors are about: a conversion gives a member another place, and each version requires its members
-/// by a rule of its own.
+/// The errors as (rule, finding) without places and rule numbers: a conversion moves members, and each version requires
+/// its members by a rule of its own.
 fn errors(findings: &[Finding]) -> BTreeSet<(String, String)> {
     findings
         .iter()
@@ -33,7 +33,7 @@ fn errors(findings: &[Finding]) -> BTreeSet<(String, String)> {
             let rule = finding
                 .rule
                 .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            // A card without an address quotes what the original has in its place.
+            // For a missing address the finding quotes other members, which differ between original and conversion.
             let found = if rule == "card.no-address" {
                 ""
             } else {

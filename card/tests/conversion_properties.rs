@@ -1,5 +1,5 @@
-//! Properties of conversions, on our own fixtures and on real cards, with parts of them exchanged, removed
-//! and replaced at random. Real cards are read as `corpus.rs` says; without them the fixtures must do.
+//! Properties of conversions, on our own fixtures and on real cards, with parts exchanged, removed and replaced at
+//! random. Real cards are read as `corpus.rs` describes; without them the fixtures are used.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
-/// Every readable card there is.
+/// All readable cards.
 static CARDS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared = std::env::var_os("A2A_REGISTRY_SHARED")
@@ -33,7 +33,7 @@ static CARDS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     cards
 });
 
-/// Adds the readable cards of a folder and those inside it.
+/// Adds the readable cards of a folder and its subfolders.
 fn collect(folder: &Path, cards: &mut Vec<Value>) {
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -52,14 +52,14 @@ fn collect(folder: &Path, cards: &mut Vec<Value>) {
     }
 }
 
-/// What is done to one place of a card.
+/// A change at one place of a card.
 #[derive(Debug, Clone)]
 enum Mutation {
     Remove,
     Replace(Value),
-    /// The value is put into a list, beside itself.
+    /// Puts the value into a list, twice.
     Double,
-    /// A place of another card is put there.
+    /// Replaces the value by a place of another card.
     Graft(Index, Vec<Index>),
 }
 
@@ -93,12 +93,12 @@ fn change() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-/// A way down from the top of a card: which child, as long as there are any.
+/// A path from the root of a card: which child, as long as there are any.
 fn way() -> impl Strategy<Value = Vec<Index>> {
     proptest::collection::vec(any::<Index>(), 1..5)
 }
 
-/// The place where a way ends.
+/// The place at the end of a path.
 fn walk<'a>(mut value: &'a mut Value, way: &[Index]) -> &'a mut Value {
     for step in way {
         let children = match value {
@@ -119,7 +119,7 @@ fn walk<'a>(mut value: &'a mut Value, way: &[Index]) -> &'a mut Value {
     value
 }
 
-/// A card after a few changes; it may have lost its name.
+/// A card after a few changes; its name may be lost.
 fn changed() -> impl Strategy<Value = Value> {
     let changes = proptest::collection::vec((way(), change()), 0..6);
     (any::<Index>(), changes).prop_map(|(which, changes)| {
@@ -142,7 +142,7 @@ fn read(converted: &Converted) -> Parsed {
     parse(&serde_json::to_vec(&converted.card).unwrap()).unwrap()
 }
 
-/// Whether a conversion found one of these rules broken.
+/// Whether a conversion reported a violation of one of these rules.
 fn lost(converted: &Converted, rules: &[&str]) -> bool {
     let mut findings = converted.findings.iter();
     findings.any(|finding| rules.contains(&finding.rule.as_str()))
@@ -165,7 +165,7 @@ proptest! {
             let converted = convert(&parsed, target);
             let again = read(&converted);
             prop_assert_eq!(&convert(&again, target).card, &converted.card, "to {}", target);
-            // What is written needs no tolerance, except where the publisher's own words do.
+            // A converted card has no findings, except about the publisher's own values.
             let own = ["card.no-address", "interface.binding-unknown", "text.hidden"];
             let findings = again.findings.iter().map(|f| (f.rule.as_str(), f.pointer.as_str()));
             let odd: Vec<_> = findings.filter(|(rule, _)| !own.contains(rule)).collect();
@@ -222,7 +222,7 @@ proptest! {
     #[test]
     fn nobody_is_asked_for_less(card in changed()) {
         let Ok(parsed) = parse(card.to_string().as_bytes()) else { return Ok(()) };
-        // Schemes that ask for nothing aside, every alternative names what it named.
+        // Apart from schemes that require nothing, every alternative names the same schemes.
         let open = |name: &String| {
             let schemes = &parsed.card.security_schemes;
             let named = schemes.iter().find(|scheme| scheme.name == *name);

@@ -1,8 +1,8 @@
-//! Converts real cards and lets the SDKs of the protocol load what comes out.
+//! Converts real cards and loads the results with the SDKs of the protocol.
 //!
-//! The cards lie outside the repository, as `corpus.rs` says; the Python interpreters that have an SDK are
-//! named by `A2A_REGISTRY_TEST_PY1` (a2a-sdk 1.3.0) and `A2A_REGISTRY_TEST_PY03` (0.3.26). Without either
-//! the tests say so and pass.
+//! The cards are not in the repository, as `corpus.rs` describes; `A2A_REGISTRY_TEST_PY1` (a2a-sdk 1.3.0) and
+//! `A2A_REGISTRY_TEST_PY03` (0.3.26) name the Python interpreters that have an SDK. If cards or SDKs are missing, the
+//! tests print a note and pass.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +14,10 @@ use a2a_card::{CONVERTED_EXTENSION, ConversionTarget, Converted, Severity, conve
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The least share of callable cards that the SDK of the target version must load, in percent.
+/// Minimum share of callable cards that the SDK of the target version must load, in percent.
 const WANTED_PERCENT: usize = 95;
 
-/// What the SDK made of one card.
+/// Result of loading one card with the SDK.
 #[derive(Deserialize)]
 struct LoadResult {
     name: String,
@@ -27,7 +27,7 @@ struct LoadResult {
     no_client: Option<String>,
 }
 
-/// The value of an environment variable, or `None` with a loud note.
+/// The value of an environment variable; `None`, with a loud note, if it is not set.
 fn named(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable);
     if value.is_none() {
@@ -36,7 +36,7 @@ fn named(variable: &str) -> Option<PathBuf> {
     value.map(PathBuf::from)
 }
 
-/// Every callable card of the corpus, converted, by the name of its file.
+/// All callable cards of the corpus, converted, by file name.
 fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
     let originals = originals()?.into_iter();
     Some(
@@ -46,7 +46,7 @@ fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
     )
 }
 
-/// Every callable card of the corpus by the name of its file.
+/// All callable cards of the corpus, by file name.
 fn originals() -> Option<BTreeMap<String, Vec<u8>>> {
     let shared = std::env::var_os("A2A_REGISTRY_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
@@ -74,7 +74,7 @@ fn originals() -> Option<BTreeMap<String, Vec<u8>>> {
     Some(all)
 }
 
-/// Hands all cards to one process of the SDK, and takes its answers.
+/// Passes all cards to one process of the SDK, and reads its results.
 fn load(
     python: &Path,
     target: ConversionTarget,
@@ -93,7 +93,7 @@ fn load(
         .iter()
         .map(|(name, card)| format!("{}\n", json!({"name": name, "card": card})))
         .collect();
-    // The process answers while it reads, so somebody else has to write.
+    // The process writes results while it still reads, so the input needs a thread of its own: else both could block.
     let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
     let output = process.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
@@ -104,7 +104,7 @@ fn load(
         .collect()
 }
 
-/// The converted cards alone.
+/// The converted cards as JSON.
 fn documents(cards: &BTreeMap<String, Converted>) -> BTreeMap<String, Value> {
     let documents = cards.iter();
     documents
@@ -112,7 +112,7 @@ fn documents(cards: &BTreeMap<String, Converted>) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Says how many cards were loaded, which were not and why, and demands the wanted share.
+/// Prints how many cards were loaded and why others were not; fails below the wanted share.
 fn report(target: ConversionTarget, answers: &[LoadResult]) {
     let refused: Vec<&LoadResult> = answers.iter().filter(|a| a.error.is_some()).collect();
     let loaded = answers.len() - refused.len();
@@ -145,7 +145,7 @@ fn report(target: ConversionTarget, answers: &[LoadResult]) {
     );
 }
 
-/// The elements of a member that is a list; none where there is no such member.
+/// The elements of a member that is a list; empty if the member is missing.
 fn elements<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value
         .get(name)
@@ -153,13 +153,13 @@ fn elements<'a>(value: &'a Value, name: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// A member of every element of a list.
+/// One member of every element of a list.
 fn each(value: &Value, list: &str, name: &str) -> Vec<Value> {
     let elements = elements(value, list).iter();
     elements.map(|element| element[name].clone()).collect()
 }
 
-/// The names in a member that is an object, with the one member each holds where it is a wrapper.
+/// The names in a member that is an object, each with the names in its value, which for a wrapper is one.
 fn kinds(value: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let Some(schemes) = value.get("securitySchemes").and_then(Value::as_object) else {
         return BTreeMap::new();
@@ -171,7 +171,7 @@ fn kinds(value: &Value) -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// Fails unless the object has all required members and otherwise only the optional ones.
+/// Fails unless the object has all required members, and beside them only optional ones.
 fn has_members(name: &str, object: &Value, required: &[&str], optional: &[&str]) {
     let object = object
         .as_object()
@@ -187,7 +187,7 @@ fn has_members(name: &str, object: &Value, required: &[&str], optional: &[&str])
     }
 }
 
-/// Fails where a list of media types is missing, empty or holds something else.
+/// Fails if a list of media types is missing, empty or contains another type.
 fn has_modes(name: &str, card: &Value) {
     for list in ["defaultInputModes", "defaultOutputModes"] {
         let modes = elements(card, list);
@@ -198,14 +198,14 @@ fn has_modes(name: &str, card: &Value) {
     }
 }
 
-/// Fails unless the card says that it is converted.
+/// Fails unless the card is marked as converted.
 fn is_marked(name: &str, card: &Value) {
     let mut uris = each(&card["capabilities"], "extensions", "uri");
     uris.retain(|uri| uri == CONVERTED_EXTENSION);
     assert_eq!(uris.len(), 1, "{name}");
 }
 
-/// Fails unless the card follows 1.0 to the letter.
+/// Fails unless the card conforms strictly to 1.0.
 fn is_1_0(name: &str, card: &Map<String, Value>) {
     let card = &Value::Object(card.clone());
     let required = [
@@ -272,7 +272,7 @@ fn is_1_0(name: &str, card: &Map<String, Value>) {
     }
 }
 
-/// Fails unless the card follows 0.3 to the letter.
+/// Fails unless the card conforms strictly to 0.3.
 fn is_0_3(name: &str, card: &Map<String, Value>) {
     let card = &Value::Object(card.clone());
     let required = [
@@ -319,7 +319,7 @@ fn is_0_3(name: &str, card: &Map<String, Value>) {
     }
 }
 
-/// What must be the same in the card as written and as the SDK of 1.0 read it.
+/// The members that must be equal in the card as written and as the SDK of 1.0 read it.
 fn essence_1_0(card: &Value) -> Value {
     json!({
         "name": card["name"],
@@ -332,7 +332,7 @@ fn essence_1_0(card: &Value) -> Value {
     })
 }
 
-/// What must be the same in the card as written and as the SDK of 0.3 read it.
+/// The members that must be equal in the card as written and as the SDK of 0.3 read it.
 fn essence_0_3(card: &Value) -> Value {
     json!({
         "name": card["name"],
@@ -346,7 +346,7 @@ fn essence_0_3(card: &Value) -> Value {
     })
 }
 
-/// Whether a client that speaks both JSON bindings and no version before 0.3 finds an interface.
+/// Whether a client with both JSON bindings and no version before 0.3 finds an interface.
 fn has_interface(card: &Map<String, Value>) -> bool {
     let card = Value::Object(card.clone());
     elements(&card, "supportedInterfaces")
@@ -394,7 +394,7 @@ fn no_card_loses_its_client_by_being_converted_to_1_0() {
     let Some(python) = named("A2A_REGISTRY_TEST_PY1") else {
         return;
     };
-    // The SDK reads texts as UTF-8 and no more; what its parser of JSON refuses has no client to lose.
+    // The SDK reads texts as UTF-8 only; a card that its JSON parser rejects has no clients to lose.
     let readable: BTreeMap<String, Value> = originals
         .iter()
         .filter_map(|(name, bytes)| Some((name.clone(), serde_json::from_slice(bytes).ok()?)))

@@ -1,5 +1,5 @@
-//! Converts every card of `conversions/` both ways and compares the results with the `.expected.json` beside
-//! it. `UPDATE_EXPECT=1` rewrites those.
+//! Converts every card of `conversions/` in both directions and compares the results with the `.expected.json` beside
+//! it. `UPDATE_EXPECT=1` rewrites these files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use a2a_card::{ConversionTarget, Converted, Severity, all_findings, convert, parse};
 use serde_json::{Map, Value, json};
 
-/// The cards, without the expectations beside them.
+/// The cards, without their expectation files.
 fn cards() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conversions");
     let mut cards: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -28,7 +28,7 @@ fn converted(bytes: &[u8], target: ConversionTarget) -> Converted {
     convert(&parse(bytes).unwrap(), target)
 }
 
-/// Both conversions with what they found.
+/// Both conversions with their findings.
 fn summary(card: &[u8]) -> Value {
     let told = ConversionTarget::ALL.map(|target| {
         let Converted { card, findings } = converted(card, target);
@@ -54,7 +54,7 @@ fn cards_are_converted_as_expected() {
             std::fs::write(&expected, text + "\n").unwrap();
             continue;
         }
-        // Compared as text, so that the order of the members counts.
+        // Compared as text, because the order of the members matters.
         let text = serde_json::to_string_pretty(&told).unwrap() + "\n";
         if std::fs::read_to_string(&expected).unwrap_or_default() != text {
             wrong.push(format!("{}:\n{told:#}", path.display()));

@@ -1,6 +1,6 @@
-//! Reads real cards, which lie outside the repository: in `cards` and `signed` of the folder that
-//! `A2A_REGISTRY_SHARED` names, by default `../../shared` from this package. Without that folder the tests
-//! say so and pass.
+//! Reads real cards, which are not in the repository: folders `cards` and `signed` of the folder that
+//! `A2A_REGISTRY_SHARED` names, by default `../../shared` from this package. Without that folder the tests print a note
+//! and pass.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use a2a_card::{
 };
 use serde_json::Value;
 
-/// The folder of that name, or `None` with a loud note.
+/// The folder of that name; `None`, with a loud note, if it is missing.
 fn folder(name: &str) -> Option<PathBuf> {
     let shared = std::env::var_os("A2A_REGISTRY_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
@@ -44,7 +44,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Whether a document has a name where cards have one, told independently of the reader.
+/// Whether a document has a name at the place of a card's name, independently of the reader.
 fn has_name(document: &Value) -> bool {
     let text = |value: Option<&Value>| {
         value
@@ -150,7 +150,7 @@ fn every_change_of_a_real_card_is_seen() {
             continue;
         };
         let members: Vec<String> = card.as_object().unwrap().keys().cloned().collect();
-        // A quarter of the members of each card, a different one each time.
+        // A quarter of the members of each card, another quarter each time.
         for member in members.into_iter().skip(place % 4).step_by(4) {
             let mut without = card.clone();
             without.as_object_mut().unwrap().shift_remove(&member);

@@ -1,4 +1,4 @@
-//! What each kind of change is worth, one row a rule and in both directions.
+//! The class of each kind of change, one row per rule and in both directions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::ChangeClass::{self, Critical, High, Low};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const OWNER: &str = "https://registry.agents-r-us.io/ext/owner/v1";
 
-/// A card of 1.0 with one of everything.
+/// A card of 1.0 with one member of every kind.
 fn card() -> Value {
     json!({
         "name": "Flight desk", "description": "Finds and books flights.", "version": "2.1.0",
@@ -60,7 +60,7 @@ fn compare(before: &Value, after: &Value) -> CardDiff {
     diff(before.as_bytes(), after.as_bytes(), Some(OWNER)).unwrap()
 }
 
-/// The card with another value at a pointer; null takes the member or element away.
+/// The card with another value at a pointer; null removes the member or element.
 fn with(mut card: Value, pointer: &str, value: Value) -> Value {
     let (parent, last) = pointer.rsplit_once('/').unwrap();
     match (card.pointer_mut(parent).unwrap(), value) {
@@ -80,25 +80,24 @@ fn with(mut card: Value, pointer: &str, value: Value) -> Value {
     card
 }
 
-/// The whole of a diff is one class, there and back.
+/// Checks that all changes of a diff have one class, in each direction.
 fn check(before: &Value, after: &Value, there: ChangeClass, back: ChangeClass, row: &str) {
     let (forth, again) = (compare(before, after), compare(after, before));
     assert_eq!(forth.class, there, "{row}: {forth:#?}");
     assert_eq!(again.class, back, "{row}, back: {again:#?}");
 }
 
-/// Every rule: the place, what stands there afterwards, and the classes there and back. `@flow` is the
-/// card's OAuth flow.
+/// All rules: the place, the new value, and the classes in both directions. `@flow` is the card's OAuth flow.
 #[rustfmt::skip]
 fn rows() -> Vec<(&'static str, Value, ChangeClass, ChangeClass)> {
     vec![
-        // Who it is.
+        // Identity.
         ("/name", json!("Flight Desk"), Critical, Critical),
         ("/provider/organization", json!("Agents"), Critical, Critical),
         ("/provider/url", json!("https://agents-r-us.io/about"), Critical, Critical),
         ("/provider", Value::Null, Critical, Critical),
         ("/provider/email", json!("a@agents-r-us.io"), High, High),
-        // Where callers go.
+        // Targets of requests.
         ("/supportedInterfaces/0/url", json!("https://desk.io.evil.io/a2a"), Critical, Critical),
         ("/supportedInterfaces/0/url", json!("http://desk.io/a2a"), Critical, Critical),
         ("/supportedInterfaces/0/url", json!("https://desk.io:8443/a2a"), Critical, Critical),
@@ -116,7 +115,7 @@ fn rows() -> Vec<(&'static str, Value, ChangeClass, ChangeClass)> {
         ("/url", json!("https://desk.io/a2a"), High, High),
         ("/url", json!("https://other.io/a2a"), Critical, High),
         ("/preferredTransport", json!("JSONRPC"), High, High),
-        // What callers bring.
+        // Credentials of callers.
         ("/securityRequirements/1", Value::Null, High, Critical),
         ("/securityRequirements", json!([]), Critical, High),
         ("/securityRequirements", Value::Null, Critical, High),
@@ -147,7 +146,7 @@ fn rows() -> Vec<(&'static str, Value, ChangeClass, ChangeClass)> {
         ("/securitySchemes/web/oauth2SecurityScheme/flows/implicit", json!({"authorizationUrl": "https://id.io/a"}), Critical, Critical),
         ("/securitySchemes/web/oauth2SecurityScheme/flows/tokenExchange", json!({}), Critical, Critical),
         ("/authentication", json!({"schemes": ["none"]}), Critical, Critical),
-        // What it can do.
+        // Capabilities.
         ("/capabilities/streaming", json!(false), Low, High),
         ("/capabilities/streaming", Value::Null, Low, High),
         ("/capabilities/pushNotifications", json!(true), High, Low),
@@ -176,7 +175,7 @@ fn rows() -> Vec<(&'static str, Value, ChangeClass, ChangeClass)> {
         // The owner's proof.
         ("/capabilities/extensions/-", json!({"uri": OWNER, "params": {"account": "https://registry.io/a/1"}}), Low, Low),
         ("/capabilities/extensions/-", json!({"uri": OWNER, "required": false}), Low, Low),
-        // What it says.
+        // Texts.
         ("/description", json!("Finds and books trains."), High, High),
         ("/description", Value::Null, High, High),
         ("/skills/-", json!({"id": "sell", "name": "Sell", "description": "Sells.", "tags": ["x"]}), High, Low),
@@ -198,7 +197,7 @@ fn rows() -> Vec<(&'static str, Value, ChangeClass, ChangeClass)> {
         ("/metadata/region", json!("us"), High, High),
         ("/metadata/contacts/0/mail", json!("b@desk.io"), High, High),
         ("/metadata", Value::Null, High, High),
-        // What nobody has to look at.
+        // Changes that need no review.
         ("/version", json!("2.2.0-rc.1+7"), Low, Low),
         ("/version", Value::Null, Low, Low),
         ("/documentationUrl", json!("https://docs.io/desk/2"), Low, Low),
@@ -242,7 +241,7 @@ fn order_is_low_where_it_decides_nothing() {
     ] {
         check(&card(), &reversed(pointer), Low, Low, pointer);
     }
-    // The order of addresses is the order in which callers try them.
+    // Callers try the addresses in this order.
     check(
         &card(),
         &reversed("/supportedInterfaces"),
@@ -431,7 +430,7 @@ fn a_card_moves_to_another_protocol_version_without_a_flood() {
         (Some(json!("0.3")), Some(json!("1.0")))
     );
     assert_eq!(compare(&newer, &older()).class, High);
-    // Both at once, then the older one dropped.
+    // Both versions at once; then the older one is dropped.
     let mut both = newer.clone();
     for name in [
         "url",
@@ -445,7 +444,7 @@ fn a_card_moves_to_another_protocol_version_without_a_flood() {
     }
     check(&older(), &both, High, High, "1.0 beside 0.3");
     check(&both, &newer, High, High, "without 0.3");
-    // The same move, used to slip something in.
+    // The same move, misused to smuggle in another change.
     for (pointer, value) in [
         ("/supportedInterfaces/0/url", json!("https://evil.io/a2a")),
         ("/supportedInterfaces/0/tenant", json!("evil")),
@@ -477,7 +476,7 @@ fn the_list_ends_at_its_bound_and_the_class_counts_all() {
         (cut.changes.len(), cut.cut, cut.class),
         (MAX_CHANGES, true, High)
     );
-    // The gravest comes first, however late it is found.
+    // The gravest change comes first, even if it is found late.
     after["version"] = json!("3");
     after["zUrl"] = json!("x");
     after["URL"] = json!("https://evil.io");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const OWNER: &str = "https://registry.agents-r-us.io/ext/owner/v1";
 
-/// Cards of every generation to start from.
+/// Cards of every protocol generation to start from.
 const CARDS: [&str; 6] = [
     include_str!("data/0.1/weather.json"),
     include_str!("data/0.2/declared.json"),
@@ -22,7 +22,7 @@ const CARDS: [&str; 6] = [
     include_str!("data/snake-1.0/snake.json"),
 ];
 
-/// Names and texts that mean something to readers.
+/// Names and texts that have a meaning for readers of cards.
 const WORDS: [&str; 40] = [
     "name",
     "url",
@@ -102,7 +102,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// One change of a card: which place, what kind, and what it takes.
+/// One change of a card: its place, its kind, and its values.
 #[derive(Debug, Clone)]
 struct Mutation {
     place: prop::sample::Index,
@@ -199,7 +199,7 @@ fn read(card: &Value) -> AgentCard {
     parse(card.to_string().as_bytes()).unwrap().card
 }
 
-/// A skill's words and what it asks, without what may be withdrawn or put in another order.
+/// The text and security of a skill, without the order of lists.
 fn words(skill: &Skill) -> Value {
     let sorted = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
     json!([
@@ -216,7 +216,7 @@ fn words(skill: &Skill) -> Value {
     ])
 }
 
-/// What must be alike in two cards whose change nobody looks at, told from the models alone.
+/// Checks what must be equal in two cards whose change needs no review, from the models alone.
 fn assert_harmless(before: &AgentCard, after: &AgentCard, told: &CardDiff) {
     assert_eq!(before.name, after.name, "{told:#?}");
     assert_eq!(before.provider, after.provider, "{told:#?}");
@@ -340,7 +340,7 @@ proptest! {
     fn a_change_is_no_less_for_another_beside_it(
         base in base(), first in mutation(), second in value(),
     ) {
-        // The description has no part in any other rule.
+        // The description matters in no other rule.
         let changed = apply(&base, &first);
         let alone = compare(&base, &changed).class;
         let mut both = changed.clone();
@@ -405,7 +405,7 @@ fn every_member_of_a_card_counts() {
 
 #[test]
 fn unequal_names_of_members_never_meet() {
-    // What a repeated member is called inside must not be what another card calls a member of its own.
+    // The internal name of a repeated member must not equal a real member's name in another card.
     let cards = [
         r#"{"name":"A","a":1,"a":2}"#,
         r#"{"name":"A","a":2,"a\u00001":1}"#,

@@ -1,4 +1,4 @@
-//! What a change of signatures means once both cards' signatures were verified.
+//! Classes of signature changes, once both cards' signatures are verified.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,8 +31,7 @@ fn reasons(told: &CardDiff) -> String {
     reasons.join("; ")
 }
 
-/// A card that changes and carries the old signature along changes nothing in `signatures`, and the change is
-/// critical all the same.
+/// A changed card with the old signature has no change in `signatures`, and the change is critical nevertheless.
 #[test]
 fn a_signature_that_no_longer_verifies_is_critical() {
     let changed = SIGNED.replace("\"1.0\"", "\"1.1\"");
@@ -57,7 +56,7 @@ fn a_signature_that_no_longer_verifies_is_critical() {
     );
 }
 
-/// Keys that cannot be had say nothing about the same card; a signature that is found invalid does.
+/// Missing keys are no change of an unchanged card; a signature that is found invalid is one.
 #[test]
 fn the_same_card_changes_only_with_an_invalid_signature() {
     assert_eq!(diff_with_states(SIGNED, SIGNED, Valid, Unknown).changes, []);
@@ -72,7 +71,7 @@ fn the_same_card_changes_only_with_an_invalid_signature() {
     );
 }
 
-/// `signed anew with the same keys` is said where it is known, and nowhere else.
+/// `signed anew with the same keys` appears only if the signatures verify.
 #[test]
 fn signed_anew_is_said_of_signatures_that_verify() {
     let anew = SIGNED.replace("\"AA\"", "\"AQ\"");
@@ -96,7 +95,7 @@ fn signed_anew_is_said_of_signatures_that_verify() {
     );
 }
 
-/// A first signature is low with a key that is bound to the domain, and high with any other.
+/// A first signature is of class low with a key that is bound to the domain, and of class high with any other key.
 #[test]
 fn a_first_signature_is_low_with_a_bound_key() {
     for (after, class) in [
@@ -111,7 +110,7 @@ fn a_first_signature_is_low_with_a_bound_key() {
             "{after}"
         );
     }
-    // What a signature of before did not say counts for itself.
+    // A change that the old card had no signature for is judged by its own class.
     let also = SIGNED.replace("desk.example/a2a", "desk.example.evil/a2a");
     assert_eq!(
         diff_with_states(PLAIN, &also, Unsigned, Valid).class,

@@ -1,7 +1,7 @@
-//! Drives what the fuzzers drive, from the fixtures and from arbitrary data.
+//! Runs the properties of the fuzzers on the fixtures and on arbitrary data.
 //!
-//! `FUZZ_CASES` (160000) is how many cases each test tries: about a minute of one core for the slowest of them
-//! with optimised dependencies. The fuzzers of `card/fuzz` try the same without end.
+//! `FUZZ_CASES` (160000) is the number of cases per test: about a minute of one core for the slowest test with
+//! optimised dependencies. The fuzzers of `card/fuzz` run the same properties without end.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use a2a_card::fuzzing;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// The fixtures of every family, the refused ones too.
+/// The fixtures of every family, including the rejected ones.
 fn seeds() -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut paths = Vec::new();
@@ -27,7 +27,7 @@ fn seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Tries a strategy's data as often as `FUZZ_CASES` says.
+/// Tests `FUZZ_CASES` values of a strategy.
 fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), fuzzing::BrokenProperty>)
 where
     S::Value: AsRef<[u8]>,
@@ -67,7 +67,7 @@ fn every_property_holds_for_fixtures_with_changed_bytes() {
     let changes = proptest::collection::vec(change, 1..8);
     let changed = (proptest::sample::select(seeds()), changes).prop_map(|(mut card, changes)| {
         for (place, byte, cut) in changes {
-            // A byte is replaced; or some are cut out, or doubled, from there on.
+            // From that place on, one byte is replaced, or some bytes are removed or doubled.
             let place = place.index(card.len().max(1));
             let end = (place + cut).min(card.len());
             let doubled: Vec<u8> = card[place.min(end)..end].to_vec();

@@ -1,5 +1,5 @@
-//! Reads every card of `data/<family>/` and compares everything said about it with the `.expected.json`
-//! beside it. `UPDATE_EXPECT=1` rewrites those.
+//! Reads every card of `data/<family>/` and compares all results with the `.expected.json` beside it. `UPDATE_EXPECT=1`
+//! rewrites these files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use a2a_card::{
 };
 use serde_json::{Value, json};
 
-/// The cards of one folder, without the expectations beside them.
+/// The cards of one folder, without their expectation files.
 fn cards(folder: &Path) -> Vec<PathBuf> {
     let mut cards: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -24,7 +24,7 @@ fn cards(folder: &Path) -> Vec<PathBuf> {
     cards
 }
 
-/// Everything that is said about a card.
+/// All results about a card.
 fn summary(bytes: &[u8]) -> Value {
     let digests = json!({"raw": digest(bytes), "content": content_digest(bytes)});
     match parse(bytes) {
@@ -96,9 +96,8 @@ fn the_fixtures_show_nearly_every_rule() {
             seen.extend(findings.map(|finding| finding.rule));
         }
     }
-    // The first need bytes or sizes that a fixture does not hold: `bounds.rs` has them. The next need what is
-    // known beside the bytes, and are tried with the linter; the last need keys. Conversions have fixtures of
-    // their own.
+    // The first rules need bytes or sizes that a fixture cannot hold: `bounds.rs` has them. The next need facts from
+    // outside the card, and are tested with the linter; the last need keys. Conversions have fixtures of their own.
     let elsewhere = [
         "document.too-large",
         "document.too-deep",

@@ -1,4 +1,4 @@
-//! RFC 8785 on its own vectors: what the canonical forms and the content digest stand on.
+//! RFC 8785 on its own test vectors: the base of the canonical forms and the content digest.
 #![allow(clippy::unwrap_used)]
 
 use a2a_card::{CanonicalForm, canonical_payload, content_digest, digest};
@@ -41,7 +41,7 @@ fn numbers_are_written_as_appendix_b_says() {
         let number = f64::from_bits(bits);
         let written = serde_json_canonicalizer::to_string(&number).unwrap();
         assert_eq!(written, text, "{bits:016x}");
-        // The same through a card.
+        // The same inside a card.
         let card = format!(r#"{{"name":"A","n":{text}}}"#);
         let payload = canonical_payload(card.as_bytes(), CanonicalForm::Plain).unwrap();
         let wanted = format!(r#"{{"n":{text},"name":"A"}}"#);

@@ -1,4 +1,4 @@
-//! Keys as they come in files and sets: which are read, which are passed over, and what is signed with them.
+//! Keys in files and key sets: which are read, which are skipped, and what is signed with them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -93,7 +93,7 @@ fn every_kind_of_key_file_signs_and_verifies() {
             assert_eq!(key.algorithm(), algorithm);
             assert_eq!(key.thumbprint(), keys[0].thumbprint(), "{name}");
             let card = signed(CARD, key).unwrap();
-            // Whichever file it was read from, it is the same key.
+            // All file formats give the same key.
             let entries = judged(&card, &published(&keys[0]));
             let VerificationResult::Valid { form, thumbprint } = &entries[0].verdict else {
                 panic!("{name}: {card}");
@@ -119,7 +119,7 @@ fn rsa_signs_with_either_padding_and_others_with_one() {
         }
         public["kid"] = KID.into();
         assert_eq!(verdict(&card, &set(&[public.clone()])), "valid sdk");
-        // The algorithm that the publisher gives the key is the only one it serves.
+        // A key with an `alg` can be used with that algorithm only.
         public["alg"] = match algorithm {
             Algorithm::Ps256 => "RS256".into(),
             _ => "PS256".into(),

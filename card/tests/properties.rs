@@ -9,7 +9,7 @@ use a2a_card::{
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Names that mean something to the reader, in both spellings, so that arbitrary JSON reaches every part.
+/// Member names that the reader knows, in both spellings, so that arbitrary JSON reaches every part of it.
 const NAMES: [&str; 44] = [
     "name",
     "description",
@@ -68,7 +68,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
-        // Integers that a double holds: beyond them the bytes are their own digest.
+        // Integers that a double represents exactly; for any other the digest is of the bytes themselves.
         (-(1_i64 << 53)..=1 << 53).prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         any::<String>().prop_map(Value::from),
@@ -109,7 +109,7 @@ fn card() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Writes JSON with its members in reverse order and white space everywhere.
+/// Writes JSON with its members in reverse order and white space in every possible place.
 fn reversed(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {
@@ -134,7 +134,7 @@ fn reversed(value: &Value, text: &mut String) {
     }
 }
 
-/// Everything that is said of bytes, for what must not panic.
+/// Runs every function on the bytes, to show that none panics.
 fn exercise(bytes: &[u8]) {
     let _ = (digest(bytes), content_digest(bytes));
     let Ok(parsed) = parse(bytes) else { return };
@@ -200,7 +200,7 @@ proptest! {
 
     #[test]
     fn every_signed_form_is_covered_by_itself(card in card()) {
-        // What the plain form covers is everything, so its payload has payloads of its own that say the same.
+        // The plain form covers every member, so the payload of each form can be computed from it.
         let bytes = card.to_string();
         let payload = |bytes: &[u8], form| canonical_payload(bytes, form);
         let plain = payload(bytes.as_bytes(), CanonicalForm::Plain).unwrap();

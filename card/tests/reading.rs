@@ -1,10 +1,10 @@
-//! What is told of each shape and each irregularity that real cards have: one row for each.
+//! Findings about each shape and each irregularity of real cards: one row for each.
 #![allow(clippy::unwrap_used)]
 
 use a2a_card::{Family, Parsed, SchemeKind, Severity, all_findings, parse};
 use serde_json::{Value, json};
 
-/// A card of these members and a name.
+/// The parsed card of these members and a name.
 fn read(members: Value) -> Parsed {
     let mut card = json!({"name": "A"});
     let object = card.as_object_mut().unwrap();

@@ -1,5 +1,5 @@
-//! A hundred thousand mutants of signed cards: what was signed, or the signature itself, differs, and none of
-//! them is valid.
+//! A hundred thousand mutants of signed cards: the signed content or the signature itself differs, and no mutant is
+//! valid.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -25,10 +25,10 @@ const FULL: &str = r#"{"name":"Zoë","description":"Echo","version":"1","documen
     "skills":[{"id":"s","name":"S","description":"d","tags":["t","u"],"examples":["e"],
         "securityRequirements":[{"schemes":{"k":{"list":["b"]}}}]}]}"#;
 
-/// As little as a card can say.
+/// The smallest card.
 const SMALL: &str = r#"{"name":"Zoë","supportedInterfaces":[{"url":"https://a.io"}]}"#;
 
-/// The full card with empties and members that some forms leave out.
+/// The full card with empty values and members that some forms leave out.
 const LOOSE: &str = r#"{"name":"Zoë","description":"","version":"1","x-else":{"a":1},"url":"https://a.io",
     "supportedInterfaces":[{"url":"https://a.io","protocolBinding":"JSONRPC","tenant":"","protocolVersion":"1.0"}],
     "capabilities":{"extensions":[{"uri":"u:x","required":false,"params":{"n":2.5,"e":""}}]},
@@ -62,7 +62,7 @@ fn signed(card: &str, form: CanonicalForm) -> Signed {
     }
 }
 
-/// Whether any signature of the bytes is valid; what is no card has none.
+/// Whether any signature of the bytes is valid; bytes that are not a card have none.
 fn is_valid(bytes: &[u8]) -> bool {
     parse(bytes).is_ok_and(|parsed| {
         verify(&parsed, bytes, &KEYS)
@@ -71,7 +71,7 @@ fn is_valid(bytes: &[u8]) -> bool {
     })
 }
 
-/// Changes one to three bytes: another one, one more, one less, or a piece put elsewhere.
+/// Changes one to three places in the bytes: replaces, inserts, removes, or moves bytes.
 fn mutate_bytes(bytes: &mut Vec<u8>, dice: &mut Dice) {
     const LIKELY: &[u8] = br#"{}[],:"\0123456789.eE-+truefalsn/ aZ_"#;
     for _ in 0..=dice.below(3) {
@@ -94,8 +94,8 @@ fn mutate_bytes(bytes: &mut Vec<u8>, dice: &mut Dice) {
     }
 }
 
-/// Bytes anywhere in the card are changed. A mutant is left out only when the form that was signed has the
-/// very same payload and the signature still stands as it was; everything else must not be valid.
+/// Mutates bytes anywhere in the card. A mutant is skipped only if the signed form has the very same payload and the
+/// signature entry is unchanged; every other mutant must be invalid.
 fn bytes_of(card: &str, form: CanonicalForm, count: usize, seed: u64) {
     let signed = signed(card, form);
     let signature = signed.text.find(r#","signatures":"#).unwrap();
@@ -115,7 +115,7 @@ fn bytes_of(card: &str, form: CanonicalForm, count: usize, seed: u64) {
         tried += 1;
         read += usize::from(parse(&mutant).is_ok());
         if is_valid(&mutant) {
-            // The card says the same and the entry was only written otherwise.
+            // The content is the same and the signature entry is only formatted differently.
             let entry = |bytes: &[u8]| {
                 let card: Value = serde_json::from_slice(bytes).unwrap();
                 let entry = &card["signatures"][0];
@@ -145,7 +145,7 @@ fn no_mutant_of_the_bytes_of_a_loose_card_is_valid() {
     bytes_of(OLD, CanonicalForm::V0_3, 5_000, 5);
 }
 
-/// Every place of a tree, as a pointer.
+/// All places in a tree, as JSON pointers.
 fn places(value: &Value, at: &str, all: &mut Vec<String>) {
     all.push(at.to_owned());
     match value {
@@ -163,7 +163,7 @@ fn places(value: &Value, at: &str, all: &mut Vec<String>) {
     }
 }
 
-/// Another value in that place: never one that says the same.
+/// Replaces the value in that place by one with another meaning.
 fn mutate_value(value: &mut Value, dice: &mut Dice) {
     let letter = char::from(b'a' + u8::try_from(dice.below(26)).unwrap());
     match value {
@@ -220,13 +220,13 @@ fn no_mutant_of_the_content_is_valid() {
     content(10_000, 6);
 }
 
-/// As the test before, on another core.
+/// Second half of the previous test, so that it runs on another core.
 #[test]
 fn no_other_mutant_of_the_content_is_valid() {
     content(10_000, 8);
 }
 
-/// One place of what the card says is changed, every time into something else that a reader would notice.
+/// Changes one place of the card's content at a time into a value that a reader would notice.
 fn content(count: usize, seed: u64) {
     let full: Value = serde_json::from_str(&signed(FULL, CanonicalForm::Sdk).text).unwrap();
     let mut all = Vec::new();
@@ -250,7 +250,7 @@ fn content(count: usize, seed: u64) {
     }
 }
 
-/// Every part of the entry is changed in one to three characters.
+/// Changes one to three characters in each part of the signature entry.
 #[test]
 fn no_mutant_of_header_or_signature_is_valid() {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/. ";
@@ -283,7 +283,7 @@ fn no_mutant_of_header_or_signature_is_valid() {
     }
 }
 
-/// Members that no form of 1.0 knows do not break the signature, and are listed wherever they are put.
+/// Members that no form of 1.0 knows do not break the signature, and are listed as uncovered at every place.
 #[test]
 fn what_is_added_without_breaking_a_signature_is_listed() {
     let signed: Value = serde_json::from_str(&signed(FULL, CanonicalForm::Sdk).text).unwrap();
@@ -305,7 +305,8 @@ fn what_is_added_without_breaking_a_signature_is_listed() {
             };
             object.insert((*name).to_owned(), value.clone());
             let text = mutant.to_string();
-            // Where any name may stand, a value of another type is no card of 1.0; one that becomes empty is.
+            // In a map with free names, a value of another type is not a card of 1.0; a value that reads as
+            // empty leaves the card valid.
             let free = ["/securitySchemes", "/schemes"];
             if free.iter().any(|end| place.ends_with(end)) && !is_valid(text.as_bytes()) {
                 continue;

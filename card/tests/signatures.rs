@@ -1,4 +1,4 @@
-//! Verdicts: what verifies, in which form, what does not and why, and what a signature leaves uncovered.
+//! Verdicts: which signatures verify, in which form, why others do not, and what a signature leaves uncovered.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -12,7 +12,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 use support::{HEADER, describe, entry, judged, jwk, keys, set, shared, verdict, with};
 
-/// A card of 1.0 whose forms all differ: empties that are required, optional and neither, and an unknown
+/// A card of 1.0 whose canonical forms all differ: it has required, optional and other empty values, and an unknown
 /// member.
 const CARD: &str = r#"{"name":"A","description":"","version":"1","iconUrl":"","x-else":{"n":1.0},
     "supportedInterfaces":[{"url":"https://a.io","protocolBinding":"JSONRPC","tenant":"","protocolVersion":"1.0"}],
@@ -63,7 +63,7 @@ fn each_form_is_verified_and_recorded() {
     }
     let other = SDK.replace("2.5", "2.50");
     assert_eq!(verdict(&signed(CARD, &other), &keys()), "invalid mismatch");
-    // The form of 0.3 leaves the interfaces of 1.0 out, so it is not for a card that has them.
+    // The form of 0.3 leaves out the interfaces of 1.0, so it is not used for a card that has them.
     let both = CARD_0_3.replacen('{', r#"{"supportedInterfaces":[],"#, 1);
     assert_eq!(verdict(&signed(&both, PYTHON), &keys()), "invalid mismatch");
 }
@@ -137,7 +137,7 @@ fn a_payload_without_the_schemes_is_never_valid() {
     let card = signed(CARD, &without.to_string());
     assert_eq!(verdict(&card, &keys()), "invalid schemes-not-covered");
     assert_eq!(verdict(&card, &KeySet::default()), "key-unknown");
-    // The same for a card that had none when it was signed.
+    // The same for a card without schemes when it was signed.
     let none = r#"{"name":"A","supportedInterfaces":[{"url":"https://a.io"}]}"#;
     let payload = canonical_payload(none.as_bytes(), CanonicalForm::Sdk).unwrap();
     let card = with(none, &[entry(HEADER, &payload)]);
@@ -242,7 +242,7 @@ fn headers_that_change_the_rules_are_refused() {
         (r#"{ "typ" : "JOSE", "alg" : "EdDSA" }"#, "valid sdk"),
     ] {
         assert_eq!(alone(entry(header, SDK.as_bytes())), wanted, "{header}");
-        // No key changes that, and none is needed to say it.
+        // No key changes this verdict, and no key is needed for it.
         let card = with(CARD, &[entry(header, SDK.as_bytes())]);
         let keyless = verdict(&card, &KeySet::default());
         let wanted = if wanted.starts_with("valid") {
@@ -305,7 +305,7 @@ fn base64url_is_read_strictly() {
             assert_eq!(alone(entry.clone()), "malformed not-jws", "{entry}");
         }
     }
-    // 64 bytes leave four bits of the last character unused: only one of its sixteen spellings is right.
+    // 64 bytes leave four bits of the last character unused: only one of its sixteen spellings is canonical.
     let signature = text("signature");
     let (body, last) = signature.split_at(signature.len() - 1);
     let mut spellings = 0;

@@ -1,6 +1,6 @@
-//! Signatures of other people's SDKs, and ours before their verifiers. `A2A_REGISTRY_TEST_PY1` and
-//! `A2A_REGISTRY_TEST_PY03` name a Python with a2a-sdk 1.3.0 or 0.3.26 and `PyJWT`, `A2A_REGISTRY_TEST_NODE` a
-//! folder of node modules with @a2a-js/sdk 1.3.0. Where one is missing its tests say so and pass.
+//! Signatures of other SDKs, and our signatures in their verifiers. `A2A_REGISTRY_TEST_PY1` and
+//! `A2A_REGISTRY_TEST_PY03` name a Python with a2a-sdk 1.3.0 or 0.3.26 and `PyJWT`, `A2A_REGISTRY_TEST_NODE` a folder
+//! of node modules with @a2a-js/sdk 1.3.0. If an SDK is missing, its tests print a note and pass.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -23,7 +23,7 @@ enum Sdk {
 }
 
 impl Sdk {
-    /// Has its script do all jobs in one process; `None`, with a loud note, where the SDK is missing.
+    /// Runs all jobs in one process of the SDK's script; `None`, with a loud note, if the SDK is missing.
     fn work(self, jobs: &[Value]) -> Option<Vec<Value>> {
         let (variable, script) = match self {
             Sdk::Py1 => ("A2A_REGISTRY_TEST_PY1", "py1.py"),
@@ -59,7 +59,7 @@ impl Sdk {
     }
 }
 
-/// The keys, each with every algorithm it serves.
+/// All keys, each with every algorithm it can be used with.
 fn all_keys() -> Vec<(&'static str, SigningKey)> {
     let pss = key("rsa.pem").with_algorithm(Algorithm::Ps256).unwrap();
     vec![
@@ -71,7 +71,7 @@ fn all_keys() -> Vec<(&'static str, SigningKey)> {
     ]
 }
 
-/// Cards of 1.0 without security schemes; every one has something that SDKs differ about.
+/// Cards of 1.0 without security schemes; each has something that SDKs treat differently.
 const CARDS_1_0: [(&str, &str); 4] = [
     (
         "small",
@@ -131,7 +131,7 @@ const SECURED_1_0: &str = r#"{"name":"A","description":"d","version":"1",
     "defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],
     "skills":[{"id":"s","name":"S","description":"d","tags":["t"],"securityRequirements":[{"schemes":{"code":{"list":["w"]}}}]}]}"#;
 
-/// Cards of 0.3, with and without what the SDK leaves out of the payload.
+/// Cards of 0.3, with and without members that the SDK leaves out of the payload.
 const CARDS_0_3: [(&str, &str); 3] = [
     (
         "small",
@@ -170,7 +170,8 @@ const CARDS_0_3: [(&str, &str); 3] = [
     ),
 ];
 
-/// Signed by the SDK with every key, each card is judged so; one changed member makes it invalid.
+/// Checks that each card, signed by the SDK with every key, gets the `wanted` verdict, and is invalid once a member
+/// changes.
 fn signed_by(sdk: Sdk, cards: &[(&str, &str)], wanted: &str) {
     let keys = all_keys();
     let (mut jobs, mut about) = (Vec::new(), Vec::new());
@@ -214,7 +215,7 @@ fn cards_signed_by_the_javascript_sdk_are_valid_unless_it_lost_their_schemes() {
     signed_by(Sdk::Node, &secured, "invalid schemes-not-covered");
 }
 
-/// What `sign` makes of a card.
+/// The card as signed by `sign`.
 fn ours(card: &str, key: &SigningKey) -> String {
     let header = ProtectedHeader {
         kid: KID.into(),
@@ -224,7 +225,7 @@ fn ours(card: &str, key: &SigningKey) -> String {
     String::from_utf8(signed).unwrap()
 }
 
-/// Signed by us with every key, the SDK and we ourselves accept each card, but no changed one.
+/// Checks that the SDK and our verifier accept each card signed by us with every key, and no changed card.
 fn accepted_by(sdk: Sdk, cards: &[(&str, &str)], wanted: &str) {
     let (mut jobs, mut expected) = (Vec::new(), Vec::new());
     for (_, card) in cards {

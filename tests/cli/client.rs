@@ -1,4 +1,4 @@
-//! Commands that speak to a registry, in the order in which a curator uses them.
+//! Client commands, in the order in which a curator uses them.
 
 use a2a_registry_api::{AgentList, Diff, DomainView, ReviewList, VersionList};
 use reqwest::StatusCode;
@@ -16,7 +16,7 @@ fn json<T: DeserializeOwned>(finished: &Finished) -> T {
         .unwrap_or_else(|error| panic!("{error}: {finished:#?}"))
 }
 
-/// Checks that a command was done and that it said so.
+/// Checks that a command succeeded and printed these words.
 pub(super) fn done(finished: &Finished, said: &str) {
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     assert!(
@@ -25,7 +25,7 @@ pub(super) fn done(finished: &Finished, said: &str) {
     );
 }
 
-/// An origin with a card at `/a.json`, registered and waiting for a decision; and its review's id.
+/// An origin with a card at `/a.json`, registered and waiting for a decision; and the id of its review.
 async fn waiting(served: &ServingRegistry, name: &str, skill: &str) -> (Origin, String) {
     let origin = Origin::start();
     origin.answer("/a.json", OriginReply::json(card(name, skill)));
@@ -83,7 +83,7 @@ async fn a_card_goes_from_registered_to_retired() {
         &served.run(&["show", &id, "--versions"]).await,
         &versions.versions[0].digest,
     );
-    // The card says that its agent lies elsewhere.
+    // The card contains an endpoint on another domain.
     done(
         &served.run(&["show", &id, "--findings"]).await,
         "endpoint.other-domain",
@@ -139,7 +139,7 @@ async fn a_card_goes_from_registered_to_retired() {
     done(&served.run(&back).await, "is approved");
     done(&served.run(&deprecate).await, "is deprecated");
 
-    // Nobody is there to be asked, so nothing happens without the word for it.
+    // Without a terminal no confirmation is possible, so without `--yes` the command does nothing.
     let retire = ["agent", "retire", &id, "--reason", "over"];
     let asked = served.run(&retire).await;
     ended(&asked, 2, "--yes");
@@ -156,7 +156,7 @@ async fn a_card_goes_from_registered_to_retired() {
     ended(&served.run(&resume).await, 2, "retired");
 }
 
-/// Before a change is decided on it is shown to whoever decides, and to nobody else.
+/// A change is shown to the approver before the decision, and to no other caller.
 #[tokio::test]
 async fn a_change_is_shown_before_it_is_decided_on() {
     let served = Setup::new().start().await;
@@ -211,7 +211,7 @@ async fn a_rejected_card_is_never_shown() {
 
 #[tokio::test]
 async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
-    // Nothing of this machine may be fetched.
+    // This server may not fetch from loopback addresses.
     let strict = Setup::bare().start().await;
     for target in [
         "http://127.0.0.1:9/a.json",
@@ -241,7 +241,7 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
     let file = file.to_str().unwrap();
     let mixed = served.run(&["register", "-f", file]).await;
     ended(&mixed, 1, "user@127.0.0.1");
-    // Both are of one domain, and each is told of once.
+    // Both URLs are on one domain, and each agent is printed once.
     for found in ["found First", "found Second"] {
         let told = text(&mixed.stdout).matches(found).count();
         assert_eq!(told, 1, "{mixed:#?}");
@@ -262,7 +262,7 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
     assert_eq!(missing.status.code(), Some(1), "{missing:#?}");
     assert!(text(&missing.stdout).contains("no card yet (not_found)"));
 
-    // One that brings no card is told by the exit code, however many others bring one.
+    // A URL without a card sets the exit code, even if other URLs bring cards.
     let both = ["register", &origin.url("/a.json"), &origin.url("/c.json")];
     let both = served.run(&both).await;
     assert_eq!(both.status.code(), Some(1), "{both:#?}");
@@ -297,8 +297,8 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
     ended(&none, 1, "no domain is registered");
 }
 
-/// Three sources, one of which has a card: why the others are not listed fits on a screen, and every request that was
-/// made is there for whoever asks.
+/// Three sources, one of which has a card: the reasons for the other two fit on a screen, and `--attempts` shows every
+/// request.
 #[tokio::test]
 async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_for() {
     let served = Setup::new().start().await;

@@ -1,5 +1,5 @@
-//! How commands end, in one table for all of them: 0 done, 1 the answer is no, 2 wrong usage or a failure; and with
-//! `--json` a document on standard output whatever the end is.
+//! Exit codes of all commands in one table: 0 done, 1 negative result, 2 wrong usage or a failure; and with `--json` a
+//! document on standard output in every case.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::support::setup::Setup;
 
 const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-/// The JSON documents on standard output: one a line, or one over all of them.
+/// The JSON documents on standard output: one per line, or one in total.
 fn documents(finished: &Finished) -> Vec<Value> {
     let lines = finished.stdout.iter();
     let each: Result<Vec<Value>, _> = lines.map(|line| serde_json::from_str(line)).collect();
@@ -20,7 +20,7 @@ fn documents(finished: &Finished) -> Vec<Value> {
         .unwrap_or_else(|error| panic!("no JSON: {error}: {finished:#?}"))
 }
 
-/// Checks how a command ends, without `--json` where that changes nothing, and with it.
+/// Checks the exit code of a command with `--json`, and without it if that changes nothing.
 async fn check(make: impl Fn() -> tokio::process::Command, code: i32) {
     if code != 0 {
         let told = Program::run(make()).await;
@@ -224,7 +224,7 @@ async fn every_command_ends_by_one_rule() {
         check(|| served.command(&words), code).await;
     }
     check(|| served.command(&["domain", "rm", &host, "--yes"]), 0).await;
-    // Nobody answers there: every client command fails alike.
+    // No server listens there: every client command fails in the same way.
     for words in [
         vec!["search"],
         vec!["show", NOBODY],
@@ -242,7 +242,7 @@ async fn every_command_ends_by_one_rule() {
     }
 }
 
-/// The rule is where everybody looks for it.
+/// The rule is part of the help text.
 #[tokio::test]
 async fn the_rule_is_in_the_help() {
     let help = run(&["--help"]).await;

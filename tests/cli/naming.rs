@@ -1,4 +1,4 @@
-//! Which agent a name means: the one that is named, and never another one that happens to be near.
+//! Agent names on the command line: a name means exactly that agent, never a similar or neighbouring one.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::support::program::{Finished, Program, ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
-/// A card of an agent that answers at this URL.
+/// The card of an agent with this endpoint URL.
 fn answering(name: &str, url: &str) -> String {
     card(name, "repeat").replace("https://echo.agents.dev/a2a", url)
 }
 
-/// Every way to name an agent in order to do something to it, or to speak to it.
+/// All commands that act on an agent or send to it.
 fn acts<'a>(name: &'a str) -> [Vec<&'a str>; 5] {
     let act = |verb: &'a str| vec!["agent", verb, name, "--reason", "a test"];
     let mut retire = act("retire");
@@ -63,7 +63,7 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
     no(&served
         .run(&["show", &origin.url("/nothing-here.json")])
         .await);
-    // What says of itself that it answers there may be shown, and is not meant by it.
+    // An agent that merely claims this endpoint may be shown, but is not meant by it.
     let shown = served.run(&["show", &endpoint]).await;
     ended(&shown, 0, "");
     let suspend = ["agent", "suspend", &endpoint, "--reason", "x"];
@@ -72,12 +72,12 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
     let suspend = ["agent", "suspend", &exact, "--reason", "x"];
     ended(&served.run(&suspend).await, 0, "");
     assert_eq!(lifecycle(&served, &id).await, "suspended");
-    // It is listed no more, and its URL means it all the same.
+    // The suspended agent is no longer listed, and its URL still means it.
     let resume = ["agent", "resume", &exact, "--reason", "x"];
     ended(&served.run(&resume).await, 0, "");
 }
 
-/// A URL without a path means the same wherever it is written: what registering it has brought.
+/// A URL without a path means the agent that registering the same URL has brought.
 #[tokio::test]
 async fn a_url_without_a_path_means_what_it_registers() {
     let served = Setup::new().start().await;
@@ -98,7 +98,7 @@ async fn a_url_without_a_path_means_what_it_registers() {
     }
 }
 
-/// Right after registering nothing is listed, and each URL means its own agent all the same.
+/// Right after registering no agent is listed, and each URL means its own agent nevertheless.
 #[tokio::test]
 async fn a_url_means_its_own_agent_before_that_is_listed() {
     let served = Setup::new().start().await;
@@ -134,7 +134,7 @@ async fn a_bare_host_with_several_agents_lists_them_and_asks() {
     origin.answer("/b.json", OriginReply::json(answering("Second", &endpoint)));
     served.register(&origin.url("/b.json")).await;
     let second = served.found("q=second").await.summary.id.to_string();
-    // One that is not listed is one of them.
+    // An agent that is not listed counts as a candidate too.
     let suspend = ["agent", "suspend", &second, "--reason", "x"];
     ended(&served.run(&suspend).await, 0, "");
     let mut commands = acts(&host).to_vec();
@@ -160,7 +160,7 @@ async fn a_bare_host_with_several_agents_lists_them_and_asks() {
     assert_eq!(lifecycle(&served, &first).await, "approved");
 }
 
-/// Anybody can write another's address into a card of their own. That does not make their agent the one that is meant.
+/// Attack: a card with another agent's address in it does not become the agent meant by that address.
 #[tokio::test]
 async fn a_card_that_claims_anothers_address_is_not_meant_by_it() {
     let served = Setup::new().approve_all().start().await;
@@ -180,7 +180,7 @@ async fn a_card_that_claims_anothers_address_is_not_meant_by_it() {
     }
     assert!(other.requests("/talk").is_empty() && victim.requests("/card.json").is_empty());
     assert_eq!(lifecycle(&served, &id).await, "approved");
-    // Where the address is a card's own too, that card is meant.
+    // If the address is also the URL of a card, that card is meant.
     victim.answer(
         "/card.json",
         OriginReply::json(answering("Victim", &claimed)),

@@ -1,4 +1,4 @@
-//! What an operator does beside a server: migrate, reindex, reset the admin token, ask the doctor.
+//! Commands of an operator: migrate, reindex, reset the admin token, doctor.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ async fn the_index_is_built_anew_with_and_without_a_server() {
     ended(&refused, 2, "token");
     served.found("skill=repeat").await;
 
-    // The folder belongs to the server while it runs, whatever registry is named.
+    // The folder belongs to the server while it runs, whichever registry the command names.
     let data = served.setup.data().to_str().unwrap().to_owned();
     let alone = [
         "reindex",
@@ -68,7 +68,7 @@ async fn the_index_is_built_anew_with_and_without_a_server() {
     ended(&run(&nowhere).await, 2, "/no/folder");
 }
 
-/// Serves that folder, and gives the process, its URL and the admin token where it printed one.
+/// Serves that folder; returns the process, its URL, and the admin token if one was printed.
 async fn serve(data: &str) -> (Program, String, Option<String>) {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data];
     let (program, told) = started(registry(serve)).await;

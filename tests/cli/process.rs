@@ -1,4 +1,4 @@
-//! The program as its users run it: what it prints, where, and how it ends.
+//! The program as its users run it: its output, its exit codes and its end.
 
 use tokio::process::Command;
 
@@ -6,7 +6,7 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, registry};
 use crate::support::setup::Setup;
 
-/// A text that would run, steer or hide something wherever it is taken literally.
+/// A text that would run, steer or hide something if it were printed literally.
 const HOSTILE: &str = "'; $(id) <script>\u{1b}[2J\u{202e}\u{9b}31m\u{7}";
 const CARD_PATH: &str = "/.well-known/agent-card.json";
 
@@ -39,7 +39,7 @@ fn hostile_card(origin: &Origin) -> Vec<u8> {
     serde_json::to_vec(&card).unwrap()
 }
 
-/// Nothing printed steers a terminal or hides in it.
+/// Checks that the output contains no control sequence or invisible character.
 fn assert_visible(finished: &Finished) {
     for line in finished.stdout.iter().chain(&finished.stderr) {
         let bad = line
@@ -193,7 +193,7 @@ async fn the_printed_configuration_is_one_that_can_be_read() {
             .stdout
             .contains(&"listen = \"127.0.0.1:9999\"".to_owned())
     );
-    // What is not set is shown too.
+    // Keys that are not set are shown too.
     let unset = "# metrics_listen = (not set)".to_owned();
     assert!(again.stdout.contains(&unset), "{again:?}");
 }
@@ -217,7 +217,7 @@ async fn a_server_ends_in_order_and_its_folder_can_be_worked_on() {
     }
 }
 
-/// Where it serves is said to people in words, and to programs on one line of JSON each.
+/// The start message has the addresses, as text for people, and as one line of JSON for programs.
 #[tokio::test]
 async fn a_server_says_where_it_serves_and_that_it_has_stopped() {
     let setup = Setup::new().configure("[server]\nmetrics_listen = \"127.0.0.1:0\"");

@@ -1,4 +1,4 @@
-//! What registering says of each name.
+//! Output of `register` for each name.
 
 use super::client::done;
 use crate::support::cards::card;
@@ -6,8 +6,8 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, text};
 use crate::support::setup::Setup;
 
-/// Of each name: the agent that it brought and no other, where it stands and why, what its signatures are worth, and
-/// what was found in its card.
+/// Printed for each name: its own agent and no other, the agent's state and reason, its signature verdicts, and the
+/// findings about its card.
 #[tokio::test]
 async fn registering_says_of_each_name_what_it_brought() {
     let served = Setup::new().start().await;
@@ -33,7 +33,7 @@ async fn registering_says_of_each_name_what_it_brought() {
     done(&approved, "errors: 0, ");
 }
 
-/// A limit ends a registration at once and says so of each URL; the others are told of as ever.
+/// A limit ends a registration at once and is reported for each URL it affects; the others are reported as usual.
 #[tokio::test]
 async fn a_limit_is_told_of_each_url_that_it_stops() {
     let limits = "[limits]\nagents_per_domain = 2\nagents_reserved = 0";
@@ -62,7 +62,7 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
     }
 }
 
-/// However many names there are, each is told of.
+/// Each name is reported, however many there are.
 #[tokio::test]
 async fn each_of_many_names_is_told_of() {
     let limits = "[limits]\nagents_per_domain = 100";
@@ -86,13 +86,13 @@ async fn each_of_many_names_is_told_of() {
     }
 }
 
-/// Checks that a URL was said to have brought an agent.
+/// Checks that the output reports an agent for a URL.
 fn done_for(finished: &Finished, url: &str) {
     let found = format!("{url}: found ");
     assert!(text(&finished.stdout).contains(&found), "{finished:#?}");
 }
 
-/// A bare `host:port` means https, and says so as well where the same host is known over plain http.
+/// A bare `host:port` means https, and the output says so, also if the same host is known over plain http.
 #[tokio::test]
 async fn a_bare_name_says_how_plain_http_is_written() {
     let served = Setup::new().start().await;
@@ -114,6 +114,6 @@ async fn a_bare_name_says_how_plain_http_is_written() {
     told().await;
     done(&served.run(&["register", &plain]).await, "found Own");
     told().await;
-    // A URL is what it says.
+    // A URL with a scheme is taken literally.
     done(&served.run(&["register", &plain]).await, "found Own");
 }

@@ -1,4 +1,4 @@
-//! Taking back what was registered: each their own, one source or all, and the line says what really happened.
+//! Withdrawing registrations: each account its own, one source or all, and the printed line reports the real effect.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::support::program::{Finished, Program, ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
-/// One command as whoever holds a token.
+/// Runs one command with this token.
 async fn run_with(served: &ServingRegistry, token: &str, arguments: &[&str]) -> Finished {
     let mut command = served.anonymous(arguments);
     command.args(["--token", token]);
     Program::run(command).await
 }
 
-/// Refused after it was said what is meant: the last line says why.
+/// Checks that a command failed after its summary, with these words in its last line.
 fn refused(finished: &Finished, words: &str) {
     assert_eq!(finished.status.code(), Some(2), "{finished:#?}");
     let last = finished.stderr.last().map(String::as_str);
@@ -93,7 +93,7 @@ async fn each_takes_back_what_they_have_registered() {
     let whole = ["domain", "rm", &domain, "--yes"];
     refused(&run_with(&served, &first, &whole).await, "approved agents");
 
-    // An admin's word ends the whole, and says so.
+    // An admin ends the whole domain, and the output says so.
     let removed = served.run(&whole).await;
     ended(&removed, 0, "");
     assert!(text(&removed.stdout).contains("is removed"), "{removed:#?}");
@@ -105,7 +105,7 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
     let second = served.token("second", "publisher").await;
-    // Both have the first card, so that the domain is there to be seen once one of them has gone.
+    // Both have registered the first card, so that the domain is still visible once one of them has withdrawn.
     for (token, path) in [
         (&first, "/a.json"),
         (&second, "/a.json"),
@@ -149,7 +149,7 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
     }
 }
 
-/// Whoever neither owns nor curates a domain cannot know what of it they do not see: the answer claims no more than
+/// An account that neither owns nor curates a domain cannot know about hidden sources of it: the message claims only
 /// what is true in both cases.
 #[tokio::test]
 async fn what_is_hidden_is_not_called_removed() {

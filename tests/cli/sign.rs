@@ -1,4 +1,4 @@
-//! Signing a card by hand, and what a registry makes of the signature.
+//! Signing a card by hand, and the registry's verdict on the signature.
 
 use a2a_card::{KeySet, SignatureEntry, verify};
 use ring::rand::SystemRandom;
@@ -25,7 +25,7 @@ async fn sign(folder: &TempDir, arguments: &[&str]) -> Finished {
     Program::run(command).await
 }
 
-/// The card signed with a new key, whose key set lies at that origin.
+/// The card signed with a new key, whose key set is on that origin.
 async fn signed(origin: &Origin, card: &str) -> String {
     let folder = folder_with_key();
     std::fs::write(folder.path().join("card.json"), card).unwrap();
@@ -72,7 +72,7 @@ async fn a_card_is_signed_and_its_key_set_written() {
     assert_eq!(signed[0].kid.as_deref(), Some("mine"));
     assert_eq!(signed[0].jku.as_deref(), Some(jku));
 
-    // Without a name the key is known by its thumbprint; a second signature stands beside the first.
+    // Without a name the key's identifier is its thumbprint; a second signature is added beside the first.
     let again = [&["signed.json", "--key", "key.der"], &files[..]].concat();
     ended(&sign(&folder, &again).await, 0, "");
     let signed = entries(&folder);
@@ -112,7 +112,7 @@ async fn what_cannot_be_signed_is_told_in_one_line() {
     }
 }
 
-/// The signature travels: signed by hand, crawled with its key set, and told to whoever asks.
+/// A signature made by hand is crawled with its key set, verified, and shown to every caller.
 #[tokio::test]
 async fn a_registry_verifies_what_was_signed() {
     let served = Setup::new().approve_all().start().await;
@@ -129,8 +129,8 @@ async fn a_registry_verifies_what_was_signed() {
     assert_eq!(hit.summary.trust.level, None, "it came without TLS");
 }
 
-/// Whoever sends is told before the first byte what the registry holds against an agent, and with `--strict` sends
-/// nothing to it.
+/// `send` prints the registry's warnings about an agent before it sends the first byte, and with `--strict` sends
+/// nothing to such an agent.
 #[tokio::test]
 async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
     let served = Setup::new().start().await;

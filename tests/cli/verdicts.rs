@@ -1,4 +1,4 @@
-//! A card that is forged under a real signature, over real sockets: what the one who decides is shown.
+//! A forged card under a real signature, over real sockets: the approver sees the signature verdict.
 
 use a2a_registry_api::{Agent, AgentList, FindingList, ReviewDetail};
 use a2a_registry_domain::signature::SignatureState;
@@ -71,7 +71,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     let json: ReviewDetail = serde_json::from_str(&text(&json.stdout)).unwrap();
     assert_eq!(json, detail);
 
-    // Findings are those of the version asked for, and another parameter is none.
+    // Findings are those of the requested version, and an unknown parameter is an error.
     let path = |version: &str| format!("/v1/agents/{agent}/findings?version={version}");
     let broken = |list: &FindingList| {
         list.findings

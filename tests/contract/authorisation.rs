@@ -1,4 +1,4 @@
-//! Who may do what: every operation of the document, asked by everybody (docs/governance.md#who-may-do-what).
+//! Authorisation: every operation of the document, called with every role (docs/governance.md#who-may-do-what).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,18 +13,18 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::{ADMIN, Setup};
 
-/// What a caller is answered.
+/// The expected response to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum May {
-    /// It is done: 2xx.
+    /// 2xx: done.
     Do,
     /// 401: a token is needed.
     SignIn,
     /// 403: another role is needed.
     Not,
-    /// 409: whoever may do it is told that it cannot be done to this.
+    /// 409: permitted, but impossible for this target.
     Clash,
-    /// 404: it is somebody else's.
+    /// 404: it belongs to another account.
     Missing,
 }
 use May::{Clash, Do, Missing, Not, SignIn};
@@ -34,7 +34,7 @@ const ACCOUNTS: [May; 4] = [SignIn, Do, Do, Do];
 const CURATORS: [May; 4] = [SignIn, Not, Do, Do];
 const ADMINS: [May; 4] = [SignIn, Not, Not, Do];
 
-/// Anyone, a publisher who has registered nothing, a curator and an admin, in this order.
+/// Expectations for anyone, a publisher who has registered nothing, a curator and an admin, in this order.
 const TABLE: &[(&str, [May; 4])] = &[
     ("agent_search", ANYONE),
     ("agent_suggest", ANYONE),
@@ -57,7 +57,7 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("domain_show", ANYONE),
     ("domain_recrawl", ANYONE),
     ("domain_vouch", ADMINS),
-    // What listens on loopback has no name to prove.
+    // An address on loopback has no name to prove.
     ("domain_verify", [SignIn, Clash, Clash, Clash]),
     ("domain_transfer", CURATORS),
     ("domain_patch", CURATORS),
@@ -65,7 +65,7 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("key_enrol", CURATORS),
     ("key_withdraw", CURATORS),
     ("domain_delete", CURATORS),
-    // The admin has registered it, and what it feeds is approved.
+    // The admin has registered the source, and its agent is approved.
     ("source_withdraw", [SignIn, Missing, Missing, Clash]),
     ("review_list", CURATORS),
     ("review_show", CURATORS),
@@ -86,13 +86,13 @@ fn key() -> Value {
     json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
 }
 
-/// Makes what an operation acts on, anew for each caller, so that no act stands in another's way.
+/// Makes the target of an operation, anew for each caller, so that no act affects another one.
 struct Stage<'a> {
     served: &'a ServingRegistry,
     made: AtomicU32,
 }
 
-/// An agent that everybody sees, and the origin that it comes from.
+/// An agent that everyone sees, and the origin of its card.
 struct Listed {
     origin: Origin,
     hit: Hit,
@@ -118,7 +118,7 @@ impl Stage<'_> {
         Listed { origin, hit }
     }
 
-    /// A review that waits for a decision: its id and what it is about.
+    /// A review that waits for a decision: its id and its subject.
     async fn review(&self) -> (String, String) {
         let (origin, _) = self.origin();
         self.served.register(&origin.url("/a.json")).await;
@@ -140,7 +140,7 @@ impl Stage<'_> {
         made["id"].as_str().unwrap().to_owned()
     }
 
-    /// A request that whoever may do it succeeds with, and what has to stay alive until then.
+    /// A request that succeeds for permitted callers, and what must stay alive until then.
     async fn request(&self, operation: &Operation) -> (RequestBuilder, Option<Listed>) {
         let (mut parameters, mut body, mut listed) = (Vec::new(), None, None);
         let act = json!({"reason": "a test"});
@@ -282,7 +282,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // Each of these answers was held against the document on its way.
+    // Each of these responses was checked against the document by the tap.
     let judged = served.tap.as_ref().unwrap().tally();
     for operation in operations() {
         let times: u64 = judged
@@ -300,7 +300,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
     }
 }
 
-/// A token that nobody has is refused even where none is needed.
+/// An unknown token is refused even for operations that need none.
 #[tokio::test]
 async fn a_wrong_token_is_worse_than_none() {
     let served = Setup::new().start().await;

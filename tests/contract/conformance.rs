@@ -1,4 +1,4 @@
-//! The document against what it describes: its examples, and what the whole run has asked of the API.
+//! The document against reality: its examples, and the requests of the whole run.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &
     value[name].as_object().into_iter().flatten()
 }
 
-/// Every body, every answer with a shape of its own and every identifier has an example, which is one.
+/// Every body, every response with a shape of its own and every identifier has a valid example.
 #[test]
 fn every_example_is_one_of_what_it_stands_for() {
     let document = Document::of_this_build();
@@ -60,7 +60,7 @@ fn every_example_is_one_of_what_it_stands_for() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What `tests/run` asks at its end: whether the tests of the run have asked for every operation, and had it judged.
+/// Check at the end of `tests/run`: the tests of the run have requested every operation, and each response was checked.
 #[test]
 #[ignore = "only a whole run has asked for everything; tests/run asks at its end"]
 fn the_run_has_exercised_every_operation() {

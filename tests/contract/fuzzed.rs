@@ -1,4 +1,4 @@
-//! Requests that schemathesis makes up from the document, and its judgement of the answers.
+//! Requests that schemathesis generates from the document, and its checks of the responses.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::support::program::{Finished, Program, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::{ADMIN, Setup};
 
-/// The checks, by name, so that a newer schemathesis does not bring others along unseen.
+/// The checks, by name, so that a newer schemathesis does not silently add others.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,negative_data_rejection,\
                       missing_required_header,unsupported_method,allow_header_conformance,ignored_auth";
 
-/// How long that may take where other tests run beside it.
+/// Timeout of a run, with other tests beside it.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// Requests made up for each operation.
+/// Number of requests per operation.
 const EXAMPLES: &str = "200";
 
-/// A registry that lets anybody register and write as often as they like, with agents in it.
+/// A registry with agents in which anyone may register and write without a rate limit.
 async fn populated() -> (ServingRegistry, Vec<Origin>) {
     let open =
         "[governance]\nregistration = \"open\"\n[limits]\nanonymous_writes_per_minute = 1000000\n";
@@ -62,7 +62,7 @@ async fn fuzz(served: &ServingRegistry, token: Option<&str>, selection: [&str; 2
             "16",
         ])
         .args(["--phases", "examples,coverage,fuzzing", "--workers", "2"])
-        // What is no text here is refused by a rule of its own, which no schema can say.
+        // Text with NUL is refused by a check of its own, which no schema can express.
         .args([
             "--generation-allow-x00",
             "false",
@@ -70,7 +70,7 @@ async fn fuzz(served: &ServingRegistry, token: Option<&str>, selection: [&str; 2
             "none",
         ])
         .args(selection)
-        // A made-up token is refused whatever else is asked; anonymous is without one.
+        // A generated token would be refused before anything else is checked; the anonymous run sends none.
         .args(["--generation-with-security-parameters", "false"])
         .args(["--continue-on-failure", "--warnings", "off", "--no-color"]);
     if let Some(token) = token {
@@ -79,8 +79,8 @@ async fn fuzz(served: &ServingRegistry, token: Option<&str>, selection: [&str; 2
     Program::start(command).finish_within(LIMIT).await
 }
 
-/// Every operation is asked for by whoever has that token, or by anybody. Revoking comes last: the ids of tokens that one
-/// answer has are tried in the next request, and from then on everything would be asked by nobody.
+/// Runs all operations with this token, or anonymously. Revoking comes last: token ids from one response are used in
+/// the next request, and after a revocation all requests would be anonymous.
 async fn stands(token: Option<&str>) {
     let (served, _origins) = populated().await;
     for (selected, tested) in [

@@ -1,4 +1,4 @@
-//! A client that somebody else's generator wrote from the document.
+//! A client that a third-party generator made from the document.
 
 use tokio::process::Command;
 
@@ -8,7 +8,7 @@ use crate::support::prepared;
 use crate::support::program::{Program, text};
 use crate::support::setup::{ADMIN, Setup};
 
-/// Written from the document that a registry serves, it registers, approves, lists, searches and reads.
+/// A client generated from the served document registers, approves, lists, searches and reads.
 #[tokio::test]
 async fn a_generated_client_registers_approves_and_finds() {
     let served = Setup::new().start().await;
@@ -23,7 +23,7 @@ async fn a_generated_client_registers_approves_and_finds() {
         .args(["--output-path", "registry_client"]);
     let generated = Program::run(generator).await;
     assert!(generated.status.success(), "{generated:#?}");
-    // It leaves out what it cannot read, and says so: OpenMetrics is no type it knows.
+    // The generator lists what it leaves out: `OpenMetrics` is not a type it knows.
     let omitted: Vec<&String> = [&generated.stdout, &generated.stderr]
         .into_iter()
         .flatten()

@@ -1,4 +1,4 @@
-//! Nonsense at every operation: whatever is refused is refused with a problem document.
+//! Invalid input for every operation: each error is a problem document.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use reqwest::{Method, Response};
 use super::{filled, method, with_an_agent};
 use crate::support::serving::ServingRegistry;
 
-/// Checks an answer: where it is a failure, it must be a whole problem document. Gives its slug.
+/// Checks a response: an error must be a complete problem document. Returns its slug.
 async fn judged(path: &str, answer: Response) -> Option<String> {
     let status = answer.status();
     if !status.is_client_error() && !status.is_server_error() {
@@ -94,7 +94,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
                 slugs.extend(judged(&odd, ask(&odd).send().await.unwrap()).await);
             }
         }
-        // A target that exists, so that the body is what is looked at.
+        // The target exists, so that the body is what the request is refused for.
         if operation.method == "POST" && operation.id != "reindex" {
             let names = ["agent", "domain", "review", "token", "kid", "source"]
                 .map(|name| (name, id.as_str()));
@@ -139,7 +139,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         let request = served.request(Method::GET, path);
         slugs.extend(judged(path, request.send().await.unwrap()).await);
     }
-    // A minute allows thirty, and gives one back every two seconds: whoever goes on is refused in the end.
+    // A minute allows thirty writes, and every two seconds returns one: a flood is refused in the end.
     let flood = "/v1/domains/nobody.example:recrawl";
     let mut last = None;
     for _ in 0..1_000 {
@@ -173,7 +173,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
     explained(&served, &slugs).await;
 }
 
-/// Every kind of problem is explained at its address.
+/// Checks that every kind of problem is explained at its address.
 async fn explained(served: &ServingRegistry, slugs: &BTreeSet<String>) {
     for slug in slugs {
         let path = format!("/problems/{slug}");

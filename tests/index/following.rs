@@ -1,4 +1,4 @@
-//! What others do, as an index that cannot follow shows it: nobody finds what is withheld since.
+//! Changes by other processes, on an index that cannot follow them: agents put on hold since then are not found.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ use crate::support::{DEADLINE, both_databases};
 /// A kind of hold that no build knows yet.
 const LATER: &str = "quarantined";
 
-/// That many agents that anybody finds.
+/// Adds that many agents that anyone may find.
 async fn agents(stage: &Stage, count: usize) -> Vec<Uuid> {
     let mut ids = Vec::new();
     for number in 0..count {
@@ -61,7 +61,7 @@ fn event(stage: &Stage, agent: Option<Uuid>) -> NewEvent {
     }
 }
 
-/// Another process appends these events, which follow what it has written.
+/// Appends these events as another process, after the ones it has written.
 async fn append(stage: &Stage, events: Vec<NewEvent>) -> i64 {
     let write = stage.store.write().await.unwrap();
     let seq = write.events_append(events).await.unwrap().unwrap();
@@ -69,7 +69,7 @@ async fn append(stage: &Stage, events: Vec<NewEvent>) -> i64 {
     seq
 }
 
-/// Another process holds an agent back.
+/// Puts an agent on hold as another process.
 async fn hold_back(stage: &Stage, agent: Uuid, kind: Kept<Hold>) -> i64 {
     let write = stage.store.write().await.unwrap();
     let row = hold::Model {
@@ -91,14 +91,14 @@ async fn sql(stage: &Stage, statement: &str) {
     on.execute_unprepared(statement).await.unwrap();
 }
 
-/// What the index of this process shows anybody of an agent, whatever keeps its other searches waiting.
+/// Whether the index itself finds an agent for anyone; unlike a search this does not wait.
 fn is_in_index(stage: &Stage, number: usize) -> bool {
     let key = format!("host:d{number}.agents-test.com");
     let found = stage.app.index().lookup(&key, &["public".into()], 5);
     !found.unwrap().is_empty()
 }
 
-/// Why anybody gets no card of an agent; `None` where it is given.
+/// The error that anyone gets for the card of an agent; `None` if the card is served.
 async fn refusal(stage: &Stage, agent: Uuid) -> Option<ErrorKind> {
     let id = agent.to_string();
     let card = agent_card(&stage.app, &Caller::default(), &id, None).await;
@@ -113,19 +113,19 @@ both_databases!(
     what_only_a_later_build_knows_costs_its_own_row
 );
 
-/// One agent that this build cannot read is not found, and keeps nothing else from being as it is.
+/// An agent that this build cannot read is not found, and does not affect other agents.
 async fn what_cannot_be_read_costs_itself_only(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 3).await;
     let change = |value: &str| format!("UPDATE versions SET model = {value} WHERE agent_id = ");
-    // Both databases take a UUID from a subselect, whatever they keep it as.
+    // Both databases take a UUID from a subselect, in whichever form they store it.
     let first = "(SELECT id FROM agents WHERE domain = 'd0.agents-test.com')";
     sql(&stage, &format!("{}{first}", change("'[' || model"))).await;
     append(&stage, vec![event(&stage, Some(ids[0]))]).await;
     hold_back(&stage, ids[1], Hold::Operator.into()).await;
     stage.settle().await;
     assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
-    // Nor does a rebuild stop at it.
+    // The agent does not stop a rebuild either.
     assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(2));
     assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
     sql(&stage, &format!("{}{first}", change("substr(model, 2)"))).await;
@@ -135,8 +135,8 @@ async fn what_cannot_be_read_costs_itself_only(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Where the database says that agents have changed, but not how, it counts as silent, and nobody is shown what may
-/// be withheld.
+/// If the database reports that agents have changed but not how, it counts as silent, and no agent is shown that may be
+/// on hold.
 async fn what_has_become_of_agents_is_not_guessed(url: &str) {
     let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
     let ids = agents(&stage, 3).await;
@@ -158,7 +158,7 @@ async fn what_has_become_of_agents_is_not_guessed(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// An index that takes nothing in hears of every event all the same, however many there are.
+/// An index that cannot apply events still reads all of them, however many there are.
 async fn what_an_index_cannot_take_in_it_does_not_show(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 2).await;
@@ -176,7 +176,7 @@ async fn what_an_index_cannot_take_in_it_does_not_show(url: &str) {
     assert_eq!(refusal(&stage, ids[0]).await, Some(ErrorKind::NotFound));
 }
 
-/// A hold of a kind that only a later build knows withholds its agent everywhere, and no act of this one lifts it.
+/// A hold of a kind that only a later build knows hides its agent everywhere, and no act of this build lifts it.
 async fn a_hold_of_a_later_kind_withholds(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 2).await;
@@ -189,7 +189,7 @@ async fn a_hold_of_a_later_kind_withholds(url: &str) {
         assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
     };
     hold_back(&stage, held, Kept::read(LATER.into())).await;
-    // What this process does meanwhile tells its index who may see the agent since.
+    // An act of this process meanwhile updates in its index who may see the agent.
     let labels = [("round".to_owned(), "one".to_owned())];
     let patch = AgentPatch {
         labels: Some(labels.into()),
@@ -224,8 +224,7 @@ async fn a_hold_of_a_later_kind_withholds(url: &str) {
     assert_eq!(stage.found_by_anyone().await, set(&ids));
 }
 
-/// Where an agent or its domain stands, or who may find it, as only a later build knows it: nobody is shown the agent,
-/// and nobody else is missed.
+/// An agent, domain or visibility in a state that only a later build knows hides that agent, and no other.
 async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 4).await;
@@ -274,7 +273,7 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
         }
     };
     seen().await;
-    // An index that is built anew goes on as well.
+    // A rebuild of the index works as well.
     assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(1));
     seen().await;
 
@@ -305,7 +304,7 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
     let told = format!("domains.state of {} holds \"moonlit\"", row.id);
     assert_eq!(broken.internal, Some(told));
 
-    // Nothing of it was lost: once it is as this build knows it, it is shown again.
+    // Nothing was lost: once this build knows the state again, the agent is shown.
     sql(
         &stage,
         "UPDATE agents SET lifecycle = 'approved', visibility = 'public'",
@@ -322,12 +321,12 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// What others do while an index is built anew has its effect meanwhile, and the database counts as heard of.
+/// Acts of other processes during a rebuild take effect at once, and the database does not count as silent.
 async fn a_rebuild_keeps_nothing_from_view(url: &str) {
     let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
     let ids = agents(&stage, 2).await;
     assert_eq!(refusal(&stage, ids[0]).await, None);
-    // The rebuild does not go on before the one thread for work that blocks is free again.
+    // The rebuild cannot continue before the only thread for blocking work is free.
     let (free, freed) = std::sync::mpsc::channel::<()>();
     let occupied = tokio::task::spawn_blocking(move || freed.recv());
     let app = stage.app.clone();

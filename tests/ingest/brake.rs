@@ -23,7 +23,7 @@ use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAINS: usize = 40;
 
-/// Names of which each is somebody else's: those under one registrable domain count as one party.
+/// A name under a registrable domain of its own: names that share one count as one party.
 fn name(number: usize) -> String {
     format!("d{number}-agents-test.com")
 }
@@ -60,10 +60,10 @@ fn only(state: &str) -> BTreeSet<String> {
     BTreeSet::from([state.to_owned()])
 }
 
-/// How many sources an attacker has: as many as froze everybody's verdicts once.
+/// Number of an attacker's sources: as many as once froze the states of all agents.
 const HOSTILE: usize = 36;
 
-/// Somebody from that address, without an account.
+/// An anonymous client at that address.
 fn stranger(address: &str) -> Caller {
     Caller {
         account: None,
@@ -71,14 +71,14 @@ fn stranger(address: &str) -> Caller {
     }
 }
 
-/// Strangers who have nothing in common.
+/// Anonymous clients whose addresses have nothing in common.
 fn strangers() -> Vec<Caller> {
     (0..HOSTILE)
         .map(|number| stranger(&format!("203.0.{number}.1")))
         .collect()
 }
 
-/// Somebody with an account that decides nothing.
+/// An account that may decide nothing.
 async fn publisher(stage: &Stage) -> Caller {
     let wanted = NewToken {
         account: "hostile".into(),
@@ -92,8 +92,8 @@ async fn publisher(stage: &Stage) -> Caller {
     authenticate(&stage.app, &token.secret).await.unwrap()
 }
 
-/// Registers sources of that caller, each on the domain that `name` gives, and has all that is due visited: theirs
-/// are answered from the addresses that `address` gives, and find a card where `works`.
+/// Registers sources of that caller, each on the domain that `name` gives, and makes all due visits: these sources
+/// resolve to the addresses that `address` gives, and return a card if `works`.
 async fn plant(
     stage: &Stage,
     callers: &[Caller],
@@ -124,8 +124,8 @@ async fn plant(
     ingest(&stage.app, &group).await.unwrap();
 }
 
-/// Everything hostile fails at once, while half of the others answer and one of them is not found; gives the state
-/// of that one.
+/// Makes all hostile sources fail at once, while half of the others succeed and one of them is not found; returns the
+/// state of that one.
 async fn strike(stage: &Stage, hostile: impl Fn(&str) -> bool) -> String {
     stage.advance(Duration::days(2));
     let victim = format!("https://{}/", name(0));
@@ -136,7 +136,7 @@ async fn strike(stage: &Stage, hostile: impl Fn(&str) -> bool) -> String {
         url if url == victim || hostile(url) => OriginAnswer::Fails(NotFound),
         _ => OriginAnswer::NotModified,
     };
-    // Theirs come first, so that none of the others has shown yet that all is well.
+    // The hostile outcomes come first, before any success of the others.
     let mut group = stage.outcomes(answer).await;
     group.sort_by_key(|outcome| {
         let url = |outcome: &a2a_crawler::VisitOutcome| outcome.sources[0].attempts[0].url.clone();
@@ -157,12 +157,12 @@ fn is_hostile(url: &str) -> bool {
     url.contains("hostile")
 }
 
-/// A name of its own for each.
+/// Names in different registrable domains.
 fn scattered(number: usize) -> String {
     format!("hostile{number}-test.com")
 }
 
-/// A block of its own for each.
+/// Addresses in different blocks.
 fn anywhere(number: usize) -> String {
     format!("2001:db8:{number:x}::1")
 }
@@ -178,7 +178,7 @@ both_databases!(
     what_a_tenth_does_is_believed
 );
 
-/// Sources that never worked do not freeze anybody's verdict, and what failed on the way in stays no evidence.
+/// Sources that never worked do not open the circuit breaker, and their failed first fetches are no evidence.
 async fn sources_that_never_worked_freeze_nobody(url: &str) {
     let stage = crowd(url).await;
     plant(
@@ -198,8 +198,8 @@ async fn sources_that_never_worked_freeze_nobody(url: &str) {
     assert_eq!(breaker_open_since(&stage.app), None);
 }
 
-/// Sources that worked once and fail on purpose do not either, whatever they have in common: the name they lie
-/// under, the addresses they are answered from, the network or the account that named them.
+/// Sources that worked once and then fail on purpose do not open it either, whether they share a registrable domain, an
+/// address block, or the network or account that registered them.
 async fn sources_under_one_domain_freeze_nobody(url: &str) {
     let stage = crowd(url).await;
     plant(
@@ -246,8 +246,8 @@ async fn sources_of_one_account_freeze_nobody(url: &str) {
     assert_eq!(breaker_open_since(&stage.app), None);
 }
 
-/// Days without a network: every look is recorded, and no agent is stale, gone or retired for that. One
-/// that was on its way out before is where it was, and goes on from there.
+/// During days without a network every attempt is recorded, and no agent becomes stale, gone or retired. An agent that
+/// was failing before keeps its state, and continues from there.
 async fn an_outage_of_ours_freezes_verdicts(url: &str) {
     let stage = crowd(url).await;
     stage.crawl(&name(0), OriginAnswer::Fails(Gone)).await;
@@ -298,7 +298,7 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
         "{crawler:?}"
     );
 
-    // The network is back: the first look that fails after that is a first look.
+    // The network is back: the next failed fetch counts as the first.
     let away = format!("https://{}/", name(1));
     let answer = |source: &a2a_registry_store::entity::source::Model| match source.url.as_str() {
         url if url == away => OriginAnswer::Fails(NotFound),
@@ -322,7 +322,7 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A process that starts in the middle of an outage knows of it, and one that starts later knows that it is over.
+/// A process that starts during an outage knows of it, and one that starts later knows that it is over.
 async fn an_outage_outlives_a_restart(url: &str) {
     let stage = crowd(url).await;
     stage.advance(Duration::days(2));
@@ -356,7 +356,7 @@ async fn an_outage_outlives_a_restart(url: &str) {
     let stage = stage.restart(|_| ()).await;
     resume_outage(&stage.app);
     assert_eq!(breaker_open_since(&stage.app), None);
-    // What nobody has confirmed for days is not believed.
+    // An outage without any confirmation for days is no longer believed.
     stage.advance(Duration::days(1));
     stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
     assert!(breaker_open_since(&stage.app).is_some());
@@ -366,7 +366,7 @@ async fn an_outage_outlives_a_restart(url: &str) {
     assert_eq!(breaker_open_since(&stage.app), None);
 }
 
-/// A few origins that fail are their own fault.
+/// Failures of a few origins are their own fault.
 async fn what_a_tenth_does_is_believed(url: &str) {
     let stage = crowd(url).await;
     stage.advance(Duration::days(2));

@@ -72,7 +72,7 @@ fn catalog(entries: &[(&str, &str)], read: Read) -> OriginAnswer {
     OriginAnswer::Catalog(entries.collect(), read)
 }
 
-/// Makes visits as they come due, for that long.
+/// Makes visits as they come due, for this long.
 async fn live(stage: &Stage, house: &CatalogSite, long: Duration) {
     let end = stage.now() + long;
     loop {
@@ -89,7 +89,7 @@ async fn live(stage: &Stage, house: &CatalogSite, long: Duration) {
     }
 }
 
-/// Names of the living agents, with how they are.
+/// Names of the living agents, each with its liveness.
 async fn agents(stage: &Stage) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for row in stage.agents().await {
@@ -139,8 +139,7 @@ both_databases!(
     deleting_a_domain_ends_all
 );
 
-/// Each card that a catalog names is an agent, found behind its URL; a further catalog that says the
-/// same adds nothing.
+/// Each card that a catalog names is an agent, found by its URL; a second catalog with the same entries adds nothing.
 async fn a_catalog_brings_several_agents(url: &str) {
     let stage = Stage::new(url).await;
     let names = [
@@ -174,14 +173,14 @@ async fn a_catalog_brings_several_agents(url: &str) {
     stage.index_equals_database().await;
     assert_eq!(stage.found_by_anyone().await.len(), 3);
 
-    // The same for days: nothing is new.
+    // The same for days: nothing is added.
     live(&stage, &house, Duration::days(3)).await;
     assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3);
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
 }
 
-/// Registering one card asks nothing but that card; registering its domain adds the rest, once.
+/// Registering one card fetches only that card; registering its domain adds the rest, once.
 async fn a_card_url_brings_no_catalog(url: &str) {
     let stage = Stage::new(url).await;
     stage.register_url(&at("/a.json")).await;
@@ -198,8 +197,8 @@ async fn a_card_url_brings_no_catalog(url: &str) {
     }
 }
 
-/// One agent at two paths is one agent: by content, by the well-known URL, by another entry's URL, and by a
-/// URL that was registered.
+/// One agent at two paths is one agent: by content, by the well-known URL, by another entry's URL, and by a registered
+/// URL.
 async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     let stage = Stage::new(url).await;
     let well_known = "/.well-known/agent-card.json";
@@ -223,7 +222,7 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     stage.register_url(&at("/own.json")).await;
     live(&stage, &house, Duration::minutes(10)).await;
     assert_eq!(stage.agents().await.len(), 2);
-    // Both change at once, and stay one.
+    // Both change at once, and stay one agent.
     house
         .cards
         .insert(at("/own.json"), card("/own.json", "Has changed"));
@@ -231,7 +230,7 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     assert_eq!(stage.agents().await.len(), 2);
     stage.index_equals_database().await;
 
-    // Where the copy parts it is an agent of its own, and the older slot keeps its agent.
+    // Once the copy's content differs it is an agent of its own, and the older slot keeps its agent.
     house
         .cards
         .insert(at("/copy.json"), card("/copy.json", "Has its own"));
@@ -240,7 +239,7 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// An identifier is the agent, wherever its card moves to; a new identifier for the same URL is none.
+/// An identifier keeps its agent wherever its card moves; a new identifier for the same URL is another agent.
 async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
@@ -269,7 +268,7 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Two entries that change places collide nowhere.
+/// Two entries that exchange their URLs do not collide.
 async fn entries_that_change_places(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json", "/b.json"]);
@@ -295,7 +294,7 @@ async fn entries_that_change_places(url: &str) {
     );
 }
 
-/// A catalog that cannot be read any more is told of, and one that names nobody is no fault.
+/// A catalog that cannot be read any more is reported, and an empty one is no fault.
 async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
@@ -322,9 +321,9 @@ async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
     assert_eq!(told().await, None);
 }
 
-/// What leaves the catalog is patiently waited for, as a card that answers 404 is, however well its card
-/// still answers; then it is gone, and thirty days later retired. What cannot be read whole, and a catalog
-/// that is not there any more, say nothing.
+/// An entry that leaves the catalog is treated like a card that answers 404, even if its card still answers: after a
+/// grace period it is gone, and thirty days later retired. A catalog that cannot be read whole, or is missing, is no
+/// evidence.
 async fn an_entry_that_leaves_ends_with_patience(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json", "/b.json"]);
@@ -343,7 +342,7 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
         live(&stage, silent, Duration::days(10)).await;
         assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     }
-    // Back before the patience ends.
+    // The entry is back before the grace period ends.
     live(&stage, &both, Duration::days(8)).await;
     live(&stage, &one, Duration::hours(20)).await;
     live(&stage, &both, Duration::days(2)).await;
@@ -367,7 +366,7 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
     stage.index_equals_database().await;
     assert_eq!(stage.found_by_anyone().await.len(), 1);
 
-    // It may come back as the agent it was.
+    // The entry may come back as the same agent.
     live(&stage, &both, Duration::days(3)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     assert_eq!(stage.agents().await.len(), 2);
@@ -376,7 +375,7 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
     live(&stage, &one, Duration::days(36)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
     stage.index_equals_database().await;
-    // What was retired does not come back by itself.
+    // A retired agent does not come back by itself.
     live(&stage, &both, Duration::days(3)).await;
     assert_eq!(stage.agents().await.len(), 2);
     let said = of_kind(&shown(&stage).await, "ard");
@@ -387,7 +386,7 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
     );
 }
 
-/// Where one catalog drops an agent that the other one still names, it stays.
+/// An agent that one catalog drops and the other still names stays.
 async fn either_catalog_keeps_an_agent(url: &str) {
     let stage = Stage::new(url).await;
     let both = [("a", "/a.json"), ("b", "/b.json")];
@@ -396,7 +395,7 @@ async fn either_catalog_keeps_an_agent(url: &str) {
     stage.register(DOMAIN).await;
     live(&stage, &house, Duration::hours(1)).await;
     let house = house.naming(&both[..1]);
-    // The other one answers 304 as long as it may.
+    // The other catalog answers 304 as long as it is asked conditionally.
     let answer = |source: &source::Model| match source.kind.as_str() {
         "ai_catalog" if !source.full_wanted => OriginAnswer::NotModified,
         _ => house.answer(source),
@@ -408,7 +407,7 @@ async fn either_catalog_keeps_an_agent(url: &str) {
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
 }
 
-/// A card whose endpoints lie on another registrable domain is flagged, whoever names it.
+/// A card with endpoints on another registrable domain is flagged, whichever catalog names it.
 async fn endpoints_elsewhere_are_flagged(url: &str) {
     let stage = Stage::new(url).await;
     let mut house = CatalogSite::with(&["/own.json", "/far.json"])
@@ -437,7 +436,7 @@ async fn endpoints_elsewhere_are_flagged(url: &str) {
     }
 }
 
-/// A domain has reached its limit of agents, and its catalog says that there are more.
+/// A domain is at its limit of agents, and its catalog reports that it names more.
 async fn what_a_catalog_names_is_bounded(url: &str) {
     let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
     let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
@@ -459,7 +458,8 @@ async fn what_a_catalog_names_is_bounded(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Whoever registers what a catalog names takes no second place, so that the owner's own are left for what comes.
+/// Registering a URL that a catalog names uses no slot of the submitter, so the owner's slots stay free for further
+/// agents.
 async fn naming_what_is_there_takes_no_place(url: &str) {
     let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
     let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
@@ -527,8 +527,8 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A catalog that is not there is asked again after seven days, is nobody's fault, and is no reason for a
-/// visit. One that fails in other ways is none either, before it was ever there.
+/// A missing catalog is refetched after seven days, is not reported, and causes no visit. Neither does one with other
+/// failures, as long as it was never read.
 async fn an_absent_catalog_rests_for_a_week(url: &str) {
     let stage = Stage::new(url).await;
     for outcome in [NotFound, NotACatalog, Timeout] {
@@ -577,7 +577,7 @@ async fn an_absent_catalog_rests_for_a_week(url: &str) {
     }
 }
 
-/// `--approve` is a word for what the catalog names at its first look, and for nothing later.
+/// `--approve` covers the cards that the catalog names at its first fetch, and no later ones.
 async fn approving_a_domain_approves_what_it_names_now(url: &str) {
     let stage = Stage::new(url).await;
     let what = Registration {
@@ -609,7 +609,7 @@ async fn approving_a_domain_approves_what_it_names_now(url: &str) {
     assert_eq!(lifecycles, [Lifecycle::Approved, Lifecycle::Pending]);
 }
 
-/// A retired agent does not come back because a catalog still names it.
+/// A retired agent stays retired although a catalog still names it.
 async fn the_retired_stay_retired(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
@@ -638,7 +638,7 @@ async fn the_retired_stay_retired(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Deleting a domain ends everything that its catalogs brought; its name begins anew.
+/// Deleting a domain ends all agents from its catalogs; the same name starts anew.
 async fn deleting_a_domain_ends_all(url: &str) {
     let stage = Stage::new(url).await;
     let house =

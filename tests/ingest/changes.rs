@@ -19,8 +19,8 @@ both_databases!(
     versions_are_bounded
 );
 
-/// Members in another order, or a signature made anew by the same key: no version, no review, and
-/// the bytes handed out stay those that were approved.
+/// Members in another order, or a new signature by the same key: no version, no review, and the served bytes stay the
+/// approved ones.
 async fn the_same_content_in_other_bytes_changes_nothing(url: &str) {
     let stage = Stage::new(url).await;
     let approved = signed("Steady", "Says the same", "key-1", "first signature");
@@ -47,8 +47,8 @@ async fn the_same_content_in_other_bytes_changes_nothing(url: &str) {
     assert_eq!(stage.agent(DOMAIN).await.last_seen_at, Some(now));
 }
 
-/// While a change waits the old bytes are served; a newer change takes its place in the queue, and
-/// what is decided is the newer one.
+/// While a change waits the old bytes are served; a newer change takes its place in the queue, and the decision is
+/// about the newer one.
 async fn a_change_waits_while_the_old_version_is_served(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Changing", "First");
@@ -95,8 +95,8 @@ async fn a_change_waits_while_the_old_version_is_served(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A rejected successor leaves the old version served, is not asked about again, and going back to
-/// the approved content needs nobody.
+/// A rejected successor leaves the old version served and causes no second review, and going back to the approved
+/// content needs no approver.
 async fn a_rejected_successor_leaves_the_old_version(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Changing", "First");
@@ -121,8 +121,8 @@ async fn a_rejected_successor_leaves_the_old_version(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// An origin that goes back to the approved content withdraws the question; the approved bytes are
-/// served, not those that came back in another order.
+/// An origin that goes back to the approved content withdraws the review; the approved bytes are served, not the
+/// reordered ones.
 async fn returning_to_approved_content_withdraws_the_question(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Changing", "First");
@@ -155,7 +155,7 @@ async fn returning_to_approved_content_withdraws_the_question(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Another name in the same slot is the same agent.
+/// A card with another name in the same slot is the same agent.
 async fn another_name_is_the_same_agent(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
@@ -168,8 +168,8 @@ async fn another_name_is_the_same_agent(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// However often a card changes, a bounded number of versions is kept, and with it the one that is
-/// served; bytes go with the last version that has them and no sooner.
+/// The number of kept versions is bounded, with any number of changes, and the served version is among them; bytes are
+/// deleted with the last version that has them and no sooner.
 async fn versions_are_bounded(url: &str) {
     let stage = Stage::new(url).await;
     let served = card("Restless", "Number 0");

@@ -1,4 +1,4 @@
-//! How much a change matters decides what becomes of it (docs/model.md#changes-and-reviews).
+//! Consequences of each class of change (docs/model.md#changes-and-reviews).
 
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::review::ChangeClass::{Critical, High, Low};
@@ -37,7 +37,7 @@ both_databases!(
     a_change_is_judged_against_what_is_approved
 );
 
-/// A low change is served without anybody looking, and says which rule let it pass.
+/// A low change is served without a review, and names the rule that approved it.
 async fn a_low_change_is_approved_by_rule(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Classes", "Steady");
@@ -85,8 +85,7 @@ async fn a_high_change_waits(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A critical change takes the agent out of sight at once; going back to what was approved, or an
-/// approval, brings it back.
+/// A critical change hides the agent at once; going back to the approved content, or an approval, shows it again.
 async fn a_critical_change_holds_until_it_is_settled(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Classes", "Steady");
@@ -115,15 +114,15 @@ async fn a_critical_change_holds_until_it_is_settled(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Many low changes do not add up to a critical one: each is judged against what is approved, and a rule
-/// never approves what a person has not seen.
+/// Attack: many low changes that add up to a critical one. Each is compared with the approved version, and a rule never
+/// approves content that no person has seen.
 async fn a_change_is_judged_against_what_is_approved(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Classes", "Steady");
     let agent = stage.publish_approved(DOMAIN, &first).await;
     let high = with(&first, "/description", json!("Something else"));
     stage.crawl(DOMAIN, OriginAnswer::Card(high.clone())).await;
-    // Against the newest version this would be low.
+    // Compared with the newest version this would be low.
     stage
         .crawl(
             DOMAIN,

@@ -1,4 +1,4 @@
-//! Deriving again what an older build has derived (docs/architecture.md#invariants).
+//! Derives data of an older build again (docs/architecture.md#invariants).
 
 use a2a_registry_domain::admission::DomainPattern;
 use a2a_registry_domain::event::EventKind;
@@ -49,8 +49,7 @@ both_databases!(
     a_decision_in_between_stands
 );
 
-/// Old rows are derived again from the same bytes: no new version, and an event only where something
-/// came out differently.
+/// Old rows are derived again from the same bytes: no new version, and an event only if the result differs.
 async fn old_rows_are_derived_again(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Derived", "Again");
@@ -101,7 +100,7 @@ async fn old_rows_are_derived_again(url: &str) {
     assert_eq!(derive_again(&stage.app).await.unwrap(), 0);
 }
 
-/// A card that waits is put before the rules again once it is read without errors.
+/// A waiting card is put before the rules again once it is read without errors.
 async fn what_waits_is_decided_on_the_new_reading(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Derived", "Later allowed");
@@ -129,7 +128,7 @@ async fn what_waits_is_decided_on_the_new_reading(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A decision follows its bytes to the digest that a new reading gives them.
+/// A decision moves with its bytes to the digest that the new parser computes.
 async fn a_decision_keeps_its_content(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Derived", "Decided on");
@@ -162,7 +161,7 @@ async fn a_decision_keeps_its_content(url: &str) {
     }
 }
 
-/// What was decided between reading an old row and writing what was derived from it stands.
+/// A decision made between reading an old row and writing its new derivation stands.
 async fn a_decision_in_between_stands(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage

@@ -1,4 +1,4 @@
-//! What a key changes that somebody enrols: verdicts of what is kept, and what was decided by them.
+//! Enrolling a key: new verdicts on stored versions, and new decisions based on them.
 
 use a2a_registry_domain::signature::SignatureState::{Invalid, Unknown, Valid};
 use a2a_registry_server::domains::keys::key_withdraw;
@@ -16,8 +16,8 @@ both_databases!(
     a_mended_signature_is_decided_on_anew
 );
 
-/// Enrolling the key of another house judges every kept version anew, whatever went before; no error is left, and
-/// what waited for that is decided. Withdrawing it does the same.
+/// Enrolling the key of another domain verifies every stored version again, whatever the earlier verdict; errors are
+/// cleared, and reviews that waited for the key are decided. Withdrawing the key does the same.
 async fn an_enrolled_key_judges_what_is_kept(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new("https://keys.example.net/keys.json");
@@ -56,7 +56,7 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
     for version in stage.versions(agent).await {
         assert!(!version.has_error, "{}", version.findings);
     }
-    // The fetch that follows finds the same, and no other version.
+    // The next fetch gets the same verdict, and adds no version.
     stage
         .crawl(
             DOMAIN,
@@ -76,8 +76,8 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A first card that only the missing key kept from being approved is approved with it; and a served card whose
-/// signature an enrolled key shows to be invalid is withheld.
+/// A first card that only waited for the missing key is approved when the key is enrolled; a served card whose
+/// signature turns out to be invalid is put on hold.
 async fn an_enrolled_key_decides(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new("https://keys.example.net/keys.json");
@@ -96,7 +96,7 @@ async fn an_enrolled_key_decides(url: &str) {
     assert_eq!(stage.served(agent).await, Some(bytes.clone()));
     assert!(stage.open_review(agent).await.is_none());
 
-    // Another key of that name: what it was thought to have signed it has not.
+    // Another key with the same identifier: the signature that was attributed to it is invalid.
     enrol(&stage, &Signer::new(JKU)).await;
     assert_eq!(states(&stage, agent).await, [Invalid]);
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
@@ -110,7 +110,7 @@ async fn an_enrolled_key_decides(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// What was rejected for a broken signature is decided on anew when a key shows that it is none.
+/// A card that was rejected for an invalid signature is decided again when an enrolled key shows that it is valid.
 async fn a_mended_signature_is_decided_on_anew(url: &str) {
     let stage = Stage::new(url).await;
     let [signer, wrong] = [Signer::new(JKU), Signer::new(JKU)];

@@ -1,4 +1,4 @@
-//! The first card of an agent: who approves it, and what rejecting it means.
+//! The first card of an agent: its approvers, and the effect of a rejection.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ both_databases!(
     acts_have_their_place
 );
 
-/// Without a rule a first card waits, invisible to anyone, until a person approves its content.
+/// Without a rule a first card waits, hidden from everyone, until a person approves its content.
 async fn a_first_card_waits_for_a_person(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Waiter", "Waits");
@@ -104,8 +104,8 @@ async fn a_first_card_waits_for_a_person(url: &str) {
     assert!(shown.decision.self_approved, "the admin registered it too");
 }
 
-/// A rejected first card stays rejected while it is the same content, whatever its bytes; other
-/// content asks anew, and going back to the rejected one needs nobody.
+/// A rejected first card stays rejected as long as the content is the same, in any bytes; other content opens a new
+/// review, and going back to the rejected content needs no approver.
 async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     let stage = Stage::new(url).await;
     let first = signed("Refused", "Sells snake oil", "key-1", "aaaaaaaa");
@@ -157,7 +157,7 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Another key is another content: what was rejected under one is asked about under the other.
+/// Another key counts as other content: a rejection under one key does not cover the other.
 async fn another_key_asks_anew(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
@@ -208,7 +208,7 @@ async fn allowed_domains_are_approved(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// `--approve-all` approves whatever nobody forbids, errors and all.
+/// `--approve-all` approves everything that is not denied, even with errors.
 async fn approve_all_approves(url: &str) {
     let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
     let agent = stage
@@ -220,8 +220,8 @@ async fn approve_all_approves(url: &str) {
     assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 }
 
-/// An admin's word for a domain approves the first card that waits and the one that comes later,
-/// and is shown with every agent of the domain.
+/// An admin's voucher for a domain approves the waiting first card and later first cards, and is shown with every agent
+/// of the domain.
 async fn a_vouched_domain_is_approved(url: &str) {
     let stage = Stage::new(url).await;
     let waiting = stage.publish(DOMAIN, &card("Waiting", "Waits")).await;
@@ -275,8 +275,7 @@ async fn a_vouched_domain_is_approved(url: &str) {
     );
 }
 
-/// `register` with `approve` takes the submitter's word for the first card, now or when it waits
-/// already, and for nothing that comes after it.
+/// `register` with `approve` approves the first card, be it waiting or yet to come, and nothing after it.
 async fn registering_with_approval_approves_the_first_card(url: &str) {
     let stage = Stage::new(url).await;
     let what = |domain: &str| Registration {
@@ -315,7 +314,7 @@ async fn registering_with_approval_approves_the_first_card(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A deprecation keeps what was said, wherever the agent is shown, until it is taken back or the agent ends.
+/// A deprecation keeps its message wherever the agent is shown, until it is revoked or the agent ends.
 async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
     let stage = Stage::new(url).await;
     let old = stage
@@ -366,7 +365,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
         (kept.replacement, kept.sunset),
         (Some(new.id), Some(sunset))
     );
-    // The index has it too, and a hold does not take it away.
+    // The index has the message too, and a hold does not remove it.
     stage.settle().await;
     stage.index_equals_database().await;
     let query = a2a_registry_server::search::query::SearchQuery {
@@ -403,7 +402,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Each act on an agent has its place, and out of it the answer is a conflict.
+/// Each act on an agent is allowed in certain states, and a conflict in the others.
 async fn acts_have_their_place(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage.publish(DOMAIN, &card("Acted", "Is acted upon")).await;

@@ -1,4 +1,4 @@
-//! Groups of outcomes: all or nothing, once, and at their bounds.
+//! Groups of outcomes: written completely or not at all, once, and at their limits.
 
 use a2a_crawler::MAX_SOURCES_PER_VISIT;
 use a2a_registry_server::crawl::ingest::ingest;
@@ -10,7 +10,7 @@ use time::Duration;
 use crate::support::both_databases;
 use crate::support::stage::{LEASE, OriginAnswer, Stage, card};
 
-/// Outcomes the crawler delivers together at most.
+/// Maximum number of outcomes that the crawler delivers together.
 const GROUP: usize = 200;
 
 async fn counts(stage: &Stage) -> (usize, u64) {
@@ -28,7 +28,7 @@ both_databases!(
     attempts_are_bounded
 );
 
-/// An outcome whose lease has ended costs nothing but itself.
+/// An outcome whose lease has expired is dropped, without effect on the others.
 async fn an_outcome_without_its_lease_is_dropped(url: &str) {
     let stage = Stage::new(url).await;
     for domain in ["held.agents-test.com", "lost.agents-test.com"] {
@@ -58,7 +58,7 @@ async fn an_outcome_without_its_lease_is_dropped(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A group that is handed in again, because its first answer was lost, writes nothing more.
+/// A group that is delivered again, because the first response was lost, writes nothing more.
 async fn a_group_delivered_twice_is_written_once(url: &str) {
     let stage = Stage::new(url).await;
     for number in 0..5 {
@@ -80,8 +80,7 @@ async fn a_group_delivered_twice_is_written_once(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A group that cannot be written leaves nothing behind, and its outcomes can be delivered again,
-/// one by one.
+/// A group that cannot be written leaves no data behind, and its outcomes can be delivered again, one by one.
 async fn a_group_that_fails_leaves_nothing(url: &str) {
     use a2a_registry_store::Handle as _;
     use sea_orm::ConnectionTrait as _;
@@ -114,8 +113,8 @@ async fn a_group_that_fails_leaves_nothing(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// The largest group there can be: every visit fetches the greatest number of sources, every card is new, and
-/// the domains have further sources that are not due. More values than one statement binds.
+/// The largest possible group: every visit fetches the maximum number of sources, every card is new, and the domains
+/// have further sources that are not due. That is more values than one statement can bind.
 async fn the_largest_group_is_written(url: &str) {
     let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
     let write = stage.store.write().await.unwrap();
@@ -162,7 +161,7 @@ async fn the_largest_group_is_written(url: &str) {
     assert!(failed > (GROUP * MAX_SOURCES_PER_VISIT) as u64);
 }
 
-/// However often a source is asked, a bounded number of attempts is kept, the newest.
+/// The number of stored attempts of a source is bounded; the newest are kept.
 async fn attempts_are_bounded(url: &str) {
     let stage = Stage::new(url).await;
     let (busy, quiet) = ("busy.agents-test.com", "quiet.agents-test.com");

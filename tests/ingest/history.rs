@@ -1,4 +1,4 @@
-//! What is kept of a source's past, and what time takes away.
+//! History of a source: its daily totals, its attempts, and their expiry.
 
 use a2a_crawler::Attempt;
 use a2a_crawler::AttemptOutcome::{Gone, NotACard, NotFound, Timeout, TlsInvalid};
@@ -16,13 +16,13 @@ use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "past.agents-test.com";
 
-/// How the well-known source fared, newest day first.
+/// Daily totals of the well-known source, newest day first.
 async fn days(stage: &Stage) -> Vec<SourceDay> {
     let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
     shown.sources[0].days.clone()
 }
 
-/// When the well-known source is asked next.
+/// When the well-known source is due next.
 async fn next_due(stage: &Stage) -> OffsetDateTime {
     let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
     shown.sources[0].next_due.unwrap().into()
@@ -37,7 +37,7 @@ both_databases!(
     bytes_of_the_ended_go
 );
 
-/// Every planned look counts for its day, and ninety days are kept and shown.
+/// Every scheduled fetch counts for its day, and ninety days are kept and shown.
 async fn totals_are_kept_by_the_day(url: &str) {
     let stage = Stage::new(url).await;
     stage
@@ -77,8 +77,8 @@ async fn totals_are_kept_by_the_day(url: &str) {
     );
 }
 
-/// What somebody has asked for neither spoils nor mends the figures, and does not take the place of what was
-/// planned: an owner who asks again and again has outages counted all the same.
+/// Requested visits neither spoil nor improve the totals, and do not replace scheduled ones: an owner who requests
+/// visits again and again still has its outages counted.
 async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     let stage = Stage::new(url).await;
     stage
@@ -110,7 +110,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     );
     let due = next_due(&stage).await;
 
-    // The moment that was planned has come: whoever asks now has that look made, and it counts.
+    // At the scheduled time, a requested visit counts as the scheduled one.
     stage.advance(due - stage.now());
     stage
         .crawl_conditionally(DOMAIN, |_| OriginAnswer::Fails(Timeout))
@@ -118,7 +118,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     let counted = days(&stage).await;
     assert_eq!((counted[0].looks, counted[0].good), (2, 1));
 
-    // A wish that comes while a visit is under way is one too.
+    // A request during a visit counts as one too.
     stage.advance(Duration::days(2));
     let group = stage.outcomes(|_| OriginAnswer::NotModified).await;
     domain_recrawl(&stage.app, &stage.admin, DOMAIN, &Recrawl::default())
@@ -131,7 +131,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     assert_eq!((today.looks, today.good), (1, 1));
 }
 
-/// A card at the older well-known path is one good look, and no failed attempt stands in its history.
+/// A card at the older well-known path is one successful fetch, without a failed attempt in its history.
 async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
@@ -171,7 +171,7 @@ async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
         );
         stage.advance(Duration::hours(12));
     }
-    // Where neither path has it, both requests are told.
+    // If neither path has the card, both requests are recorded.
     let mut group = stage.outcomes(|_| OriginAnswer::Fails(NotFound)).await;
     let twice = group[0].sources[0].attempts[0].clone();
     group[0].sources[0].attempts.push(twice);
@@ -188,8 +188,7 @@ async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
     );
 }
 
-/// Invalid TLS ends trust at once and the listing after a day; what comes next is a whole card over
-/// valid TLS, and trust is back.
+/// Invalid TLS ends trust at once and the listing after a day; a full fetch of the card over valid TLS restores trust.
 async fn invalid_tls_ends_trust_at_once(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Past", "Had a certificate");
@@ -218,7 +217,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A page where the card was keeps the last good card, with the reason, for as long as it lasts.
+/// A page in place of the card keeps the last good card, with the reason, for as long as it is there.
 async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Past", "Became a page");
@@ -235,8 +234,8 @@ async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
     assert_eq!(stage.found_by_anyone().await.len(), 1);
 }
 
-/// Ninety days after its end an agent's bytes go, unless another agent has them too; what it was and
-/// what was decided stays.
+/// Ninety days after an agent's end its bytes are deleted, unless another agent has them too; its metadata and
+/// decisions stay.
 async fn bytes_of_the_ended_go(url: &str) {
     let stage = Stage::new(url).await;
     let (own, common) = (card("Past", "Alone"), card("Past", "Common"));

@@ -1,4 +1,4 @@
-//! Whether a card could be reached, over days, by the test's own clock (docs/model.md#liveness).
+//! Liveness of a card over days, by the test's own clock (docs/model.md#liveness).
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
@@ -17,7 +17,7 @@ use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "fading.agents-test.com";
 
-/// Lets time pass until the next visit is due, and has it find this.
+/// Advances the clock to the next due visit, whose fetch gets this response.
 async fn next_visit(stage: &Stage, answer: OriginAnswer) {
     let due = visits_next_due(&stage.app)
         .await
@@ -38,8 +38,8 @@ both_databases!(
     a_wish_after_a_lease_ran_out_is_kept
 );
 
-/// 404 is stale at once, with the reason, and gone after a day and three looks; the card is still
-/// handed out, but found only by whoever asks for what is gone. It comes back as it was.
+/// 404 makes an agent stale at once, with the reason, and gone after a day and three attempts; the card is still
+/// served, but found only by searches that include gone agents. It comes back unchanged.
 async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Fading", "Fades");
@@ -94,8 +94,8 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     assert_eq!(stage.found_by_anyone().await.len(), 1);
 }
 
-/// Gone for thirty days is retired for good: nothing is asked any more, the question that was open
-/// is withdrawn, and registering again makes another agent.
+/// An agent gone for thirty days is retired for good: nothing is fetched any more, the open review is withdrawn, and
+/// registering again makes another agent.
 async fn thirty_days_gone_is_retired(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
@@ -129,7 +129,7 @@ async fn thirty_days_gone_is_retired(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// 304 says that the card is there: nothing else changes.
+/// 304 confirms the card: nothing else changes.
 async fn not_modified_refreshes(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
@@ -146,7 +146,7 @@ async fn not_modified_refreshes(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// An agent of two sources is as well as the better of them, also within one visit.
+/// An agent of two sources has the better liveness of the two, also within one visit.
 async fn the_better_source_counts(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Twofold", "Lies in two places");
@@ -192,7 +192,7 @@ async fn the_better_source_counts(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A wish to look again that comes while a visit is under way is deferred, never dropped.
+/// A request for a visit that comes during a visit is deferred, never dropped.
 async fn a_wish_during_a_visit_is_kept(url: &str) {
     let stage = Stage::new(url).await;
     stage
@@ -223,7 +223,7 @@ async fn a_wish_during_a_visit_is_kept(url: &str) {
     );
 }
 
-/// How long a host wants to be left alone holds for all that lies on it, and for whoever asks for a visit.
+/// `Retry-After` of a host holds for all its sources, also against requested visits.
 async fn a_host_that_wants_rest_gets_it(url: &str) {
     let stage = Stage::new(url).await;
     let other = format!("https://{DOMAIN}/other.json");
@@ -260,7 +260,7 @@ async fn a_host_that_wants_rest_gets_it(url: &str) {
     );
 }
 
-/// Asking again for a visit that waits already answers the same and writes nothing.
+/// A repeated request for a visit that already waits gets the same response and writes nothing.
 async fn wishes_for_one_visit_are_one_event(url: &str) {
     let stage = Stage::new(url).await;
     stage
@@ -305,7 +305,7 @@ async fn wishes_for_one_visit_are_one_event(url: &str) {
     ingest(&stage.app, &under_way).await.unwrap();
 }
 
-/// A visit that somebody waits for may end after its lease has run out. A wish that came before that is kept too.
+/// A visit that was requested may end after its lease has expired. A request made before that is kept too.
 async fn a_wish_after_a_lease_ran_out_is_kept(url: &str) {
     let stage = Stage::new(url).await;
     stage

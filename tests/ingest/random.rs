@@ -1,4 +1,4 @@
-//! Random sequences of everything that can happen, and what must hold after each step.
+//! Random sequences of all kinds of events, and invariants checked after each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ use crate::support::both_databases;
 use crate::support::dice::Dice;
 use crate::support::stage::{OriginAnswer, Stage, card, reordered};
 
-/// Steps of one sequence.
+/// Steps per sequence.
 const STEPS: usize = 60;
-/// Domains that a sequence plays with.
+/// Domains per sequence.
 const DOMAINS: usize = 4;
-/// What is counted.
+/// The facets that are compared.
 const FACETS: [&str; 12] = [
     "tag",
     "skill",
@@ -38,13 +38,13 @@ const FACETS: [&str; 12] = [
     "trust",
     "liveness",
 ];
-/// Contents that their cards take turns at.
+/// Number of different contents of the cards.
 const CONTENTS: usize = 4;
 
-/// What the test itself remembers, independent of the registry's rows.
+/// The test's own record, independent of the registry's rows.
 #[derive(Default)]
 struct Memory {
-    /// The content that persons approved, by agent, as digests of the very bytes.
+    /// The content that persons approved, by agent, as digests of the exact bytes.
     approved: BTreeMap<Uuid, BTreeSet<String>>,
     /// Agents that must not be found.
     hidden: BTreeSet<Uuid>,
@@ -121,7 +121,7 @@ async fn step(
         }
         (10, _) => stage.settle().await,
         (12, _) => {
-            // Every other time something ends the rebuild before it is done.
+            // Half of the rebuilds are cancelled before it is done.
             let cancelled = dice.roll(2) == 0;
             let built = index_anew(&stage.app, || cancelled).await.unwrap();
             assert_eq!(built.is_none(), cancelled);
@@ -142,7 +142,7 @@ async fn step(
     stage
 }
 
-/// What must hold whether the index has caught up or not.
+/// Invariants that hold even while the index is behind.
 async fn check(stage: &Stage, memory: &Memory) {
     let found = stage.found_by_anyone().await;
     for row in stage.agents().await {
@@ -165,9 +165,9 @@ async fn check(stage: &Stage, memory: &Memory) {
     }
 }
 
-/// What searches say that does not hang on how an index came to be: who matches, how many, all counts, hints and
-/// completions, for somebody who may see little and for somebody who may see all. Scores do: an index counts what
-/// was deleted among its words until it is written anew.
+/// The search results that do not depend on the history of an index: matches, totals, facet counts, hints and
+/// completions, for a caller who may see little and for one who may see everything. Scores do depend on it: an
+/// index counts deleted documents in its term statistics until it is rewritten.
 async fn answers(stage: &Stage) -> Vec<String> {
     let mut answers = Vec::new();
     for caller in [&Caller::default(), &stage.admin] {
@@ -195,7 +195,7 @@ async fn answers(stage: &Stage) -> Vec<String> {
     answers
 }
 
-/// Compares the index that has followed every event with the rows, and with an index built anew from them.
+/// Compares the index that has followed every event with the rows, and with an index rebuilt from them.
 async fn index_is_right(stage: &Stage) {
     stage.index_equals_database().await;
     let followed = answers(stage).await;
@@ -230,13 +230,13 @@ both_databases!(
     nor_with_other_dice
 );
 
-/// Only approved bytes are ever served, hidden is never found, and the index equals the database once
-/// it has caught up, across crashes and rebuilds.
+/// Only approved bytes are ever served, hidden agents are never found, and the index equals the database once it has
+/// caught up, across crashes and rebuilds.
 async fn nothing_unapproved_is_served_and_nothing_hidden_found(url: &str) {
     play(url, 20_261_120).await;
 }
 
-/// The same with other dice.
+/// The same with another seed.
 async fn nor_with_other_dice(url: &str) {
     play(url, 7).await;
 }

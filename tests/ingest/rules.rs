@@ -25,8 +25,8 @@ both_databases!(
     what_waits_is_decided_by_new_rules
 );
 
-/// A domain that is denied at the next start is withheld, and shown again once it is denied no more;
-/// others are not touched.
+/// A domain that is denied at the next start is on hold, and shown again once it is no longer denied; others are
+/// unaffected.
 async fn denial_holds_and_lifts_at_the_next_start(url: &str) {
     let stage = Stage::new(url).await;
     let ours = stage
@@ -63,8 +63,8 @@ async fn denial_holds_and_lifts_at_the_next_start(url: &str) {
     );
 }
 
-/// What a denied domain published meanwhile is asked about once it is denied no more: a first card
-/// as well as a change.
+/// Cards that a denied domain published meanwhile are reviewed once it is no longer denied: a first card as well as a
+/// change.
 async fn what_came_under_denial_is_asked_about_afterwards(url: &str) {
     let stage = Stage::new(url).await;
     let old = card("Denied", "Before");
@@ -105,8 +105,8 @@ async fn what_came_under_denial_is_asked_about_afterwards(url: &str) {
     assert_eq!(stage.found_by_anyone().await.len(), 2);
 }
 
-/// What nothing but `--approve-all` approved waits again once that is gone; what a person approved,
-/// or another rule does, stays.
+/// An approval by `--approve-all` alone is revoked once the flag is removed; approvals by persons and by other rules
+/// stay.
 async fn approvals_of_approve_all_go_with_it(url: &str) {
     let stage = Stage::new(url).await;
     let person = stage
@@ -170,8 +170,8 @@ async fn approvals_of_approve_all_go_with_it(url: &str) {
     );
     stage.index_equals_database().await;
 }
-/// What waits for a curator is asked of the rules again where those have changed since the last start:
-/// a first card and a change, each only where the new rule covers it.
+/// Waiting reviews are put before the rules again if those have changed since the last start: a first card and a
+/// change, each only if the new rule covers it.
 async fn what_waits_is_decided_by_new_rules(url: &str) {
     let stage = Stage::new(url).await;
     let old = card("Known", "Before");

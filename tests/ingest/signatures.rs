@@ -1,4 +1,4 @@
-//! Signatures of cards as they are taken in: judged with the keys that came along.
+//! Signatures of incoming cards: verified with the keys fetched along with them.
 
 use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::Vouch;
@@ -57,7 +57,7 @@ both_databases!(
     keys_of_another_house_are_never_passed_over
 );
 
-/// A key on the card's own host verifies, and is bound to nothing while the domain is unproved.
+/// A key on the card's own host verifies, but is not bound to the domain while the domain is unproved.
 async fn a_signature_with_its_key_is_untrusted(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -73,8 +73,8 @@ async fn a_signature_with_its_key_is_untrusted(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Keys that are away for a while make no version, no review, and take no verdict back; once they are
-/// there the verdict follows, and is told of.
+/// Keys that are unreachable for a while cause no version and no review, and revoke no verdict; once they are reachable
+/// the verdict follows, and is reported as an event.
 async fn keys_may_come_later_and_go(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -119,7 +119,7 @@ async fn keys_may_come_later_and_go(url: &str) {
     assert_eq!(told.count(), 1);
 }
 
-/// The same key signing anew is the same card; what is derived again keeps its verdict, without a fetch.
+/// A new signature by the same key is the same card; deriving it again keeps its verdict, without a fetch.
 async fn signing_anew_is_no_change(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -143,7 +143,7 @@ async fn signing_anew_is_no_change(url: &str) {
     assert_eq!(signature(&stage, agent.id).await, "untrusted");
 }
 
-/// A signature that no longer fits, is dropped, or is another key's is a critical change.
+/// A signature that becomes invalid, is dropped, or is replaced by another key's is a critical change.
 async fn a_signature_that_is_lost_is_critical(url: &str) {
     let stage = Stage::new(url).await;
     let (signer, other) = (Signer::new(JKU), Signer::new(JKU));
@@ -178,8 +178,8 @@ async fn a_signature_that_is_lost_is_critical(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Another key of the same name on the same host: nothing of the card changes, and still it is withheld
-/// until somebody accepts the key, which is then the one it is known by.
+/// Another key with the same identifier on the same host: the card is unchanged, and still it is on hold until an
+/// approver accepts the key, which then replaces the old one.
 async fn another_key_of_the_same_name_is_noticed(url: &str) {
     let stage = Stage::new(url).await;
     let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
@@ -195,7 +195,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     assert_eq!(signature(&stage, agent).await, "untrusted");
     let pinned = stage.agent(DOMAIN).await.pins;
     assert!(!pinned.is_empty());
-    // Signed anew by the same key, as SDKs do at every start: nothing.
+    // A new signature by the same key, as SDKs make at every start, changes nothing.
     stage
         .crawl(
             DOMAIN,
@@ -215,7 +215,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
     assert_eq!(stage.holds(agent).await, ["key_changed"]);
     assert_eq!(stage.served(agent).await, None);
     stage.index_equals_database().await;
-    // It does not go away by itself, and not while the keys are away.
+    // The hold is not lifted by time, nor while the keys are unreachable.
     stage
         .crawl(DOMAIN, OriginAnswer::Signed(second.sign(&bytes), away()))
         .await;
@@ -236,7 +236,7 @@ async fn another_key_of_the_same_name_is_noticed(url: &str) {
         )
         .await;
     assert!(stage.holds(agent).await.is_empty());
-    // And the first one would be another key again.
+    // The first key would now count as another key again.
     stage
         .crawl(
             DOMAIN,
@@ -282,8 +282,8 @@ async fn a_new_key_with_a_new_card_is_critical(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Keys that another house holds are told of, and no rule approves the card without a person, not even where its
-/// domain is vouched for.
+/// Keys on another host are reported, and no rule approves the card without a person, even if an admin vouches for its
+/// domain.
 async fn keys_of_another_house_are_never_passed_over(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;

@@ -1,4 +1,4 @@
-//! Which agent a source feeds (docs/model.md#slots), and what a domain may have.
+//! The agent of each source (docs/model.md#slots), and limits of a domain.
 
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_domain::lifecycle::Lifecycle;
@@ -61,8 +61,8 @@ both_databases!(
     a_name_with_nul_is_no_name
 );
 
-/// A URL that is a well-known path is the well-known slot; any other is normalised; registering what
-/// is there adds nothing.
+/// A URL that is a well-known path is the well-known slot; any other is normalised; registering an existing source adds
+/// nothing.
 async fn one_place_is_one_source(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
@@ -101,8 +101,8 @@ async fn one_place_is_one_source(url: &str) {
     assert_eq!(all[3].url, format!("https://{DOMAIN}/~bot/card.json"));
 }
 
-/// A further source with the same content feeds the same agent. When the contents part, the older
-/// slot keeps the agent, and each is found behind its own URL.
+/// A second source with the same content is a source of the same agent. When the contents differ, the older slot keeps
+/// the agent, and each agent is found by its own URL.
 async fn sources_join_and_part(url: &str) {
     let stage = Stage::new(url).await;
     let both = card("Twofold", "Lies in two places");
@@ -137,7 +137,7 @@ async fn sources_join_and_part(url: &str) {
     );
     stage.index_equals_database().await;
 
-    // Where the older slot changes instead, the further source is what parts.
+    // If the older slot changes instead, the second source is what separates.
     stage.advance(time::Duration::days(2));
     stage
         .visit(|source| {
@@ -152,8 +152,8 @@ async fn sources_join_and_part(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A domain has reached its limit of agents; what comes beyond them makes no agent, breaks nothing, and says why. What an
-/// admin has registered is bounded by nothing.
+/// A domain is at its limit of agents: further cards make no agent, break nothing, and the reason is reported.
+/// Registrations by an admin are not limited.
 async fn agents_of_a_domain_are_bounded(url: &str) {
     let stage = Stage::with(url, |config| {
         config.limits.agents_per_domain = 10;
@@ -195,7 +195,7 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::LimitReached);
     stage.index_equals_database().await;
-    // One goes, and there is room for another.
+    // One agent is retired, and there is room for another.
     let over = Act {
         reason: "over".into(),
         hold: None,
@@ -234,8 +234,8 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// The last places are the owner's, and one account or network does not fill the others: counted at the bound, on
-/// domains that are there already too.
+/// The reserved slots are the owner's, and no single account or network can fill the others: counted at the limit, and
+/// on existing domains as well.
 async fn additions_are_counted_by_who_makes_them(url: &str) {
     let stage = Stage::with(url, |config| {
         config.limits.agents_per_domain = 6;
@@ -307,7 +307,7 @@ async fn additions_are_counted_by_who_makes_them(url: &str) {
     assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
 }
 
-/// More sources than one visit asks are asked by and by, none of them twice before all were.
+/// If a domain has more sources than one visit fetches, they take turns: none is fetched twice before all were fetched.
 async fn many_sources_take_their_turns(url: &str) {
     let stage = Stage::new(url).await;
     for number in 0..20 {
@@ -337,8 +337,8 @@ async fn many_sources_take_their_turns(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A deleted domain ends with its agents, and its name may be registered again: other ids, nothing
-/// of the old agents to be had, nothing left of the question that was open.
+/// A deleted domain ends with its agents, and its name may be registered again: with new ids, without any data of the
+/// old agents, and without the open review.
 async fn a_deleted_domain_can_be_registered_again(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Phoenix", "Burns");
@@ -384,7 +384,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A visit that was under way when its domain was deleted leaves nothing behind.
+/// A visit in progress when its domain is deleted leaves no data behind.
 async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
@@ -400,7 +400,7 @@ async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Many who register one domain at once are all told the same, and it is registered once.
+/// Concurrent registrations of one domain all get the same response, and register it once.
 async fn registering_at_once_registers_once(url: &str) {
     let stage = Stage::new(url).await;
     let calls = (0..16).map(|_| stage.register(DOMAIN));
@@ -419,7 +419,7 @@ async fn registering_at_once_registers_once(url: &str) {
     );
 }
 
-/// Text that no database keeps is found nowhere, on either.
+/// Text that no database can store is found nowhere, on either database.
 async fn a_name_with_nul_is_no_name(url: &str) {
     let stage = Stage::new(url).await;
     stage
@@ -439,7 +439,7 @@ async fn a_name_with_nul_is_no_name(url: &str) {
         card_url: Some(format!("https://{DOMAIN}/a\0b")),
         ..Registration::default()
     };
-    // The URL parser escapes or the guard refuses; either way the database is never asked to keep it.
+    // The URL parser escapes NUL or the guard refuses it; either way the database never gets it.
     if let Err(error) = register(&stage.app, &stage.admin, &what).await {
         assert_eq!(error.kind, ErrorKind::TargetRefused);
     }

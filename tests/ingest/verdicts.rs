@@ -1,4 +1,4 @@
-//! What the verdict on a card's signatures says, on every view of it, and what follows from it.
+//! The signature verdict of a card, in every view of it, and its consequences.
 
 use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
@@ -38,7 +38,7 @@ pub(super) async fn of_agent(stage: &Stage, agent: Uuid) -> SignatureVerdict {
     view.unwrap().signature_verdict
 }
 
-/// Of each version, newest first.
+/// The verdict of each version, newest first.
 pub(super) async fn of_versions(stage: &Stage, agent: Uuid) -> Vec<SignatureVerdict> {
     let page = PageRequest::default();
     let list = agent_versions(&stage.app, &stage.admin, &agent.to_string(), &page).await;
@@ -53,7 +53,7 @@ pub(super) async fn states(stage: &Stage, agent: Uuid) -> Vec<SignatureState> {
         .collect()
 }
 
-/// The rules that a version breaks, each with its severity.
+/// The rules that a version violates, each with its severity.
 pub(super) async fn findings(
     stage: &Stage,
     agent: Uuid,
@@ -103,7 +103,7 @@ pub(super) async fn vouch(stage: &Stage) {
         .unwrap();
 }
 
-/// An agent of a domain that an admin vouches for; its signer and its card.
+/// An agent of a domain that an admin vouches for, with its signer and its card.
 async fn vouched_for(url: &str) -> (Stage, Signer, Vec<u8>, Uuid) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -120,7 +120,7 @@ async fn vouched_for(url: &str) -> (Stage, Signer, Vec<u8>, Uuid) {
 /// A change of the configuration.
 type Configure = fn(&mut Config);
 
-/// The card with one member set, its signatures as they were.
+/// The card with one member changed and its signatures unchanged: a forgery.
 fn forged(bytes: &[u8], member: &str, value: Value) -> Vec<u8> {
     let mut card: Value = serde_json::from_slice(bytes).unwrap();
     card[member] = value;
@@ -155,7 +155,7 @@ both_databases!(
     cards_of_an_sdk_are_judged
 );
 
-/// Agent, versions and review say the same of one version: state, key, where from and why.
+/// Agent, versions and review show the same verdict of a version: state, key, key source and reason.
 async fn every_view_has_the_verdict(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -199,7 +199,7 @@ async fn every_view_has_the_verdict(url: &str) {
     );
 }
 
-/// An unsigned card says so.
+/// An unsigned card is reported as unsigned.
 async fn an_unsigned_card_says_so(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
@@ -211,8 +211,8 @@ async fn an_unsigned_card_says_so(url: &str) {
     assert!(verdict.signatures.is_empty() && !verdict.reason.is_empty());
 }
 
-/// Whatever rule would admit it: a card whose signature is invalid waits for a person, and what a person decides
-/// after having seen that stands.
+/// Under any admission rule, a card with an invalid signature waits for a person, and a decision made with that
+/// knowledge stands.
 async fn no_rule_admits_an_invalid_signature(url: &str) {
     let vouched = |_: &mut Config| ();
     let allowed = |config: &mut Config| {
@@ -283,8 +283,8 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A forged card that keeps the signatures of the real one: held at once, and every view of the version in question
-/// says so, while the real one keeps its own verdict and findings.
+/// A forged card with the signatures of the real one is put on hold at once. Every view of the forged version shows
+/// that, while the real version keeps its verdict and findings.
 async fn a_forgery_shows_in_every_view(url: &str) {
     let (stage, signer, real, agent) = vouched_for(url).await;
     assert_eq!(stage.served(agent).await, Some(real.clone()));
@@ -373,8 +373,8 @@ async fn a_forgery_shows_in_every_view(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// Whoever can keep the keys away gains nothing: the keys known of the same place still judge, and what was
-/// approved while nobody knew the key is withheld once its signature is found invalid.
+/// Attack: blocking access to the keys gains nothing. The last known keys of the same key set still verify, and a card
+/// that was approved while no key was known is put on hold once its signature is found invalid.
 async fn keys_that_are_away_help_no_forger(url: &str) {
     let (stage, signer, real, agent) = vouched_for(url).await;
     let forgery = forged(&real, "version", json!("1.0.1"));
@@ -383,7 +383,7 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
         .await;
     assert_eq!(states(&stage, agent).await, [Invalid, Untrusted]);
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
-    // Nor does it help to take the key out of the set.
+    // Removing the key from the key set does not help either.
     stage
         .crawl(
             DOMAIN,
@@ -399,8 +399,8 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
         stage.open_review(agent).await.unwrap().change_class,
         Some(ChangeClass::Critical.into())
     );
-    // The approved version loses its key along with it, and was vouched for all the same: nothing is waved
-    // through because both are unknown now.
+    // The approved version loses its key as well, and its domain is vouched for nevertheless: the forgery is not
+    // approved just because both verdicts are unknown.
     derive_again(&stage.app).await.unwrap();
     assert_eq!(states(&stage, agent).await, [Unknown, Unknown, Unknown]);
     key_enrol(
@@ -451,8 +451,8 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A name that the key set does not have is said, and one that leaves the set takes the verdict of every kept
-/// version along.
+/// A key identifier that the key set lacks is reported, and one that is removed from the set removes the verdict of
+/// every stored version.
 async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -491,8 +491,8 @@ async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// An older build let rules admit what is invalid: that is withheld once it is derived again, and what a person
-/// approved so is not.
+/// An older build approved cards with invalid signatures by rule: such a card is put on hold when it is derived again,
+/// but not one that a person approved.
 async fn what_an_older_build_admitted_is_withheld(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -551,8 +551,8 @@ async fn what_an_older_build_admitted_is_withheld(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// A first signature is a small change where its key is bound to the domain, and one to look at where it is not;
-/// a broken one is never small.
+/// A first signature is of class low if its key is bound to the domain, and needs a review if not; an invalid signature
+/// is never of class low.
 async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -616,7 +616,7 @@ async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str)
     stage.index_equals_database().await;
 }
 
-/// Agents are found and counted by what their signatures are worth, and the index follows a key that is enrolled.
+/// Agents are found and counted by their signature state, and the index follows the enrolment of a key.
 async fn verdicts_are_searched(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
@@ -670,7 +670,7 @@ async fn verdicts_are_searched(url: &str) {
     assert_eq!(refused.kind, ErrorKind::Invalid);
 }
 
-/// Cards that a public SDK has signed, and one that was changed afterwards.
+/// Cards signed with a public SDK, and one that was changed afterwards.
 async fn cards_of_an_sdk_are_judged(url: &str) {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = std::env::var_os("A2A_REGISTRY_SHARED")

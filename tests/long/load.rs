@@ -1,4 +1,4 @@
-//! Everything that callers do, by a few clients who each wait for one answer before they ask again.
+//! A mix of all kinds of requests, by a few clients who each wait for a response before the next request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use super::generator::Generator;
 use crate::support::api::{Api, ApiResponse};
 use crate::support::origin::{Origin, OriginReply};
 
-/// What is asked, in turn.
+/// Kinds of requests, in turn.
 pub const KINDS: [&str; 8] = [
     "search",
     "facets",
@@ -23,26 +23,26 @@ pub const KINDS: [&str; 8] = [
     "completion",
     "registration",
 ];
-/// Clients at once, beside one that listens to events.
+/// Number of concurrent clients, beside one that listens to events.
 const CLIENTS: u64 = 4;
-/// Cards that are registered during a run at most: memory for agents that were not there is no leak.
+/// Maximum number of cards registered during a run: memory for new agents is no leak.
 const NEW_CARDS: u64 = 200;
 
-/// A run under way.
+/// A load in progress.
 pub struct Load {
     api: Api,
     origins: Vec<Origin>,
     generator: Generator,
     agents: u64,
     ids: Vec<String>,
-    /// Answers of each kind.
+    /// Number of responses of each kind.
     pub answered: [AtomicU64; KINDS.len()],
-    /// Set when it is to end.
+    /// Set to end the load.
     pub ended: AtomicBool,
 }
 
 impl Load {
-    /// Learns which agents there are.
+    /// Reads the ids of the existing agents first.
     pub async fn new(api: Api, origins: Vec<Origin>, generator: Generator, agents: u64) -> Self {
         let first = api.search("page_size=100").await;
         let hits = first["agents"].as_array().unwrap();
@@ -76,7 +76,7 @@ impl Load {
         let listening = tokio::spawn(async move {
             while !load.ended.load(Ordering::Acquire) {
                 let mut feed = load.api.events(0).await;
-                // A while of the feed, and then another stream.
+                // Listens to the feed for a second, and then opens another stream.
                 let _ = timeout(Duration::from_secs(1), async {
                     loop {
                         feed.next().await;

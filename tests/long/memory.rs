@@ -1,15 +1,15 @@
-//! How much memory a process holds, and how that changes.
+//! Memory use of a process, and its slope.
 
 use std::time::Duration;
 
-/// What was held when.
+/// A measurement of memory and its time.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     pub at: Duration,
     pub kibibytes: u64,
 }
 
-/// Anonymous memory of a process, in KiB, as the system counts it.
+/// Anonymous memory of a process in KiB, as the kernel counts it.
 pub fn anonymous_kibibytes(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status
@@ -19,7 +19,7 @@ pub fn anonymous_kibibytes(process: u32) -> u64 {
     text.parse().unwrap()
 }
 
-/// The slope of the line through the samples that is nearest to all of them, in KiB a minute.
+/// Slope of the regression line through the samples, in KiB per minute.
 pub fn slope(samples: &[Sample]) -> f64 {
     let count = samples.len() as f64;
     let minutes = |sample: &Sample| sample.at.as_secs_f64() / 60.0;

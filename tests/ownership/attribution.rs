@@ -1,4 +1,4 @@
-//! What an older release has taken in is attributed and decided anew at the next start.
+//! Attribution of data from an older release: submitters and decisions are determined anew at the next start.
 
 use a2a_registry_api::Registration;
 use a2a_registry_domain::admission::Rule;
@@ -23,7 +23,7 @@ use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
-/// Makes an agent what the release before made of it: approved by that rule, with that name.
+/// Puts an agent into the older release's state: approved by that rule, with that name.
 async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
     let on = stage.store.connection();
     let row = agent::Entity::find_by_id(agent)
@@ -63,7 +63,7 @@ async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
     made.insert(on).await.unwrap();
 }
 
-/// Forgets what the release before did not know.
+/// Removes the data that the older release did not have.
 async fn forget(stage: &Stage) {
     let on = stage.store.connection();
     version_source::Entity::delete_many()
@@ -91,7 +91,7 @@ async fn seq(stage: &Stage) -> i64 {
     events::highest_seq(&stage.store).await.unwrap()
 }
 
-/// What the events of that kind say of an agent that came after `since`.
+/// Bodies of the events of that kind about an agent after `since`.
 async fn told(stage: &Stage, since: i64, agent: Uuid, kind: &str) -> Vec<Value> {
     let all = events::events_after(&stage.store, since, 10_000)
         .await
@@ -116,8 +116,8 @@ both_databases!(
     what_nothing_feeds_keeps_its_name
 );
 
-/// Submitters come from the events; what a rule has approved of a nomination waits again, what a person has stays;
-/// both fall to L0, and their names are nobody's for ever. The owner's own stay as they were.
+/// Submitters come from the events. A nomination approved by a rule waits again, one approved by a person stays
+/// approved; both fall to L0, and their names are never given out again. The owner's own agents are unchanged.
 async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, own) = house.proved().await;
@@ -150,7 +150,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
     assert!(own_before.urn.is_some() && mine_before.urn.is_some());
     forget(&house.stage).await;
-    // Nobody was told who registered this one.
+    // No event names the submitter of this one.
     let events = event::Entity::delete_many()
         .filter(event::Column::Kind.eq("domain.registered"))
         .filter(event::Column::Data.contains("/untold.json"))
@@ -158,7 +158,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
         .await
         .unwrap();
     assert_eq!(events.rows_affected, 1);
-    // As if somebody else than they had submitted everything.
+    // As if another account had submitted everything.
     let submitter = house.stage.admin.account.as_ref().unwrap().id;
     agent::Entity::update_many()
         .col_expr(agent::Column::Submitter, Expr::value(submitter))
@@ -181,7 +181,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
         (now.lifecycle.as_str(), &now.urn, now.submitter),
         ("approved", &None, strangers)
     );
-    // Whose event is gone is the domain's own account's, whom the proof then covers.
+    // A source whose event is missing is attributed to the domain's own account, whose proof then covers it.
     let now = row(&stage, untold).await;
     assert_eq!(
         now.submitter,
@@ -196,7 +196,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
             .filter(|data| data["withdrawn"] == urn(name).as_str());
         assert_eq!(withdrawn.count(), 1, "{name}");
     }
-    // Each change of a submitter is in the log, and nothing else is said to be one.
+    // Each change of a submitter is in the log, and no other events claim one.
     for (id, changes) in [(rule, 1), (person, 1), (own, 1), (mine, 1), (untold, 1)] {
         let updated = told(id, "agent.updated").await;
         let changed: Vec<&Value> = updated
@@ -241,12 +241,12 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     }
     assert_eq!(stage.served(rule).await, None);
     stage.index_equals_database().await;
-    // Once more changes nothing.
+    // A second restart changes nothing.
     let stage = stage.restart(|_| ()).await;
     let again = row(&stage, person).await;
     assert_eq!((again.lifecycle.as_str(), again.urn), ("approved", None));
 
-    // The owner takes one over; the name that was taken back is not given out again.
+    // The owner takes over one agent; its revoked name is not given out again.
     let house = OwnershipSetup { stage, names };
     register(&house.stage.app, &owner, &at("/rule.json"))
         .await
@@ -258,7 +258,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     assert!(missing.is_err());
     house.stage.index_equals_database().await;
 }
-/// An agent whose source has ended keeps its name: nothing says any more that it was not the domain's own.
+/// An agent whose source has ended keeps its name: no data shows any more that the source was not the domain's own.
 async fn what_nothing_feeds_keeps_its_name(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (_, own) = house.proved().await;

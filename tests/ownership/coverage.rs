@@ -1,5 +1,5 @@
-//! What a domain's proof covers, by every way in which a source comes in (docs/ownership.md#coverage): a stranger
-//! gets nothing listed under, named by, or levelled by another's domain.
+//! Coverage of a domain's proof, by every way in which a source is added (docs/ownership.md#coverage): a stranger gets
+//! nothing listed under, named by, or levelled by another's domain.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ use super::ways::{ALLOWED, APPROVE_ALL, OPEN, WAYS, WELL_KNOWN, Way};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Read, card};
 
-/// The accounts of a house, and what each row's domain serves.
+/// The accounts of a setup, and the responses of each row's domain.
 struct Scene<'a> {
     house: &'a OwnershipSetup,
     accounts: BTreeMap<&'static str, Caller>,
@@ -67,7 +67,7 @@ impl Scene<'_> {
         format!("https://{}{path}", self.domain)
     }
 
-    /// Where the card lies.
+    /// The URL of the card.
     fn card_url(&self) -> String {
         let host = self.lies_at.replace("{}", &self.domain);
         format!("https://{host}{}", self.path)
@@ -211,7 +211,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What became of the card that the row is about.
+    /// The results for the card of the row.
     async fn becomes(&self) -> (Coverage, String, String, String, bool) {
         let stage = &self.house.stage;
         let view = domain_show(&stage.app, &stage.admin, &self.domain)
@@ -317,7 +317,7 @@ both_databases!(
     a_copy_that_was_there_first_keeps_nothing
 );
 
-/// Every way in which a source comes in, with what becomes of what it brings.
+/// All ways in which a source is added, with the results for its card.
 async fn only_what_a_proof_covers_has_what_the_domain_gives(url: &str) {
     go_through(&house(url, |_| ()).await, WAYS, "way").await;
 }
@@ -342,8 +342,8 @@ async fn an_allowed_domain_is_allowed_its_own(url: &str) {
     go_through(&house(url, allow).await, ALLOWED, "allowed").await;
 }
 
-/// A stranger who nominates a copy of the owner's card first keeps an agent of its own, and whatever becomes of that,
-/// the owner's is not touched by it.
+/// A stranger who nominates a copy of the owner's card first keeps an agent of its own, and nothing that happens to it
+/// affects the owner's.
 async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
     let house = house(url, |_| ()).await;
     let (owner, stranger) = (
@@ -379,7 +379,7 @@ async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
         ("approved", true)
     );
     assert_eq!(stage.served(first.id).await, Some(own.clone()));
-    // The copy changes, as little as it may.
+    // The copy changes as little as possible.
     let other = card("Travel", "Books flights of somebody else");
     stage
         .crawl_with(domain, |source| {

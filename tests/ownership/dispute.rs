@@ -1,4 +1,5 @@
-//! A domain that several accounts have proved equally well: all of them are told, and none of them changes it.
+//! A domain that several accounts have proved equally well: all of them see the dispute, and none may change the
+//! domain.
 
 use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
@@ -26,7 +27,7 @@ struct Disputed {
     acme: Caller,
     rival: Caller,
     agent: Uuid,
-    /// The standing records of the two.
+    /// The standing records of both accounts.
     records: [String; 2],
 }
 
@@ -61,7 +62,7 @@ impl Disputed {
         register::register(&self.house.stage.app, caller, &what).await
     }
 
-    /// What comes of everything that an owner may do.
+    /// The errors of every act that an owner may do.
     async fn writes(&self, caller: &Caller) -> Vec<AppError> {
         let app = &self.house.stage.app;
         let agent = self.agent.to_string();
@@ -117,7 +118,7 @@ both_databases!(
     a_dispute_is_decided_for_either_party
 );
 
-/// Whoever has proved the domain is told that it is disputed and what ends that, whatever it tries.
+/// Each party gets an error that names the dispute and how it ends, for every act.
 async fn both_parties_are_told_why_nothing_changes(url: &str) {
     let disputed = Disputed::new(url).await;
     for party in [&disputed.acme, &disputed.rival] {
@@ -141,14 +142,14 @@ async fn both_parties_are_told_why_nothing_changes(url: &str) {
         house.stage.agent(DOMAIN).await.lifecycle,
         Lifecycle::Approved
     );
-    // A stranger has no part in it, and is not told whose agent that is.
+    // A stranger is no party, and does not learn whose agent it is.
     let stranger = house.account("stranger").await;
     for refused in disputed.writes(&stranger).await {
         assert_eq!(refused.kind, ErrorKind::NotFound, "{refused:?}");
     }
 }
 
-/// The one who came second sees what the first one sees, also in its list, as long as the dispute lasts.
+/// The second party sees what the first one sees, also in its list, as long as the dispute lasts.
 async fn both_parties_see_the_same(url: &str) {
     let disputed = Disputed::new(url).await;
     let house = &disputed.house;
@@ -181,7 +182,7 @@ async fn both_parties_see_the_same(url: &str) {
     for party in [&disputed.acme, &disputed.rival] {
         assert_eq!(disputed.list(party).await, [DOMAIN]);
     }
-    // What was proved less well is no party any more, and sees what anyone who has registered it sees.
+    // An account with a weaker proof is no longer a party, and sees what every registrant sees.
     house.place(STANDING, &disputed.records[0]);
     for _ in 0..4 {
         house.next_day().await;
@@ -200,7 +201,7 @@ async fn both_parties_see_the_same(url: &str) {
     assert_eq!(disputed.list(&disputed.rival).await, [DOMAIN]);
 }
 
-/// Nothing is added to a disputed domain, by its parties or by strangers; whoever decides the dispute may.
+/// Nothing is added to a disputed domain, by its parties or by strangers; a curator, who decides the dispute, may add.
 async fn a_disputed_domain_takes_no_registration(url: &str) {
     let disputed = Disputed::new(url).await;
     let house = &disputed.house;
@@ -234,7 +235,7 @@ async fn a_disputed_domain_takes_no_registration(url: &str) {
         house.shown(&house.stage.admin).await.sources.len(),
         before + 1
     );
-    // Settled, it takes registrations of its owner again.
+    // Once settled, the domain takes registrations of its owner again.
     house.place(STANDING, &disputed.records[1]);
     for _ in 0..4 {
         house.next_day().await;
@@ -243,7 +244,7 @@ async fn a_disputed_domain_takes_no_registration(url: &str) {
     disputed.register(&disputed.rival, card()).await.unwrap();
 }
 
-/// Opting out does not settle a dispute: its parties are still told of it.
+/// Opting out does not settle a dispute: its parties still see it.
 async fn a_dispute_outlasts_an_opt_out(url: &str) {
     let disputed = Disputed::new(url).await;
     let house = &disputed.house;
@@ -267,8 +268,8 @@ async fn a_dispute_outlasts_an_opt_out(url: &str) {
     assert_eq!(house.state().await, "disputed");
 }
 
-/// A curator decides for whom it will, the one who came first or second, and the daily check leaves that as it is although
-/// both records are still there. Who has lost opens the dispute again only by asking for a check of its own.
+/// A curator decides for either party, the first or the second, and the daily check leaves the decision although both
+/// records still exist. The losing party reopens the dispute only by requesting a check of its own.
 async fn a_dispute_is_decided_for_either_party(url: &str) {
     let disputed = Disputed::new(url).await;
     let house = &disputed.house;

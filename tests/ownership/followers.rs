@@ -1,4 +1,5 @@
-//! What redirects of other domains have brought from a domain follows whose that one is, also while others change those.
+//! Followers: agents brought by redirects of other domains belong to the redirect target's owner, also under concurrent
+//! changes.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>
     doing.await
 }
 
-/// A write that holds a domain and has ended whose it was.
+/// A write that holds a domain's lock and has ended its ownership.
 async fn ending(house: &OwnershipSetup, domain: &str) -> Write {
     let write = house.stage.store.write().await.unwrap();
     let row = domains::domain_by_name(&write, domain).await.unwrap();
@@ -44,7 +45,7 @@ async fn ending(house: &OwnershipSetup, domain: &str) -> Write {
     write
 }
 
-/// A house whose account has proved these domains, with one card, which the first of them gives.
+/// A setup whose account has proved these domains, with one card, at the first of them.
 async fn owned(house: &OwnershipSetup, proved: &[&str], answer: OriginAnswer) -> Caller {
     let owner = house.account("acme").await;
     for domain in proved {
@@ -69,7 +70,7 @@ fn redirected() -> OriginAnswer {
     )
 }
 
-/// What became of the agent: its lifecycle, whether it has a name, and what its newest version stands as.
+/// State of the agent: its lifecycle, whether it has a name, and the state of its newest version.
 async fn became(house: &OwnershipSetup) -> (String, bool, String) {
     let agent = house.stage.agent(DOMAIN).await;
     let mut versions = house.stage.versions(agent.id).await;

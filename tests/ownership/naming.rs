@@ -1,4 +1,4 @@
-//! The names that agents keep for ever, once their domain is proved (docs/model.md#lasting-names).
+//! Lasting names: names that agents keep for ever, once their domain is proved (docs/model.md#lasting-names).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::support::stage::{OriginAnswer, Read, Stage, card, card_url};
 
 const TRAVEL: &str = "urn:air:travel.agents-test.com:agents:travel";
 
-/// The URNs of the domain's agents by the places of their cards.
+/// The URNs of the domain's agents, by the URLs of their cards.
 async fn urns(stage: &Stage) -> BTreeMap<String, Option<String>> {
     let agents = stage.agents().await;
     agents
@@ -42,8 +42,7 @@ both_databases!(
     a_catalog_names_its_agents
 );
 
-/// A proof names the agents of a domain; the name stays whatever becomes of the proof and of the card, and
-/// leads to the agent.
+/// A proof names the agents of a domain; the name stays when the proof or the card is gone, and leads to the agent.
 async fn a_proof_names_agents_for_good(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let owner = house.account("acme").await;
@@ -92,7 +91,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
 }
 
-/// Agents of one name are numbered, those that come after the proof too; who has ended keeps its name.
+/// Agents with the same name are numbered, also those added after the proof; a retired agent keeps its name.
 async fn no_two_agents_have_one_name(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, first) = house.proved().await;
@@ -136,7 +135,7 @@ async fn no_two_agents_have_one_name(url: &str) {
     stage.index_equals_database().await;
 }
 
-/// What a domain's own catalog calls an agent is its name where it names this publisher.
+/// An identifier in the domain's own catalog is the agent's name if it names this publisher.
 async fn a_catalog_names_its_agents(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let owner = house.account("acme").await;

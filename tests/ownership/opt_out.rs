@@ -1,4 +1,4 @@
-//! `policy=none` is asked for before anything is asked of a host, and honoured for everybody.
+//! Opt-out: `policy=none` is queried before the first request to a host, and honoured for every account.
 
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_server::config;
@@ -13,7 +13,7 @@ use crate::support::stage::{OriginAnswer, Stage, card};
 
 const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
 
-/// A house that admits plain HTTP, any port, and this machine.
+/// A setup that allows plain HTTP, any port, and this machine.
 async fn open_house(url: &str) -> OwnershipSetup {
     let stage = Stage::with(url, |config| {
         config.crawler.allow_http = true;
@@ -25,7 +25,7 @@ async fn open_house(url: &str) -> OwnershipSetup {
 }
 
 impl OwnershipSetup {
-    /// Makes every visit that is due; says how many there were.
+    /// Makes every due visit; returns their number.
     async fn visits(&self) -> usize {
         self.stage
             .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
@@ -52,8 +52,8 @@ both_databases!(
     looking_for_proofs_leaves_who_has_opted_out_alone
 );
 
-/// A domain that has opted out before it was registered is never visited, whatever its port and scheme. When the
-/// record goes it is.
+/// A domain that opted out before it was registered is never visited, with any port and scheme. Once the record is
+/// removed it is visited.
 async fn who_has_opted_out_is_never_visited(url: &str) {
     let house = open_house(url).await;
     house.place(STANDING, OPT_OUT);
@@ -89,7 +89,7 @@ async fn who_has_opted_out_is_never_visited(url: &str) {
     assert_eq!(house.visits().await, domains.len());
 }
 
-/// A domain that opts out later is looked up every day, whatever its port and scheme.
+/// A domain that opts out later is checked every day, with any port and scheme.
 async fn every_host_name_may_opt_out_later(url: &str) {
     let house = open_house(url).await;
     house
@@ -131,7 +131,7 @@ async fn silence_puts_a_first_visit_off(url: &str) {
         "unverified",
         "nobody has said that it opts out"
     );
-    // A wish does not go past the question either.
+    // A requested visit waits for the response as well.
     let wish = a2a_registry_api::Recrawl::default();
     domain_recrawl(&house.stage.app, &house.stage.admin, DOMAIN, &wish)
         .await
@@ -142,7 +142,7 @@ async fn silence_puts_a_first_visit_off(url: &str) {
     assert_eq!(house.visits().await, 1, "an answer is all it takes");
 }
 
-/// A name server that never answers does not keep a domain out for good.
+/// A name server that never answers does not exclude a domain for good.
 async fn lasting_silence_ends_the_wait(url: &str) {
     let house = OwnershipSetup::new(url).await;
     house
@@ -158,7 +158,7 @@ async fn lasting_silence_ends_the_wait(url: &str) {
     assert_eq!(minutes, 15);
 }
 
-/// An opt-out that is found after some silence is honoured as if it had been found at once.
+/// An opt-out found after some silence is honoured like one found at once.
 async fn an_opt_out_after_silence_counts(url: &str) {
     let house = OwnershipSetup::new(url).await;
     house
@@ -172,7 +172,7 @@ async fn an_opt_out_after_silence_counts(url: &str) {
     assert_eq!(house.state_of(DOMAIN).await, "opted_out");
 }
 
-/// An address has no records: nobody is asked for them, and nothing waits.
+/// An IP address has no records: none are queried, and no visit waits.
 async fn an_address_is_visited_at_once(url: &str) {
     let house = open_house(url).await;
     house.names.set_texts(
@@ -188,7 +188,7 @@ async fn an_address_is_visited_at_once(url: &str) {
     assert_eq!(house.visits().await, 1);
 }
 
-/// Looking for proofs asks the name server of a host that has opted out, and never the host.
+/// Checks of proofs query the name server of a host that has opted out, and never the host.
 async fn looking_for_proofs_leaves_who_has_opted_out_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;

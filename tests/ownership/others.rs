@@ -1,4 +1,4 @@
-//! What is somebody else's is not the caller's to see or to take away (docs/model.md#visibility).
+//! Data of other accounts cannot be seen or removed by the caller (docs/model.md#visibility).
 
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry_domain::coverage::Coverage;
@@ -37,7 +37,7 @@ fn urls(view: &DomainView) -> Vec<&str> {
 }
 
 impl OwnershipSetup {
-    /// Two accounts with a card each on one domain that nobody has proved.
+    /// Two accounts with a card each on one unproved domain.
     pub(super) async fn of_two(&self) -> [Caller; 2] {
         let two = [self.account("first").await, self.account("second").await];
         for (caller, path) in two.iter().zip(["/first.json", "/second.json"]) {
@@ -75,8 +75,8 @@ both_databases!(
     an_odd_port_is_told_why_it_gets_no_challenge
 );
 
-/// Of an unproved domain each sees its own sources, agents and reasons, stands as their submitter, and outsiders see
-/// what is listed.
+/// On an unproved domain each account sees its own sources, agents and reasons, and is shown as their submitter;
+/// outsiders see the listed agents.
 async fn each_sees_its_own_sources(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
@@ -141,8 +141,8 @@ async fn each_sees_its_own_sources(url_of_database: &str) {
     stage.index_equals_database().await;
 }
 
-/// Whoever registers what is there already sees it as its submitter would, unless its owner hides it: then it looks
-/// like a domain that nobody knew.
+/// An account that registers an existing source sees it like its submitter, unless the owner hides it: then it looks
+/// like an unknown domain.
 async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (owner, agent) = house.proved().await;
@@ -191,7 +191,7 @@ async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str
     assert_eq!(found.agents.len(), 0);
 }
 
-/// What feeds a hidden agent, by its owner's word or its catalog's, is answered as what nobody knew.
+/// The source of a hidden agent, be it registered by the owner or named by a catalog, looks like an unknown source.
 async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (owner, first) = house.proved().await;
@@ -243,7 +243,7 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
         answers.iter().all(|told| *told == answers[0]),
         "{answers:#?}"
     );
-    // Nor does what they are called tell which was there before.
+    // Nor do their identifiers show which existed before.
     let all = domains::sources_of(&stage.store, &[all[0].domain_id])
         .await
         .unwrap();
@@ -261,8 +261,8 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
     assert_eq!(own.coverage, Coverage::Covered);
 }
 
-/// Why an agent is withheld is between its owner and the curators: not for whoever registers its domain, before the owner
-/// or after it.
+/// Why an agent is on hold is visible to its owner and the curators only, not to accounts that register its domain,
+/// before the owner or after it.
 async fn what_is_withheld_is_its_owners(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let early = house.account("early").await;
@@ -313,8 +313,8 @@ async fn what_is_withheld_is_its_owners(url_of_database: &str) {
     }
 }
 
-/// Whoever registered a domain first sees of it what an outsider does once somebody else tries to prove it, has proved
-/// it, or had.
+/// The first registrant of a domain sees it like an outsider once another account tries to prove it, has proved it, or
+/// had.
 async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let first = house.account("first").await;
@@ -403,7 +403,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     );
 }
 
-/// What waits for a decision does not show in when a listed agent last changed.
+/// A change that waits for a decision does not show in the time of the last change of a listed agent.
 async fn a_change_that_waits_does_not_show(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (_, agent) = house.proved().await;
@@ -428,7 +428,8 @@ async fn a_change_that_waits_does_not_show(url_of_database: &str) {
     stage.index_equals_database().await;
 }
 
-/// Each takes back its own: the source ends with its last registration, and with it what it alone has fed.
+/// Each account withdraws its own registration: a source ends with its last registration, and with it the agents that
+/// have no other source.
 async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
@@ -466,7 +467,7 @@ async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// Whoever registered a domain first does not delete what others have, and never what a curator approved of theirs.
+/// The first registrant of a domain cannot delete other accounts' sources, least of all their approved agents.
 async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
@@ -492,7 +493,7 @@ async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// Why an agent waits is what kept the rules from deciding: not a proof that is there.
+/// The shown reason for waiting is what kept the rules from deciding, not a proof that exists.
 async fn what_waits_says_what_keeps_it(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let owner = house.account("acme").await;
@@ -545,7 +546,7 @@ async fn what_waits_says_what_keeps_it(url_of_database: &str) {
     );
 }
 
-/// Who registers something that nobody can prove is told so at once, and what to do instead.
+/// Registering a name that cannot be proved is answered with the reason and an alternative.
 async fn an_odd_port_is_told_why_it_gets_no_challenge(url_of_database: &str) {
     let stage = crate::support::stage::Stage::with(url_of_database, |config| {
         config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());

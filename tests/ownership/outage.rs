@@ -13,11 +13,11 @@ use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, card};
 
 const PARENT: &str = "_a2a-registry.agents-test.com";
-/// Other domains, whose failing looks show that it is us.
+/// Other domains, whose failing fetches show that the fault is ours.
 const OTHERS: usize = 30;
 
 impl OwnershipSetup {
-    /// Lets every card come in, from many domains.
+    /// Registers many domains, and lets every card come in.
     async fn crowd(&self) {
         for number in 0..OTHERS {
             self.stage
@@ -32,7 +32,7 @@ impl OwnershipSetup {
         assert_eq!(breaker_open_since(&self.stage.app), None);
     }
 
-    /// From now on nothing outside is reached.
+    /// Fails every request to the outside from now on.
     async fn cut_off(&self, answer: TxtAnswer) {
         for name in [STANDING, PARENT] {
             self.names.set_texts(name, answer.clone());
@@ -42,7 +42,7 @@ impl OwnershipSetup {
         assert!(breaker_open_since(&self.stage.app).is_some());
     }
 
-    /// The network is there again.
+    /// Restores the network.
     async fn reconnect(&self) {
         self.stage.advance(Duration::days(1));
         self.stage.visit(|_| OriginAnswer::NotModified).await;
@@ -55,8 +55,8 @@ both_databases!(
     what_our_own_network_denies_is_not_missing
 );
 
-/// Weeks without our network lapse no domain. Every look is noted and soon repeated, and the first one that finds
-/// the record again goes on from there.
+/// Weeks without our own network lapse no domain. Every check is recorded and soon repeated, and the first one that
+/// finds the record again continues the proof.
 async fn an_outage_of_ours_lapses_no_domain(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
@@ -86,7 +86,7 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
     assert!(house.stage.holds(agent).await.is_empty());
     assert!(house.stage.served(agent).await.is_some());
 
-    // The response to a check says the same as what is stored of it.
+    // The response to a requested check is the stored result.
     let asked = domain_verify(&house.stage.app, &owner, DOMAIN)
         .await
         .unwrap();
@@ -111,8 +111,8 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// A resolver of ours that denies everything, or lies about it, ends no proof and no opt-out either; days of that
-/// do not count as days without the record.
+/// If our resolver denies every record, or lies about it, no proof and no opt-out ends; these days do not count as days
+/// without the record.
 async fn what_our_own_network_denies_is_not_missing(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, _) = house.proved().await;
@@ -136,7 +136,7 @@ async fn what_our_own_network_denies_is_not_missing(url: &str) {
         .await
         .unwrap();
     assert_eq!(shown.state.as_str(), "opted_out");
-    // What its owner proves meanwhile counts: a record that is seen is there.
+    // A proof by its owner still counts meanwhile: a record that was found exists.
     house.place_standing(&house.shown(&owner).await);
     house.verify(&owner).await.unwrap();
     assert_eq!(
@@ -144,7 +144,7 @@ async fn what_our_own_network_denies_is_not_missing(url: &str) {
         house.stage.now().into()
     );
 
-    // The network is back and the record is gone: that is what missing means, from now on.
+    // The network is back and the record is gone: from here on the days without it count.
     house.remove(STANDING);
     house.reconnect().await;
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! What only TLS shows: the lowest level of trust, and the proof by a file on port 443.
+//! TLS-dependent trust: the lowest level, and the proof by a file on port 443.
 
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::trust::TrustLevel;
@@ -51,7 +51,7 @@ impl TlsSetup {
         }
     }
 
-    /// The one agent, as its admin sees it.
+    /// The only agent, as its admin sees it.
     async fn agent(&self) -> Value {
         let id = eventually("the agent is found", || async {
             let path = "/v1/agents?lifecycle=pending";
@@ -67,7 +67,7 @@ impl TlsSetup {
     }
 }
 
-/// A card over TLS is on the first step of the ladder, until its certificate is none any more.
+/// A card over TLS reaches the first level of trust, until its certificate becomes invalid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn valid_tls_is_the_first_step() {
     let world = TlsSetup::new().await;
@@ -101,7 +101,7 @@ async fn valid_tls_is_the_first_step() {
     world.registry.stop().await;
 }
 
-/// A certificate that nobody vouches for is no card's.
+/// A card behind a certificate of an untrusted authority is not accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_strangers_certificate_shows_nothing() {
     let world = TlsSetup::new().await;
@@ -129,7 +129,7 @@ async fn a_strangers_certificate_shows_nothing() {
 
 both_databases!(a_file_proves_a_domain);
 
-/// The file proves a domain, byte for byte, and the owner is on the next step of the ladder.
+/// The file proves a domain only byte for byte, and raises the owner to the next level of trust.
 async fn a_file_proves_a_domain(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
@@ -177,7 +177,7 @@ async fn a_file_proves_a_domain(url: &str) {
         .await
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
-    // It is looked for every day, and lapses when it is gone.
+    // The file is checked every day, and the proof lapses when it is removed.
     assert_eq!(house.next_day().await, "verified");
     origin.answer(path, OriginReply::status(404));
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! What an owner may do: look after agents, opt out, give a domain away, name keys.
+//! Acts of an owner: managing agents, opting out, transferring a domain, enrolling keys.
 
 use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::dns::TxtAnswer;
@@ -34,7 +34,7 @@ both_databases!(
     a_new_generation_asks_for_everything_again
 );
 
-/// `policy=none` is honoured for everybody, proved or not, and ends with the record.
+/// `policy=none` is honoured for every account, proved or not, and ends with the record.
 async fn a_domain_opts_out_by_its_own_record(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let agent = house
@@ -86,7 +86,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// Whoever has proved a domain looks after it and its agents; a stranger does not.
+/// An owner of a proved domain manages it and its agents; a stranger may not.
 async fn an_owner_looks_after_its_agents(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
@@ -196,7 +196,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// A domain that is given away is the other account's to prove; the old record counts no more.
+/// A transferred domain is the other account's to prove; the old record no longer counts.
 async fn a_domain_is_given_away(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
@@ -232,8 +232,8 @@ async fn a_domain_is_given_away(url: &str) {
     );
 }
 
-/// A key that its owner names verifies cards that do not say where their keys lie, and is a step of the
-/// ladder; taken back it is none.
+/// An enrolled key verifies cards whose signatures name no key set, and raises the level of trust; once revoked it does
+/// neither.
 async fn an_owner_names_its_keys(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
@@ -301,8 +301,8 @@ async fn an_owner_names_its_keys(url: &str) {
     assert_ne!(trust().await.0, "L3");
 }
 
-/// Whoever a card names in the owner extension looks after that agent as long as nobody has proved its
-/// domain, and after no other one.
+/// An account that a card names in the owner extension manages that agent, and no other, as long as the domain is
+/// unproved.
 async fn a_card_names_its_owner(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let [author, other] = [house.account("author").await, house.account("other").await];
@@ -339,7 +339,7 @@ async fn a_card_names_its_owner(url: &str) {
         hold: None,
     };
     agent_undeprecate(app, &author, &agent, &act).await.unwrap();
-    // It proves the card and nothing of the domain.
+    // The extension proves the card, but not the domain.
     assert_eq!(house.state().await, "unverified");
     assert_eq!(
         domain_patch(app, &author, DOMAIN, &DomainPatch::default())
@@ -361,7 +361,7 @@ async fn a_card_names_its_owner(url: &str) {
     );
     house.stage.index_equals_database().await;
     agent_retire(app, &other, &agent, &act).await.unwrap();
-    // Accounts that there are not, and ones of other registries, are nobody.
+    // Accounts that do not exist, and accounts of other registries, count as none.
     for (number, wrong) in [
         uri.replace("127.0.0.1", "elsewhere"),
         format!("{uri}0"),
@@ -376,7 +376,7 @@ async fn a_card_names_its_owner(url: &str) {
     }
 }
 
-/// Another owner begins a new generation: nothing of the old one counts, decisions by persons neither.
+/// A new owner starts a new generation: nothing of the old one counts, not even decisions by persons.
 async fn a_new_generation_asks_for_everything_again(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let app = &house.stage.app;
@@ -414,7 +414,7 @@ async fn a_new_generation_asks_for_everything_again(url: &str) {
         "{view:#?}"
     );
     house.stage.index_equals_database().await;
-    // The very content that a person had approved waits again, also after the next look.
+    // Even content that a person had approved waits again, also after the next fetch.
     house.stage.crawl(DOMAIN, OriginAnswer::Card(bytes)).await;
     assert_eq!(house.stage.served(agent).await, None);
     house.stage.approve(agent).await;

@@ -1,4 +1,4 @@
-//! Looking for proofs asks a host for no more than visiting it would.
+//! Checks of proofs send a host no more requests than visits would.
 
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::visits::leasing::networks_record;
@@ -18,7 +18,7 @@ impl OwnershipSetup {
         row.unwrap().unwrap()
     }
 
-    /// The registry learns in which network the site lies.
+    /// Lets the registry learn the address block of the site.
     async fn network_is_known(&self) {
         let network = [(self.row().await.id, "192.0.2.0/24".into())];
         networks_record(&self.stage.app, &network).await.unwrap();
@@ -30,8 +30,8 @@ both_databases!(
     a_host_that_wants_to_rest_is_left_alone
 );
 
-/// A file that proves a domain is asked for when its first visit is over and its host has rested; its name server
-/// is asked at once. The visit after that look waits its turn likewise.
+/// The proof file of a domain is fetched once the first visit is over and the host has rested; its name server is
+/// queried at once. The visit after that check waits likewise.
 async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
@@ -78,8 +78,8 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
     assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 1);
 }
 
-/// A server that wants to rest when it is asked for a file is asked for nothing more in that look, and neither
-/// visited nor looked at until it has rested.
+/// A server that answers a proof fetch with `Retry-After` gets no more requests in that check, and neither visits nor
+/// checks until it has rested.
 async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;

@@ -1,4 +1,4 @@
-//! Records that prove a domain: placed, looked for, gone, contradicted.
+//! Records that prove a domain: placed, checked, removed, contradicted.
 
 use a2a_crawler::dns::{TxtAnswer, TxtRecords};
 use a2a_registry_api::DomainPatch;
@@ -32,7 +32,7 @@ both_databases!(
     addresses_and_ports_cannot_be_proved
 );
 
-/// Registering says what to place; looking for it says where it was looked for and what was there.
+/// Registering returns the record to place; a check returns where it queried and what it found.
 async fn a_record_that_is_placed_proves_a_domain(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
@@ -52,7 +52,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
         .map(|one| one.method.as_str())
         .collect();
     assert_eq!(methods, ["dns", "dns", "http"]);
-    // Registered again it is the same thing to place.
+    // Registering again returns the same record.
     assert_eq!(
         house.register(&acme, DOMAIN).await.challenges,
         view.challenges
@@ -101,7 +101,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
     house.stage.index_equals_database().await;
-    // Anyone may see that and how it is proved, and neither by whom nor what was looked for.
+    // Anyone may see the state and the method of the proof, but neither the account nor the challenge.
     let outside = house.shown(&Caller::default()).await;
     assert_eq!(outside.proofs[0].method.as_str(), "dns");
     assert_eq!(
@@ -111,7 +111,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
     assert!(outside.challenges.is_empty());
 }
 
-/// The one-off record proves as well, below its own name, until it expires.
+/// The one-off record is a proof too, below its own name, until it expires.
 async fn a_one_off_record_proves_for_its_time(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
@@ -133,7 +133,7 @@ async fn a_one_off_record_proves_for_its_time(url: &str) {
     assert_eq!(house.state().await, "lapsed");
 }
 
-/// Another account cannot prove a domain with what was given to the first.
+/// Another account cannot prove a domain with the first account's challenge.
 async fn a_challenge_is_its_accounts_own(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let [acme, mallory] = [house.account("acme").await, house.account("mallory").await];
@@ -163,7 +163,7 @@ async fn a_challenge_is_its_accounts_own(url: &str) {
     assert_eq!(house.shown(&acme).await.owner.as_deref(), Some("acme"));
 }
 
-/// Five checks may fail in an hour; then the answer says when the next one is possible.
+/// Five checks may fail in an hour; the next response contains the time of the next possible check.
 async fn failed_checks_are_limited(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
@@ -185,7 +185,7 @@ async fn failed_checks_are_limited(url: &str) {
     );
 }
 
-/// Checks that have failed while a clock was ahead keep nobody waiting until its time has come.
+/// Failed checks recorded while the clock was ahead do not count until that time.
 async fn failed_checks_of_the_future_do_not_count(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
@@ -198,7 +198,7 @@ async fn failed_checks_of_the_future_do_not_count(url: &str) {
     house.verify(&acme).await.unwrap_err();
     house.stage.advance(-Duration::days(365));
     house.verify(&acme).await.unwrap();
-    // What has been looked at was looked at by now.
+    // The repair of stored times leaves no check in the future.
     let now = house.stage.now();
     let future = async || {
         let checks = house.shown(&acme).await.checks;
@@ -215,7 +215,7 @@ async fn failed_checks_of_the_future_do_not_count(url: &str) {
     house.verify(&acme).await.unwrap();
 }
 
-/// Others who say that a domain is theirs, however many, keep nobody from proving that it is not.
+/// Claims of other accounts, however many, do not keep the owner from proving its domain.
 async fn claims_of_others_lock_nobody_out(url: &str) {
     let house = OwnershipSetup::new(url).await;
     for number in 1..=5 {
@@ -236,7 +236,7 @@ async fn claims_of_others_lock_nobody_out(url: &str) {
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("owner"))
     );
-    // It is looked for every day from then on, and ends like any other.
+    // From then on the record is checked every day, and ends like any other.
     assert_eq!(house.next_day().await, "verified");
     assert_eq!(
         house.shown(&owner).await.proofs[0].seen,
@@ -249,7 +249,7 @@ async fn claims_of_others_lock_nobody_out(url: &str) {
     assert_eq!(house.state().await, "lapsed");
 }
 
-/// A proof that stands is looked for every day, however many there are: one that nobody looks for would never end.
+/// Every standing proof is checked every day, however many there are: an unchecked one would never end.
 async fn every_standing_proof_is_looked_for(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let mut accounts = Vec::new();
@@ -285,7 +285,7 @@ async fn every_standing_proof_is_looked_for(url: &str) {
     );
 }
 
-/// A record that goes away ends the proof after three days, the agents are withheld until it is back.
+/// A removed record ends the proof after three days, and the agents are on hold until it is back.
 async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
@@ -310,7 +310,7 @@ async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// A name server that does not answer says nothing about the record, for ten days.
+/// A name server that does not answer is no evidence about the record, for ten days.
 async fn silence_is_not_absence(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (_, agent) = house.proved().await;
@@ -325,7 +325,7 @@ async fn silence_is_not_absence(url: &str) {
     assert_eq!(house.stage.holds(agent).await, ["domain_lapsed"]);
 }
 
-/// An admin's word keeps a domain verified whatever becomes of its record, and is no step of the ladder.
+/// An admin's voucher keeps a domain verified without its record, and is no level of trust.
 async fn an_admins_word_stands_beside_a_record(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (_, agent) = house.proved().await;
@@ -355,8 +355,8 @@ async fn an_admins_word_stands_beside_a_record(url: &str) {
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L0.into()));
 }
 
-/// Two accounts that prove a domain equally well dispute it: its agents are withheld and neither may change
-/// anything, until one of the records is gone.
+/// Two accounts with equally good proofs dispute a domain: its agents are on hold and neither account may change
+/// anything, until one of the records is removed.
 async fn two_proofs_are_a_dispute(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (acme, agent) = house.proved().await;
@@ -385,7 +385,7 @@ async fn two_proofs_are_a_dispute(url: &str) {
         .await
         .unwrap_err();
     assert_eq!(frozen.kind, ErrorKind::Conflict);
-    // Both are shown the state; both go on being looked for.
+    // Both see the state, and both records are still checked.
     assert_eq!(house.shown(&other).await.state.as_str(), "disputed");
     house.place(STANDING, theirs.challenges[0].value.as_ref().unwrap());
     for _ in 0..3 {
@@ -397,7 +397,7 @@ async fn two_proofs_are_a_dispute(url: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// A record of the domain above counts for those below it where it says so, and less than one of their own.
+/// A record of a parent domain covers subdomains if it declares so, and is worth less than a subdomain's own.
 async fn a_parents_record_counts_where_it_says_so(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
@@ -430,7 +430,7 @@ async fn a_parents_record_counts_where_it_says_so(url: &str) {
     );
 }
 
-/// Only a host name on port 443 can be proved; an admin's word is for the others.
+/// Only a host name on port 443 can be proved; for others an admin can vouch.
 async fn addresses_and_ports_cannot_be_proved(url: &str) {
     let stage = Stage::with(url, |config| {
         config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());

@@ -1,4 +1,5 @@
-//! The site of the tests' domain, on port 443 with TLS: proofs, and what tells owners apart, are of that port alone.
+//! A site for the tests' domain, on port 443 with TLS: only there are files proofs, and TLS keys part of the
+//! fingerprint.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +23,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Listens on an address of its own. Says so loudly where only the mighty may, and is none then.
+    /// Listens on an address of its own; `None`, with a loud note, if the process may not use port 443.
     pub async fn on_443() -> Option<Self> {
         let authority = Authority::new("a site's");
         let root = NamedTempFile::new().unwrap();
@@ -51,29 +52,29 @@ impl Site {
         panic!("250 sites at once");
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Shows a certificate of another key from now on.
+    /// Uses a certificate with another key from now on.
     pub fn change_key(&self) {
         self.front.show(self.authority.identity(DOMAIN));
     }
 }
 
-/// The file that an account is told to place.
+/// The proof file that an account has to place.
 pub struct ProofFile {
-    /// Where it is looked for.
+    /// The URL that the check fetches.
     pub url: String,
-    /// Where on the site that is.
+    /// The path of that URL.
     pub path: String,
-    /// What it holds.
+    /// The required content.
     pub body: String,
 }
 
 impl ProofFile {
-    /// The one that an account is shown.
+    /// The proof file from the account's view of the domain.
     pub fn of(view: &DomainView) -> Self {
         let file = view
             .challenges
@@ -91,7 +92,7 @@ impl ProofFile {
 }
 
 impl OwnershipSetup {
-    /// A registry that reaches the site, whose name leads there.
+    /// A registry whose resolver leads the domain's name to the site.
     pub async fn at(url: &str, site: &Site) -> Self {
         let stage = Stage::with(url, |config| {
             config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];

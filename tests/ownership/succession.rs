@@ -1,4 +1,4 @@
-//! A domain whose name servers, TLS key and card keys have all changed has another owner
+//! Change of owner: the name servers, TLS key and card keys of a domain have all changed
 //! (docs/ownership.md#generations).
 
 use a2a_registry_api::OwnerFingerprint;
@@ -45,7 +45,7 @@ impl Owned {
         Some(owned)
     }
 
-    /// The card comes signed by that key.
+    /// Signs the card with that key.
     async fn signed_by(&self, signer: &Signer) {
         let bytes = signer.sign(&card("Travel", "Books flights"));
         let answer = OriginAnswer::Signed(bytes, signer.found());
@@ -68,7 +68,7 @@ both_databases!(
     the_next_owner_begins_its_own_generation
 );
 
-/// What changes while the proof holds is the owner's own doing, as long as something stays.
+/// Changes while the proof holds are the owner's own, as long as one part of the fingerprint stays.
 async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
@@ -94,7 +94,7 @@ async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
     assert_ne!(second.tls_key, first.tls_key);
     assert_eq!(second.card_keys, first.card_keys);
 
-    // The last mark of the first ones goes, and two of the second ones stay.
+    // The last of the first fingerprint's parts changes, and two of the second one's stay.
     owned.signed_by(&Signer::new(JKU)).await;
     assert_eq!(house.next_day().await, "verified");
     assert_ne!(owned.known_by().await.card_keys, first.card_keys);
@@ -108,7 +108,7 @@ async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
     );
 }
 
-/// A proof that went away and then everything else: nothing of the old owner's counts any more.
+/// If the proof has lapsed and then the whole fingerprint changes, nothing of the old owner's counts any more.
 async fn when_all_has_changed_a_generation_ends(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
@@ -122,7 +122,7 @@ async fn when_all_has_changed_a_generation_ends(url: &str) {
     owned.site.change_key();
     house.next_day().await;
     assert_eq!(owned.generation().await, 1, "the card's key is the same");
-    // Who does not answer is nobody else.
+    // A missing response is no change.
     house.names.set(DOMAIN, []);
     owned.site.change_key();
     owned.signed_by(&Signer::new(JKU)).await;
@@ -165,13 +165,13 @@ async fn when_all_has_changed_a_generation_ends(url: &str) {
         "{:?}",
         told[0].data
     );
-    // It ends once, and not again every day.
+    // The generation ends once, and not again every day.
     house.next_day().await;
     assert_eq!(owned.generation().await, 2);
 }
 
-/// An account that proves a domain while all owner marks have changed owns it from then on; the old owner's record
-/// does not count, although it is still there.
+/// An account that proves a domain once its whole fingerprint has changed owns it from then on; the old owner's record
+/// does not count, although it still exists.
 async fn the_next_owner_begins_its_own_generation(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
@@ -211,7 +211,7 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
         heir.account.as_ref().map(|account| account.id)
     );
     house.stage.index_equals_database().await;
-    // The rules of the registry decide anew, as for any domain that is proved.
+    // The admission rules decide anew, as for any proved domain.
     assert!(house.stage.served(agent).await.is_some());
     assert_eq!(house.next_day().await, "verified");
     assert_eq!(owned.generation().await, 2);

@@ -1,4 +1,4 @@
-//! The ways in which a source comes in, row by row, and what becomes of what it brings (docs/ownership.md#coverage).
+//! Ways in which a source is added, row by row, and the results for its card (docs/ownership.md#coverage).
 
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::coverage::Coverage::{Covered, Nomination};
@@ -6,7 +6,7 @@ use a2a_registry_domain::coverage::Coverage::{Covered, Nomination};
 pub(super) const URL: &str = "/cards/x.json";
 pub(super) const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 
-/// Who acts.
+/// Actors of a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Who {
     Owner,
@@ -18,35 +18,35 @@ pub(super) enum Who {
     AdminApproving,
 }
 
-/// What happens, one after the other.
+/// Steps of a row, one after the other.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    /// Somebody registers the domain, or a card of it by its path.
+    /// An account registers the domain, or a card of it by its path.
     Domain(Who),
     Card(Who, &'static str),
-    /// Somebody places a record and has it looked for, with that policy.
+    /// An account places a record with that policy, and requests a check.
     Prove(Who, &'static str),
     /// The owner proves another host.
     ProveOther(&'static str),
-    /// An admin says that the other host has another owner now; or its owner deletes it.
+    /// An admin declares a new owner of the other host, or its owner deletes it.
     OtherIsAnothers(&'static str),
     DeleteOther(&'static str),
-    /// The record is gone until the proof ends.
+    /// The record is missing until the proof ends.
     Lapse,
-    /// Given away to the heir.
+    /// The domain is transferred to the heir.
     Transfer,
-    /// An admin's word, for an account's sources too where one is named.
+    /// An admin vouches for the domain, and for the sources of an account if one is named.
     Vouch(Option<&'static str>),
-    /// The catalog names the card from now on, or does not; or one that another host answers does.
+    /// The domain's catalog, or one that another host serves, names the card from now on, or no longer does.
     Catalog(bool),
     CatalogOfAnotherHost,
-    /// The card lies on that host, and whatever names it names it there.
+    /// The card is on that host, and every registration and catalog names it there.
     LiesAt(&'static str),
-    /// The card's path redirects there.
+    /// The card's path redirects to that URL.
     Redirect(&'static str),
-    /// Whatever is due is visited.
+    /// All due visits are made.
     Visit,
-    /// Everything is looked at in full.
+    /// All sources are fetched in full.
     Look,
 }
 use Step::{
@@ -55,13 +55,13 @@ use Step::{
 };
 use Who::{AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 
-/// What becomes of the card: coverage, lifecycle, the rule that decided, level, and whether it has a URN.
+/// Results for the card: coverage, lifecycle, the rule that decided, level, and whether it has a URN.
 pub(super) type Becomes = (Coverage, &'static str, &'static str, &'static str, bool);
 
 pub(super) const OWN: Becomes = (Covered, "approved", "verified_domain", "L1", true);
 pub(super) const WAITS: Becomes = (Nomination, "pending", "no_rule", "L0", false);
 
-/// A way in which a source comes in: its name, where the card lies, what happens, and what becomes of it.
+/// A row: its name, the path of the card, the steps, and the results.
 pub(super) type Way = (&'static str, &'static str, &'static [Step], Becomes);
 
 pub(super) const EXACT: Step = Prove(Owner, "exact");

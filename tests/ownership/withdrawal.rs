@@ -1,4 +1,5 @@
-//! What is taken back ends only what was the caller's alone (docs/ownership.md#withdrawing-a-registration).
+//! Withdrawing a registration ends only sources that were the caller's alone
+//! (docs/ownership.md#withdrawing-a-registration).
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Act, Transfer};
@@ -17,7 +18,7 @@ use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Read, card};
 
-/// A site with a card at every path, a broken one at the well-known path, and a catalog that names these.
+/// A site with a card at every path, a broken one at the well-known path, and a catalog that names these paths.
 fn site(source: &source::Model, named: &[&str]) -> OriginAnswer {
     match source.kind.as_str() {
         "ard" => {
@@ -31,7 +32,7 @@ fn site(source: &source::Model, named: &[&str]) -> OriginAnswer {
 }
 
 impl OwnershipSetup {
-    /// Visits such a site until what its catalog names has come in.
+    /// Visits such a site until the cards of its catalog have come in.
     async fn sees_site(&self, named: &[&str]) {
         for _ in 0..3 {
             self.stage.advance(Duration::minutes(2));
@@ -54,7 +55,7 @@ impl OwnershipSetup {
         row.lifecycle.as_str().to_owned()
     }
 
-    /// Every source with what became of its agent.
+    /// Every source, with the lifecycle of its agent.
     async fn fed(&self) -> Vec<(String, Option<String>)> {
         let view = self.shown(&self.stage.admin).await;
         let mut all = Vec::new();
@@ -80,8 +81,8 @@ both_databases!(
     what_was_registered_gives_no_rights_afterwards
 );
 
-/// A stranger has registered the domain, and its owner only a card: what the domain's proof covers is not the
-/// stranger's to end.
+/// A stranger registered the domain, and its owner only a card: the stranger cannot end sources that the domain's proof
+/// covers.
 async fn what_is_the_owners_stays(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
@@ -121,7 +122,7 @@ async fn what_is_the_owners_stays(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// What a stranger has registered and the owner's catalog names is the owner's as long as the catalog names it.
+/// A source that a stranger registered and the owner's catalog names is the owner's as long as the catalog names it.
 async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
@@ -147,7 +148,7 @@ async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// Whoever gave a domain away takes back its registration, and nothing that is the heir's, proved or not yet.
+/// A former owner withdraws its own registration, and ends nothing of the new owner's, proved or not yet.
 async fn a_former_owner_ends_nothing(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (former, agent) = house.proved().await;
@@ -173,7 +174,8 @@ async fn a_former_owner_ends_nothing(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// A catalog's entries are whose the catalog is: they end with it, and while one of them is approved it stays.
+/// A catalog's entries belong to the owner of the catalog: they end with it, and while one of them is approved the
+/// catalog stays.
 async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let first = house.account("first").await;
@@ -210,7 +212,8 @@ async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// A catalog that names what somebody else has registered makes it nobody else's: it does not end with the catalog.
+/// A source that another account registered stays that account's when a catalog names it: it does not end with the
+/// catalog.
 async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = [house.account("first").await, house.account("second").await];
@@ -234,7 +237,7 @@ async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// What somebody has registered and taken back does not keep the domain's catalog from naming it.
+/// A withdrawn registration does not keep the domain's catalog from naming the same card.
 async fn what_was_taken_back_can_be_named(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
@@ -255,7 +258,7 @@ async fn what_was_taken_back_can_be_named(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// A catalog that is what it was names again what somebody has taken back.
+/// An unchanged catalog names a card again after its registration was withdrawn.
 async fn what_was_taken_back_is_named_again(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
@@ -283,7 +286,7 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
     house.stage.index_equals_database().await;
 }
 
-/// Whoever takes back a registration that others share sees nothing of the agent any more, and is not its submitter.
+/// An account that withdraws a shared registration no longer sees the agent, and is no longer its submitter.
 async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;

@@ -1,4 +1,4 @@
-//! A word given with the registration is for the first card that comes in, and for nothing that nobody has seen.
+//! `approve` on a registration covers the first card that comes in, and no card that the approver has not seen.
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{NewGeneration, Registration};
@@ -36,7 +36,7 @@ both_databases!(
     it_does_not_follow_a_redirect
 );
 
-/// Another owner's cards are not what was approved with the registration, whether a card had come in before or not.
+/// Cards of another owner are not approved by it, whether a card came in before or not.
 async fn it_ends_with_the_generation(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let stage = &house.stage;
@@ -71,7 +71,7 @@ async fn it_ends_with_the_generation(url_of_database: &str) {
     }
 }
 
-/// A first card that it could not approve has used it up: what a person rejected is not approved by serving another.
+/// A first card that it could not approve uses it up: after a person's rejection, another card is not approved.
 async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let stage = &house.stage;
@@ -94,7 +94,7 @@ async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
     assert_eq!(stage.served(agent).await, None);
 }
 
-/// What the catalog named at the first look is what the word was given for, not what it names instead of it later.
+/// It covers the cards that the catalog named at the first fetch, not those it names later instead.
 async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let stage = &house.stage;
@@ -114,7 +114,7 @@ async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
     stage.index_equals_database().await;
 }
 
-/// A copy that joined another agent was all that a curator saw: what a redirect brings there later is not.
+/// A copy that joined another agent was all that the curator saw: a card behind a later redirect is not approved.
 async fn it_does_not_follow_a_redirect(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (_, own) = house.proved().await;

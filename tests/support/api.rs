@@ -1,4 +1,4 @@
-//! A registry as those who ask it see it: over HTTP, and from the command line.
+//! A client's view of a registry: over HTTP, and from the command line.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use super::program::{Finished, Program, registry};
 use super::setup::ADMIN;
 use super::waiting::{answer_in_time, eventually};
 
-/// A registry that is asked.
+/// A client of a registry.
 #[derive(Debug, Clone)]
 pub struct Api {
-    /// Where it is asked, without a slash at the end.
+    /// The registry's URL, without a trailing slash.
     pub url: String,
-    /// What reads along, where something does.
+    /// The tap in front of the registry, if any.
     pub tap: Option<Tap>,
     client: Client,
 }
 
 impl Api {
-    /// The registry there.
+    /// A client of the registry at that URL.
     pub fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -36,7 +36,7 @@ impl Api {
         }
     }
 
-    /// The same registry, asked through that tap. One that is not asked in plain text is asked directly.
+    /// The same registry, through that tap. A registry behind TLS is connected to directly.
     #[must_use]
     pub fn through(mut self, tap: Tap) -> Self {
         if tap.lead_to(&self.url) {
@@ -46,7 +46,7 @@ impl Api {
         self
     }
 
-    /// A request that nobody has signed.
+    /// An anonymous request.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.url))
     }
@@ -56,22 +56,22 @@ impl Api {
         self.request(method, path).bearer_auth(ADMIN)
     }
 
-    /// Asks as anyone.
+    /// GET as an anonymous client.
     pub async fn get(&self, path: &str) -> ApiResponse {
         ApiResponse::to(self.request(Method::GET, path)).await
     }
 
-    /// Asks as the admin.
+    /// GET as the admin.
     pub async fn admin(&self, path: &str) -> ApiResponse {
         ApiResponse::to(self.as_admin(Method::GET, path)).await
     }
 
-    /// Writes as the admin.
+    /// POST as the admin.
     pub async fn post(&self, path: &str, body: &Value) -> ApiResponse {
         ApiResponse::to(self.as_admin(Method::POST, path).json(body)).await
     }
 
-    /// What the admin is answered at a path, which must be a success.
+    /// The response to a GET of the admin, which must be a success.
     pub async fn read<T: DeserializeOwned>(&self, path: &str) -> T {
         let answer = self.admin(path).await;
         let text = String::from_utf8_lossy(&answer.body);
@@ -99,7 +99,7 @@ impl Api {
         Program::run(self.command(arguments)).await
     }
 
-    /// Makes a token of an account with that role, and gives its secret.
+    /// Makes a token for an account with that role, and returns its secret.
     pub async fn token(&self, account: &str, role: &str) -> String {
         let body = json!({"account": account, "role": role, "name": "a test"});
         let created = self.post("/v1/tokens", &body).await.expect(201);
@@ -113,7 +113,7 @@ impl Api {
         serde_json::from_value(domain).unwrap()
     }
 
-    /// Registers the card at a URL where every card is approved; gives the event of its approval.
+    /// Registers the card at a URL where every card is approved; returns the event of its approval.
     pub async fn approved(&self, card_url: &str) -> Value {
         let mut feed = self.events(0).await;
         let domain = self.register(card_url).await.domain;
@@ -123,7 +123,7 @@ impl Api {
             .await
     }
 
-    /// Registers the card at a URL where every card is approved, and waits until searches show its agent; gives the
+    /// Registers the card at a URL where every card is approved, and waits until searches show its agent; returns the
     /// agent's id.
     pub async fn publish(&self, card_url: &str) -> String {
         let approved = self.approved(card_url).await;
@@ -131,20 +131,20 @@ impl Api {
         approved["subject"].as_str().unwrap().to_owned()
     }
 
-    /// Has a domain visited, and waits until the visit is in the books; gives the domain then.
+    /// Requests a visit of a domain, and waits until its attempts are stored; returns the domain then.
     pub async fn recrawl(&self, domain: &str) -> Value {
         let path = format!("/v1/domains/{domain}");
         let last = |domain: &Value| {
             let source = &domain["sources"][0];
             let attempts = source["attempts"].as_array().map_or(0, Vec::len);
-            // A clock that stands tells no two attempts apart; their number does.
+            // Two attempts at the same time of a stopped clock are equal; their number is not.
             (source["last_attempt"].clone(), attempts)
         };
         let before = last(&self.admin(&path).await.expect(200));
         self.post(&format!("{path}:recrawl"), &json!({}))
             .await
             .expect(202);
-        // A visit that finds nothing new is no event.
+        // A visit that finds nothing new sends no event.
         eventually("the visit is in the books", || async {
             let domain = self.admin(&path).await.expect(200);
             (last(&domain) != before).then_some(domain)
@@ -152,12 +152,12 @@ impl Api {
         .await
     }
 
-    /// What happens from now on, or after the event `after`.
+    /// The events from now on, or after the event `after`.
     pub async fn events(&self, after: i64) -> Feed {
         let answer = self
             .as_admin(Method::GET, &format!("/v1/events?after={after}"))
             .header("accept", "text/event-stream")
-            // A stream has no end; each wait on it has.
+            // A stream has no end; each wait on it has its own timeout.
             .timeout(Duration::from_secs(3600))
             .send()
             .await
@@ -166,7 +166,7 @@ impl Api {
         Feed::of(answer)
     }
 
-    /// The first review that waits for a decision, as soon as there is one for which this holds.
+    /// The first waiting review for which `wanted` holds; waits for it.
     pub async fn open_review(&self, wanted: impl Fn(&Review) -> bool) -> Review {
         let mut feed = self.events(0).await;
         loop {
@@ -189,25 +189,25 @@ impl Api {
             .unwrap()
     }
 
-    /// Waits until searches show everything up to that event.
+    /// Waits until searches show the effect of that event.
     pub async fn indexed(&self, seq: i64) {
-        // The index follows the events; that it has followed is none.
+        // The index follows the events, but sends none itself.
         eventually("the index has applied the event", || async {
             (self.metric("index_applied_seq").await >= seq).then_some(())
         })
         .await;
     }
 
-    /// The hits of a search, which anyone makes.
+    /// The hits of an anonymous search.
     pub async fn search(&self, query: &str) -> Value {
         self.get(&format!("/v1/agents?{query}")).await.expect(200)
     }
 
-    /// The first agent that the admin finds by a query, as soon as there is one.
+    /// The first agent that the admin finds by a query; waits for it.
     ///
     /// # Panics
     ///
-    /// When it has given none at [`super::DEADLINE`].
+    /// If none is found before [`super::DEADLINE`].
     pub async fn found(&self, query: &str) -> Hit {
         let path = format!("/v1/agents?{query}");
         let found = answer_in_time(|| async {
@@ -223,7 +223,7 @@ impl Api {
     }
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub struct ApiResponse {
     /// Its status.
@@ -235,7 +235,7 @@ pub struct ApiResponse {
 }
 
 impl ApiResponse {
-    /// The answer to a request.
+    /// Sends a request and reads its response.
     pub async fn to(request: RequestBuilder) -> Self {
         let answer = request.send().await.unwrap();
         Self {
@@ -250,14 +250,14 @@ impl ApiResponse {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
-    /// Its body as JSON, after a look at its status.
+    /// Its body as JSON, after a check of its status.
     pub fn expect(&self, status: u16) -> Value {
         let text = String::from_utf8_lossy(&self.body);
         assert_eq!(self.status.as_u16(), status, "{text}");
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
-    /// Its problem document, which must be one in full.
+    /// Its problem document, which must be complete.
     pub fn problem(&self, status: u16, slug: &str) -> Value {
         let problem = self.expect(status);
         assert_eq!(self.headers["content-type"], "application/problem+json");

@@ -12,11 +12,11 @@ use tokio::process::Command;
 use super::program::Program;
 use super::{http, install_tls};
 
-/// A browser with an empty profile of its own. [`Browser::close`] ends it; dropping it, as when a
-/// test panics, ends it too, only less visibly.
+/// A browser with an empty profile of its own. [`Browser::close`] ends it; dropping it, as when a test panics, ends it
+/// too, but without waiting.
 pub struct Browser {
-    // Dropped in this order: the page ends its session, and with it the browser, through the driver,
-    // which would leave the browser behind if it were killed first.
+    // Dropped in this order: the page ends its session through the driver, and with it the browser. If the driver were
+    // killed first it would leave the browser running.
     page: WebDriver,
     driver: Program,
     address: String,
@@ -46,14 +46,14 @@ impl Browser {
         let mut capabilities = DesiredCapabilities::chrome();
         for argument in [
             "--headless=new",
-            // The sandbox refuses root and needs rights that containers seldom give; the only
-            // pages that are visited are our own.
+            // The sandbox refuses root and needs rights that containers seldom have; the only visited pages are our
+            // own.
             "--no-sandbox",
             "--disable-gpu",
             "--disable-dev-shm-usage",
             "--disable-quic",
             "--no-first-run",
-            // Nothing but the tests shall speak, or look up names.
+            // Only the tests may send requests or resolve names.
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
@@ -83,20 +83,19 @@ impl Browser {
         }
     }
 
-    /// The page, to go somewhere and look for elements.
+    /// The page, for navigation and for finding elements.
     pub fn page(&self) -> &WebDriver {
         &self.page
     }
 
-    /// What the pages have complained about so far, and the browser about them: errors of scripts,
-    /// missing files, what the content security policy has stopped. Each is given once.
+    /// New complaints of the pages, and of the browser about them: script errors, missing files, violations of the
+    /// content security policy. Each is returned once.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.page.browser_log().await.unwrap();
         log.into_iter().map(|entry| entry.message).collect()
     }
 
-    /// Shows pages as a screen of that many pixels does, also where that is narrower than a window
-    /// can be.
+    /// Lays pages out for a screen of that many pixels, which may be narrower than a window can be.
     pub async fn resize(&self, width: u32, height: u32) {
         let screen = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
@@ -129,7 +128,7 @@ impl Browser {
         );
     }
 
-    /// Writes what is visible to a PNG file, whose folder is made if it is missing.
+    /// Writes a screenshot to a PNG file, whose folder is created if it is missing.
     pub async fn screenshot(&self, file: &Path) {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         self.page().screenshot(file).await.unwrap();
@@ -142,11 +141,11 @@ impl Browser {
     }
 }
 
-/// How often a driver is started whose free port was not free after all.
+/// Maximum number of starts of a driver whose port turns out to be taken.
 const STARTS: usize = 10;
 
-/// A driver, and the port it listens on, which it tells in a sentence and nowhere else. It takes a port that is free for IPv6 and then the same one for IPv4, which
-/// another test may have taken.
+/// A driver and its port, which it prints in a sentence and reports nowhere else. It takes a port that is free for IPv6
+/// and then the same one for IPv4, which another test may have taken.
 async fn driver() -> (Program, u16) {
     for _ in 0..STARTS {
         let mut command = Command::new("chromedriver");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// The text of a card without findings, of an agent with one skill.
+/// A card without findings, for an agent with one skill.
 pub fn card(name: &str, skill: &str) -> String {
     let card = json!({
         "protocolVersion": "0.3.0",
@@ -21,11 +21,11 @@ pub fn card(name: &str, skill: &str) -> String {
             "examples": ["please"],
         }],
     });
-    // Spaces and an end of line, so that whoever writes the card anew is found out.
+    // Unusual white space, so that a test notices if the card is serialised anew.
     format!("{card:#}\n \n")
 }
 
-/// The text of a small card of that name.
+/// A small card with that name.
 pub fn small_card(name: &str) -> String {
     json!({
         "name": name, "description": "d", "version": "1", "capabilities": {},

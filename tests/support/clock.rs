@@ -10,12 +10,12 @@ use time::{Duration, OffsetDateTime};
 pub struct ManualClock(Mutex<OffsetDateTime>);
 
 impl ManualClock {
-    /// A clock that shows that time.
+    /// A clock that shows this time.
     pub fn at(start: OffsetDateTime) -> Arc<Self> {
         Arc::new(Self(Mutex::new(start)))
     }
 
-    /// Lets time pass.
+    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         *self.0.lock().unwrap() += by;
     }

@@ -1,9 +1,9 @@
-//! Crawlers as processes of their own on one PostgreSQL, killed or stopped one at a time, and an account of
-//! who leased, asked and kept what.
+//! Crawler processes on one PostgreSQL, killed or stopped one at a time, and a record of who leased, fetched and stored
+//! each card.
 //!
-//! Each crawler says who it is to both sides: to the origins in its user agent, and to the database in the
-//! name of its connections, which triggers note beside each lease that is given and each attempt that is
-//! kept. No rule of the registry knows of either.
+//! Each crawler identifies itself on both sides: to the origins in its user agent, and to the database in the name of
+//! its connections, which triggers record beside each lease and each stored attempt. No rule of the registry uses
+//! either.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ use super::serving::started;
 use super::setup::Setup;
 use super::waiting::eventually;
 
-/// Notes for each lease and for each attempt whose connection it came over.
+/// Triggers that record, for each lease and each attempt, the connection it came over.
 const ACCOUNT: &str = "
     CREATE TABLE crew_leases (
         number BIGSERIAL PRIMARY KEY, crawler TEXT NOT NULL, domain BIGINT NOT NULL, lease BIGINT NOT NULL
@@ -47,7 +47,7 @@ const ACCOUNT: &str = "
         EXECUTE FUNCTION crew_note_kept();
 ";
 
-/// A domain whose origin answers for no card before it is let.
+/// A domain whose origin holds its responses until the test releases them.
 pub struct Site {
     /// The key of the domain.
     pub domain: i64,
@@ -56,7 +56,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// The domain of that key, with these cards on that origin.
+    /// The domain with that key, with these cards on that origin.
     pub fn new(domain: i64, origin: Origin, cards: &[String]) -> Self {
         let answer = |(at, card): (usize, &String)| {
             let gate = Gate::default();
@@ -72,50 +72,50 @@ impl Site {
     }
 }
 
-/// Where a site has its card of that number.
+/// Path of a site's card with that number.
 pub fn path(card: usize) -> String {
     format!("/{card}.json")
 }
 
-/// A request that a living crawler has made and nobody has let be answered.
+/// A request of a living crawler whose response is still held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldRequest {
-    /// Which site was asked.
+    /// The number of the site.
     pub site: usize,
-    /// Which of its cards.
+    /// The number of the card.
     pub card: usize,
-    /// The crawler that asked.
+    /// The name of the crawler.
     pub by: String,
 }
 
-/// A line of the account.
+/// A row of the record.
 #[derive(Debug, FromQueryResult)]
 struct AccountLine {
     crawler: String,
     what: String,
 }
 
-/// A crawler that lives, and what it stands on.
+/// A living crawler, with its process and folder.
 struct Crawler {
     program: Program,
     _setup: Setup,
 }
 
-/// Crawlers on one database, and what they crawl. Dropping it kills them.
+/// Crawlers on one database, and the sites they crawl. Dropping it kills them.
 pub struct Crew {
     living: BTreeMap<String, Crawler>,
     dead: BTreeSet<String>,
-    /// How many visits each crawler makes at once.
+    /// Maximum number of concurrent visits per crawler.
     concurrency: usize,
     sites: Vec<Site>,
     answered: BTreeSet<(usize, usize)>,
-    /// The database as the test sees it.
+    /// The test's own connection to the database.
     pub store: Store,
     database: Database,
 }
 
 impl Crew {
-    /// Nobody yet, on an empty database. Those who come make so many visits at once each.
+    /// A crew without crawlers, on an empty database. Each later crawler makes this many visits at once.
     pub async fn new(concurrency: usize) -> Self {
         let database = Database::postgres().await;
         let store = Store::open(&options(database.url())).await.unwrap();
@@ -132,7 +132,7 @@ impl Crew {
         }
     }
 
-    /// Adds a site; gives its number.
+    /// Adds a site; returns its number.
     pub fn add(&mut self, site: Site) -> usize {
         self.sites.push(site);
         self.sites.len() - 1
@@ -154,7 +154,7 @@ impl Crew {
         self.sites[site].origin.url(&path(card))
     }
 
-    /// Starts another crawler; gives its name once it crawls.
+    /// Starts another crawler; returns its name once it crawls.
     pub async fn start(&mut self) -> String {
         let name = format!("crawler-{}", self.living.len() + self.dead.len());
         let setup = Setup::new()
@@ -177,8 +177,8 @@ contact = \"https://{name}/\"",
         name
     }
 
-    /// Kills a crawler. Afterwards the database does nothing more for it either: what it had sent before it
-    /// died has come to pass or never will.
+    /// Kills a crawler. When this returns the database has finished its work for it too: every statement it had sent
+    /// has taken effect or never will.
     pub async fn kill(&mut self, name: &str) {
         let ended = self.living.remove(name).unwrap().program.kill().await;
         assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
@@ -189,8 +189,7 @@ contact = \"https://{name}/\"",
         .await;
     }
 
-    /// Makes a crawler stand still, but not in the middle of a transaction, whose locks would hold up
-    /// everybody.
+    /// Stops a crawler with SIGSTOP, but not in the middle of a transaction, whose locks would block all others.
     pub async fn freeze(&self, name: &str) {
         let program = &self.living[name].program;
         eventually("the crawler stands still and locks nothing", || async {
@@ -205,7 +204,7 @@ contact = \"https://{name}/\"",
         .await;
     }
 
-    /// Makes a crawler that stands still go on.
+    /// Continues a stopped crawler.
     pub fn thaw(&self, name: &str) {
         self.living[name].program.thaw();
     }
@@ -215,7 +214,7 @@ contact = \"https://{name}/\"",
         self.dead.contains(name)
     }
 
-    /// What the database does for each connection of a crawler.
+    /// The current activity of the database for each connection of a crawler.
     async fn connections(&self, name: &str) -> Vec<String> {
         let query = format!(
             "SELECT application_name AS crawler, COALESCE(state, '') AS what FROM pg_stat_activity \
@@ -234,7 +233,7 @@ contact = \"https://{name}/\"",
             .unwrap()
     }
 
-    /// Who was leased a site's visit, in that order.
+    /// The crawlers that leased a site's visit, in that order.
     pub async fn holders(&self, site: usize) -> Vec<String> {
         let query = format!(
             "SELECT crawler, '' AS what FROM crew_leases WHERE domain = {} ORDER BY number",
@@ -244,7 +243,7 @@ contact = \"https://{name}/\"",
         lines.into_iter().map(|line| line.crawler).collect()
     }
 
-    /// Who kept what became of a request for each URL, in that order.
+    /// For each URL, the crawlers that stored an attempt, in that order.
     pub async fn keepers(&self) -> BTreeMap<String, Vec<String>> {
         let query = "SELECT crawler, url AS what FROM crew_kept ORDER BY number";
         let mut keepers: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -254,7 +253,7 @@ contact = \"https://{name}/\"",
         keepers
     }
 
-    /// Waits until that many URLs are in the books.
+    /// Waits until attempts for that many URLs are stored.
     pub async fn kept(&self, count: usize) {
         eventually("what was fetched is in the books", || async {
             (self.keepers().await.len() >= count).then_some(())
@@ -278,7 +277,7 @@ contact = \"https://{name}/\"",
             .collect()
     }
 
-    /// Lets the leases of these sites' visits run out: as if their time had passed, for them alone.
+    /// Lets the leases of these sites' visits expire, and no others.
     pub async fn let_run_out(&self, sites: &[usize]) {
         let domains = sites.iter().map(|site| self.domain(*site));
         domain::Entity::update_many()
@@ -290,7 +289,7 @@ contact = \"https://{name}/\"",
             .unwrap();
     }
 
-    /// Who asked for a card, in that order.
+    /// The crawlers that requested a card, in that order.
     pub fn askers(&self, site: usize, card: usize) -> Vec<String> {
         let requests = self.sites[site].origin.requests(&path(card));
         let name = |agent: &str| {
@@ -304,7 +303,7 @@ contact = \"https://{name}/\"",
         askers.collect()
     }
 
-    /// The requests of living crawlers that are not answered yet.
+    /// The requests of living crawlers whose responses are held.
     pub fn held(&self) -> Vec<HeldRequest> {
         let unanswered = self.cards().into_iter();
         let unanswered = unanswered.filter(|card| !self.answered.contains(card));
@@ -315,11 +314,11 @@ contact = \"https://{name}/\"",
         held.collect()
     }
 
-    /// Waits until what the origins were asked is as wanted, and gives what `find` finds then.
+    /// Waits until `find` finds something in the origins' requests, and returns it.
     ///
     /// # Panics
     ///
-    /// When it is not at [`DEADLINE`]; with who asked for what.
+    /// If it finds nothing before [`DEADLINE`]; the message lists all requests.
     pub async fn asked<T>(&self, find: impl Fn(&Self) -> Option<T>) -> T {
         let origins = self.sites.iter().map(|site| &site.origin);
         let mut arrivals: Vec<_> = origins.map(Origin::arrivals).collect();
@@ -342,13 +341,13 @@ contact = \"https://{name}/\"",
         })
     }
 
-    /// Lets a card be answered for, from now on.
+    /// Releases the responses for a card, from now on.
     pub fn answer(&mut self, site: usize, card: usize) {
         self.sites[site].gates[card].open();
         self.answered.insert((site, card));
     }
 
-    /// Lets every card be answered for but those of some sites.
+    /// Releases the responses for all cards but those of some sites.
     pub fn answer_all_but(&mut self, sites: &[usize]) {
         for (site, card) in self.cards() {
             if !sites.contains(&site) {

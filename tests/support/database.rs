@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::prepared;
 use super::waiting::eventually;
 
-/// An empty database of its own for one test, gone when this is dropped.
+/// An empty database of its own for one test, removed when this is dropped.
 pub struct Database {
     url: String,
     place: DatabaseLocation,
@@ -39,8 +39,8 @@ impl Database {
     /// When that variable is missing, with the command to run.
     pub async fn postgres() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // The name is unlike any earlier one on the same server, also of a run that was killed
-        // and whose process id came round again.
+        // The name differs from all earlier ones on the same server, also from those of a killed run with the same
+        // process id.
         let name = format!(
             "test_{}_{}_{}",
             SystemClock.now().unix_timestamp_nanos() / 1_000,
@@ -58,7 +58,7 @@ impl Database {
         }
     }
 
-    /// The address to hand to whatever is under test.
+    /// The URL of the database.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -70,7 +70,7 @@ impl Drop for Database {
             return;
         };
         let statement = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
-        // A thread of its own: the test's runtime cannot be waited for from inside itself.
+        // A thread of its own, because the test's runtime cannot be blocked from inside itself.
         let dropped = std::thread::spawn(move || {
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -85,7 +85,7 @@ impl Drop for Database {
     }
 }
 
-/// How the tests open a database.
+/// Options of the tests for opening a database.
 pub fn options(url: &str) -> StoreOptions {
     StoreOptions {
         url: url.into(),
@@ -94,7 +94,7 @@ pub fn options(url: &str) -> StoreOptions {
     }
 }
 
-/// Waits until somebody waits for a lock that another transaction holds, on PostgreSQL, which tells of it to nobody.
+/// Waits until a transaction waits for a lock of another one. PostgreSQL sends no event for that.
 pub async fn until_somebody_waits(store: &Store) {
     let waiting = "SELECT 1 FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -116,8 +116,8 @@ async fn administrate(statement: &str) -> Result<(), sea_orm::DbErr> {
     connection.close().await
 }
 
-/// Makes two tests of each of these functions, `sqlite` and `postgres` in a module named after it. A function is given
-/// the address of an empty database. Its body stays outside of the macro, where it is formatted.
+/// Makes two tests of each of these functions, `sqlite` and `postgres` in a module named after it. The function gets
+/// the URL of an empty database. Its body stays outside of the macro, so that it is formatted.
 ///
 /// ```ignore
 /// both_databases!(a_card_survives_a_restart);

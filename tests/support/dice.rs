@@ -1,6 +1,6 @@
-//! Chance that is the same in every run.
+//! Random numbers that are the same in every run.
 
-/// `SplitMix64`: the same sequence for the same seed, everywhere.
+/// Generator `SplitMix64`: the same sequence for the same seed, everywhere.
 pub struct Dice(pub u64);
 
 impl Dice {

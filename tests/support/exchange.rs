@@ -1,8 +1,8 @@
-//! What passes between a registry under test and whoever asks it, held against the `OpenAPI` document.
+//! Requests and responses of a registry under test, checked against the `OpenAPI` document.
 //!
-//! A registry that a test starts is asked through a [`Tap`], by the test as well as by the command line, an SDK or a
-//! browser: it hands every byte on as it is, and reads along. A request or an answer that the document does not know
-//! fails the test that its registry belongs to.
+//! Every client of a registry in a test connects through a [`Tap`]: the test as well as the command line, an SDK or a
+//! browser. It passes every byte on unchanged, and reads along. A request or a response that is not documented fails
+//! the test that owns the registry.
 
 mod conversation;
 mod document;
@@ -24,18 +24,18 @@ pub struct Request {
     pub target: String,
     /// The headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// The body; nothing where it was answered before it was complete.
+    /// The body; `None` if the response came before the request was complete.
     pub body: Option<Vec<u8>>,
 }
 
-/// An answer as it was sent.
+/// A response as it was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObservedResponse {
     /// The status.
     pub status: u16,
     /// The headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// The body, without codings; nothing for a stream that goes on.
+    /// The body, without content coding; `None` for a stream that does not end.
     pub body: Option<Vec<u8>>,
 }
 

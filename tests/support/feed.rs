@@ -1,4 +1,4 @@
-//! What happens at a registry, as it tells it while it goes on.
+//! The event stream of a registry, read while it goes on.
 
 use serde_json::Value;
 use tokio::time::timeout;
@@ -6,14 +6,14 @@ use tokio::time::timeout;
 use super::DEADLINE;
 use super::exchange::Document;
 
-/// A stream of events under way.
+/// An open event stream.
 pub struct Feed {
     answer: reqwest::Response,
     rest: String,
 }
 
 impl Feed {
-    /// The events that this answer streams.
+    /// The events that this response streams.
     pub(super) fn of(answer: reqwest::Response) -> Self {
         Self {
             answer,
@@ -25,7 +25,7 @@ impl Feed {
     ///
     /// # Panics
     ///
-    /// When the stream ends.
+    /// If the stream ends.
     pub async fn next(&mut self) -> Value {
         loop {
             while let Some(end) = self.rest.find("\n\n") {
@@ -43,20 +43,20 @@ impl Feed {
         }
     }
 
-    /// Waits for an event of that kind, and gives it.
+    /// Waits for an event of that kind, and returns it.
     ///
     /// # Panics
     ///
-    /// When there is none at [`DEADLINE`]; with those that came.
+    /// If none comes before [`DEADLINE`]; the message lists the events that came.
     pub async fn until(&mut self, kind: &str) -> Value {
         self.until_one(kind, |_| true).await
     }
 
-    /// Waits for an event of that kind with which something is the case, and gives it.
+    /// Waits for an event of that kind for which `wanted` holds, and returns it.
     ///
     /// # Panics
     ///
-    /// As [`Feed::until`].
+    /// Like [`Feed::until`].
     pub async fn until_one(&mut self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut seen = Vec::new();
         let found = timeout(DEADLINE, async {
@@ -73,7 +73,7 @@ impl Feed {
     }
 }
 
-/// The place of an event in the order.
+/// The sequence number of an event.
 pub fn seq(event: &Value) -> i64 {
     event["seq"].as_i64().unwrap()
 }

@@ -19,7 +19,7 @@ use super::setup::{Setup, build};
 
 /// A registry within this process. Dropping it ends its server.
 pub struct Inside {
-    /// How it is asked.
+    /// Its client.
     pub api: Api,
     app: Arc<Context>,
     jobs: Jobs,
@@ -29,7 +29,7 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Starts it by that clock.
+    /// Starts the registry with that clock.
     pub async fn start(setup: &Setup, clock: &Arc<ManualClock>) -> Self {
         let mut config = setup.config();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -57,7 +57,7 @@ impl Inside {
         }
     }
 
-    /// Ends it in order.
+    /// Ends the registry properly.
     pub async fn stop(self) {
         self.shutdown.cancel();
         self.serving.await.unwrap().unwrap();

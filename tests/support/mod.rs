@@ -3,9 +3,8 @@
 //! A registry is described by a [`setup::Setup`] and started from it: as a process ([`serving`]), on a port of this
 //! process where the clock is to be moved ([`inside`]), or without a network where the test is the crawler ([`stage`]).
 //!
-//! What is waited for is an event (a line printed, a request that arrived, a process that ended) with [`DEADLINE`] as
-//! the limit after which the test fails and shows what it saw instead; what gives no word of itself is asked for in
-//! [`waiting`].
+//! Tests wait for events (a printed line, a request, the end of a process) with [`DEADLINE`] as the limit, after which
+//! the test fails and shows the events it saw instead; changes without an event are polled in [`waiting`].
 
 pub mod api;
 pub mod browser;
@@ -33,8 +32,7 @@ use std::time::Duration;
 
 pub(crate) use database::both_databases;
 
-/// How long an event may take before its test fails. Generous, because it only matters when
-/// something is broken; no test measures time with it.
+/// Timeout of an event. Generous, because it only matters when a test fails; no test measures time with it.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The value of an environment variable that `tests/run` sets.
@@ -66,9 +64,9 @@ pub fn binary() -> PathBuf {
     path
 }
 
-/// Makes `ring` the provider that TLS uses in this process. Harmless when called again.
+/// Makes `ring` the TLS provider of this process. May be called again.
 pub fn install_tls() {
-    // An error says only that another test was first, with the same provider.
+    // An error means that another test was first, with the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

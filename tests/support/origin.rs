@@ -1,4 +1,4 @@
-//! A web server that does what a test tells it: the hosts that agents publish their cards on.
+//! A web server with scripted replies: the hosts on which agents publish their cards.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ impl ReceivedRequest {
     }
 }
 
-/// What an origin answers on a path.
+/// The reply of an origin on a path.
 #[derive(Debug, Clone)]
 pub struct OriginReply {
     status: StatusCode,
@@ -91,7 +91,7 @@ impl OriginReply {
         Self::with(StatusCode::OK, "text/html; charset=utf-8", body)
     }
 
-    /// An empty answer of this status.
+    /// An empty response with this status.
     pub fn status(status: u16) -> Self {
         let status = StatusCode::from_u16(status).unwrap();
         Self::with(status, "text/plain", Body::Whole(Bytes::new()))
@@ -102,62 +102,62 @@ impl OriginReply {
         Self::status(302).header("location", location)
     }
 
-    /// 200 with a JSON body that goes on for as long as it is read.
+    /// 200 with a JSON body that goes on for as long as the client reads it.
     pub fn endless() -> Self {
         Self::with(StatusCode::OK, "application/json", Body::Endless)
     }
 
-    /// 200 with a JSON body that begins with these bytes and then neither goes on nor ends.
+    /// 200 with a JSON body that begins with these bytes and then neither continues nor ends.
     pub fn stalled(beginning: &str) -> Self {
         let body = Body::Stalled(beginning.to_owned().into());
         Self::with(StatusCode::OK, "application/json", body)
     }
 
-    /// Sets a header in place of any of the same (lower-case) name.
+    /// Sets a header, replacing one of the same (lower-case) name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(key, _)| key != name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Sends this entity tag, and an empty 304 to whoever names it in `If-None-Match`.
+    /// Sends this entity tag, and an empty 304 to requests with it in `If-None-Match`.
     pub fn etag(mut self, tag: &str) -> Self {
         self.etag = Some(tag.to_owned());
         self.header("etag", tag)
     }
 
-    /// Answers only once `gate` is open.
+    /// Holds the response until `gate` is open.
     pub fn held_by(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.open.subscribe());
         self
     }
 }
 
-/// Holds answers back until a test lets them go.
+/// A gate that holds responses until a test opens it.
 #[derive(Debug, Default)]
 pub struct Gate {
     open: watch::Sender<bool>,
 }
 
 impl Gate {
-    /// Lets every answer go that this gate holds or will hold.
+    /// Releases every response that this gate holds or will hold.
     pub fn open(&self) {
         self.open.send_replace(true);
     }
 }
 
 impl Origin {
-    /// An origin on a free port that answers 404 to everything, until it is told otherwise.
+    /// An origin on a free port that answers 404 to everything until a reply is set.
     pub fn start() -> Self {
         Self::start_on(0)
     }
 
-    /// An origin on a port, for example the one that an earlier origin had.
+    /// An origin on a given port, for example that of an earlier origin.
     pub fn start_on(port: u16) -> Self {
         let state = Arc::new(OriginState::default());
         let (sender, receiver) = std::sync::mpsc::channel();
         let shared = Arc::clone(&state);
-        // A thread of its own, so that an origin outlives the runtime of no test and stalls none.
+        // A thread of its own, so that an origin neither ends with a test's runtime nor blocks it.
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let server = HttpServer::new(move || {
@@ -184,7 +184,7 @@ impl Origin {
         }
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -194,7 +194,7 @@ impl Origin {
         format!("http://{}{path}", self.address)
     }
 
-    /// Sets what the path (without query) is answered from now on.
+    /// Sets the reply for the path (without query) from now on.
     pub fn answer(&self, path: &str, reply: OriginReply) {
         self.state
             .replies
@@ -212,16 +212,16 @@ impl Origin {
             .collect()
     }
 
-    /// All requests that have arrived so far, and word of each further one.
+    /// All requests that have arrived so far, and a notification of each further one.
     pub fn arrivals(&self) -> watch::Receiver<Vec<ReceivedRequest>> {
         self.state.seen.subscribe()
     }
 
-    /// Waits until the `count`th request (from 1) for the path arrives, and gives that one.
+    /// Waits until the `count`th request (from 1) for the path arrives, and returns it.
     ///
     /// # Panics
     ///
-    /// When it has not arrived at [`DEADLINE`]; with every request that did.
+    /// If it has not arrived before [`DEADLINE`]; the message lists all requests.
     pub async fn arrived(&self, path: &str, count: usize) -> ReceivedRequest {
         let mut receiver = self.state.seen.subscribe();
         let wanted = |all: &Vec<ReceivedRequest>| {
@@ -240,7 +240,7 @@ impl Origin {
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        // The command is sent by the call itself; the thread ends once it is carried out.
+        // The call itself sends the command; the thread ends once it is carried out.
         drop(self.server.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -268,7 +268,7 @@ async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResp
         return HttpResponse::NotFound().finish();
     };
     if let Some(gate) = &mut reply.gate {
-        // An error means that the test dropped the gate, and with it any wish to hold.
+        // An error means that the test dropped the gate, so nothing is held any more.
         let _ = gate.wait_for(|open| *open).await;
     }
     let unchanged = reply.etag.is_some() && reply.etag == known;

@@ -1,4 +1,4 @@
-//! What an origin would have answered: cards, and outcomes of visits that nobody made.
+//! Simulated responses of origins: cards, and outcomes of visits that were never made.
 
 use a2a_crawler::catalog::{CatalogEntry, Findings};
 use a2a_crawler::{
@@ -11,7 +11,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// What an origin answers.
+/// A response of an origin.
 #[derive(Debug, Clone)]
 pub enum OriginAnswer {
     /// 200 with these bytes.
@@ -20,15 +20,15 @@ pub enum OriginAnswer {
     Redirected(Vec<u8>, String),
     /// 200 with a catalog that names these cards, after a redirect to that URL.
     CatalogOf(Vec<(String, String)>, String),
-    /// 200 with these bytes, and what was found where their signatures name a key set.
+    /// 200 with these bytes, and the fetched key set that their signatures name.
     Signed(Vec<u8>, FetchedKeySet),
-    /// 200 with a catalog that names these cards, as identifier and URL, and that much of it was read.
+    /// 200 with a catalog that names these cards, as identifier and URL, and how much of it was read.
     Catalog(Vec<(String, String)>, Read),
     /// 304.
     NotModified,
-    /// 429 with so many seconds of `Retry-After`.
+    /// 429 with this `Retry-After` in seconds.
     Rests(u32),
-    /// Anything else.
+    /// A failure.
     Fails(AttemptOutcome),
 }
 
@@ -39,7 +39,7 @@ pub enum Read {
     InPart,
 }
 
-/// What a catalog answers where a test has cards in mind: it is not there, or is what it was.
+/// The response of a catalog in tests about cards: missing, or unchanged.
 fn of_catalog(source: &source::Model, answer: OriginAnswer) -> OriginAnswer {
     match answer {
         OriginAnswer::Card(_) | OriginAnswer::Signed(..) | OriginAnswer::Redirected(..) => {
@@ -52,7 +52,7 @@ fn of_catalog(source: &source::Model, answer: OriginAnswer) -> OriginAnswer {
     }
 }
 
-/// Where a source's card lies.
+/// The URL of a source's card.
 pub fn card_url(source: &source::Model) -> String {
     if source.kind == SourceKind::WellKnown {
         format!(
@@ -64,7 +64,7 @@ pub fn card_url(source: &source::Model) -> String {
     }
 }
 
-/// The result of asking a source once.
+/// The outcome of one fetch of a source.
 pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) -> SourceOutcome {
     let answer = if source.kind.known().is_some_and(SourceKind::is_catalog) {
         of_catalog(source, answer)
@@ -181,8 +181,7 @@ fn card_value(name: &str, about: &str) -> Value {
     })
 }
 
-/// The same card with a signature of JWS form by that key; `random` stands for the bytes that differ
-/// with every signing.
+/// The same card with a signature of JWS form by that key; `random` replaces the bytes that differ with every signing.
 pub fn signed(name: &str, about: &str, kid: &str, random: &str) -> Vec<u8> {
     let mut value = card_value(name, about);
     let header = json!({"alg": "ES256", "kid": kid}).to_string();

@@ -1,4 +1,4 @@
-//! Real processes: started, read line by line, ended by signal, never left behind.
+//! Child processes: started, read line by line, ended by signal, and killed when dropped.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -66,7 +66,7 @@ pub struct Finished {
     pub stderr: Vec<String>,
 }
 
-/// A command that runs the registry's own program, deaf to the settings of whoever runs the tests.
+/// A command of the registry's own program, without the settings of the user who runs the tests.
 pub fn registry<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(binary());
     command.args(arguments);
@@ -79,7 +79,7 @@ pub fn registry<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Comm
 }
 
 impl Program {
-    /// Starts a process with nothing to read and both outputs recorded.
+    /// Starts a process with empty input and both outputs recorded.
     pub fn start(command: Command) -> Self {
         Self::start_with(command, Stdio::null())
     }
@@ -109,11 +109,11 @@ impl Program {
         Self::start(command).finish().await
     }
 
-    /// Runs a process to its end, with `input` as what it reads.
+    /// Runs a process to its end, with this input.
     pub async fn run_with_input(command: Command, input: &[u8]) -> Finished {
         let mut program = Self::start_with(command, Stdio::piped());
         let mut stdin = program.child.stdin.take().unwrap();
-        // A process may end without reading everything; what it answers is what the test judges.
+        // A process may end without reading all of its input; the test checks its output.
         let _ = stdin.write_all(input).await;
         drop(stdin);
         program.finish().await
@@ -130,13 +130,12 @@ impl Program {
             .unwrap_or_else(|| panic!("{} has ended", self.name))
     }
 
-    /// Waits for the first line, on either output and also among those printed already, in which
-    /// `find` finds something, and gives what it found.
+    /// Waits for the first line on either output, including those printed already, for which `find` returns a value,
+    /// and returns it.
     ///
     /// # Panics
     ///
-    /// When both outputs close, or [`DEADLINE`] passes, before there is such a line; with
-    /// everything that was printed.
+    /// If both outputs close, or [`DEADLINE`] passes, before such a line; the message has the whole output.
     pub async fn find<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
         let mut transcript = self.transcript.clone();
         let among = |seen: &Transcript| seen.lines.iter().find_map(|(_, line)| find(line));
@@ -158,11 +157,11 @@ impl Program {
         })
     }
 
-    /// Waits for a line that contains `text`, and gives that line.
+    /// Waits for a line that contains `text`, and returns it.
     ///
     /// # Panics
     ///
-    /// As [`Program::find`].
+    /// Like [`Program::find`].
     pub async fn line(&self, text: &str) -> String {
         self.find(|line| line.contains(text).then(|| line.to_owned()))
             .await
@@ -173,13 +172,13 @@ impl Program {
         kill_process(self.pid(), Signal::TERM).unwrap();
     }
 
-    /// Makes the process stand still (SIGSTOP); it does when this returns.
+    /// Stops the process (SIGSTOP); it is stopped when this returns.
     pub fn freeze(&self) {
         kill_process(self.pid(), Signal::STOP).unwrap();
         waitid(WaitId::Pid(self.pid()), WaitIdOptions::STOPPED).unwrap();
     }
 
-    /// Makes the process go on after [`Program::freeze`] (SIGCONT).
+    /// Continues the process after [`Program::freeze`] (SIGCONT).
     pub fn thaw(&self) {
         kill_process(self.pid(), Signal::CONT).unwrap();
     }
@@ -189,13 +188,13 @@ impl Program {
         Pid::from_raw(id).unwrap()
     }
 
-    /// Asks the process to end (SIGTERM) and waits until it has.
+    /// Ends the process (SIGTERM) and waits until it has ended.
     pub async fn terminate(self) -> Finished {
         self.ask_to_end();
         self.finish().await
     }
 
-    /// Ends the process as a power cut would (SIGKILL) and waits until it is gone.
+    /// Ends the process like a power cut (SIGKILL) and waits until it has ended.
     pub async fn kill(mut self) -> Finished {
         self.child.start_kill().unwrap();
         self.finish().await
@@ -205,16 +204,16 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// When it has not ended, or its outputs are still held open, at [`DEADLINE`].
+    /// If it has not ended, or its outputs are still open, at [`DEADLINE`].
     pub async fn finish(self) -> Finished {
         self.finish_within(DEADLINE).await
     }
 
-    /// As [`Program::finish`], for what may take longer than one event.
+    /// Like [`Program::finish`], with another limit.
     ///
     /// # Panics
     ///
-    /// When it has not ended, or its outputs are still held open, after that long.
+    /// If it has not ended, or its outputs are still open, after that time.
     pub async fn finish_within(mut self, limit: Duration) -> Finished {
         let ended = timeout(limit, async {
             let status = self.child.wait().await.unwrap();
@@ -234,7 +233,7 @@ impl Program {
     }
 }
 
-/// Reads one output to its end, in the background. Bytes that are not UTF-8 are shown replaced.
+/// Reads one output to its end, in the background. Bytes that are not UTF-8 are replaced.
 fn record(
     stream: Stream,
     from: impl AsyncRead + Unpin + Send + 'static,
@@ -257,8 +256,7 @@ pub fn text(lines: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Checks how a program ended: its exit code, and that it said at most one line about it, which
-/// contains `words`.
+/// Checks the end of a program: its exit code, and at most one line of message, which contains `words`.
 pub fn ended(finished: &Finished, code: i32, words: &str) {
     assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
     assert!(text(&finished.stderr).contains(words), "{finished:#?}");
@@ -268,7 +266,7 @@ pub fn ended(finished: &Finished, code: i32, words: &str) {
     }
 }
 
-/// The same command, begun by a shell that runs these words before.
+/// The same command, run by a shell after these shell commands.
 pub fn after(words: &str, command: &Command) -> Command {
     let command = command.as_std();
     let mut shell = Command::new("sh");

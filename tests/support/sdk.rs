@@ -1,4 +1,4 @@
-//! Agents and clients built on other people's SDKs, from `tests/interop`.
+//! Agents and clients built on third-party SDKs, from `tests/interop`.
 
 use std::path::Path;
 
@@ -21,10 +21,10 @@ pub enum Sdk {
 }
 
 impl Sdk {
-    /// Every SDK the registry has to get on with.
+    /// Every SDK that the registry must work with.
     pub const ALL: [Self; 4] = [Self::Py02, Self::Py03, Self::Py1, Self::Node];
 
-    /// The name its files and answers begin with.
+    /// Prefix of the names of its files and of its agent's replies.
     pub fn name(self) -> &'static str {
         match self {
             Self::Py02 => "py02",
@@ -54,7 +54,7 @@ impl Sdk {
         }
     }
 
-    /// The file name under `/.well-known/` at which its agent serves the card and its client asks.
+    /// The file name under `/.well-known/` at which its agent serves the card and its client fetches it.
     pub fn well_known(self) -> &'static str {
         match self {
             Self::Py02 => "agent.json",
@@ -62,25 +62,25 @@ impl Sdk {
         }
     }
 
-    /// What its agent answers to `text`.
+    /// Its agent's reply to `text`.
     pub fn answer_to(self, text: &str) -> String {
         format!("{} heard {text}", self.name())
     }
 
-    /// Starts its agent on a free port and waits until it can be asked.
+    /// Starts its agent on a free port and waits until it serves.
     ///
     /// # Panics
     ///
-    /// When `tests/run` has not prepared the SDK, or the agent does not start.
+    /// If `tests/run` has not prepared the SDK, or the agent does not start.
     pub async fn agent(self) -> Agent {
         self.agent_on(0).await
     }
 
-    /// Starts its agent on a port, for example the one that an earlier process of it had.
+    /// Starts its agent on a given port, for example that of an earlier process.
     ///
     /// # Panics
     ///
-    /// As [`Sdk::agent`].
+    /// Like [`Sdk::agent`].
     pub async fn agent_on(self, port: u16) -> Agent {
         let mut command = self.script("agent");
         command.arg(port.to_string());
@@ -91,13 +91,12 @@ impl Sdk {
         Agent { base, program }
     }
 
-    /// Has its client load the card that it finds below `base` (with or without a slash at the
-    /// end) where its own resolver looks, and send `text` to the agent the card names. Gives the
-    /// name on the card and the agent's answer.
+    /// Lets its client load the card below `base` (with or without a trailing slash) with the SDK's own resolver, and
+    /// send `text` to the agent that the card names. Returns the name on the card and the agent's reply.
     ///
     /// # Panics
     ///
-    /// When the client fails; with what it printed.
+    /// If the client fails; the message has its output.
     pub async fn ask(self, base: &str, text: &str) -> Conversation {
         let mut command = self.script("client");
         command.arg(base).arg(text);
@@ -130,19 +129,19 @@ impl Sdk {
     }
 }
 
-/// A Python that leaves no byte code beside the scripts and prints without delay.
+/// A Python that writes no byte code beside the scripts and prints without delay.
 fn python(interpreter: &str) -> Command {
     let mut command = Command::new(prepared(interpreter));
     command.args(["-B", "-u", "-W", "ignore"]);
     command
 }
 
-/// What an SDK's client brought home.
+/// The result of an SDK's client.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Conversation {
     /// The name on the card that its resolver loaded.
     pub agent_name: String,
-    /// The text that the agent answered.
+    /// The text of the agent's reply.
     pub answer: String,
 }
 
@@ -155,7 +154,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The URL its card is served at.
+    /// The URL of its card.
     pub fn card_url(&self, sdk: Sdk) -> String {
         format!("{}/.well-known/{}", self.base, sdk.well_known())
     }

@@ -9,34 +9,34 @@ use super::api::Api;
 use super::program::{Finished, Program};
 use super::setup::Setup;
 
-/// A line that the program prints about itself with `--json`.
+/// A status line that the program prints with `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StatusLine {
-    /// It serves.
+    /// The process is serving.
     Serving {
-        /// Where it is asked, without a slash at the end; nothing where another process answers requests.
+        /// Its URL, without a trailing slash; `None` if another process answers requests.
         url: Option<String>,
-        /// Where its metrics are, where these have a port of their own.
+        /// The URL of its metrics, if they have a port of their own.
         metrics_url: Option<String>,
-        /// The admin token, where this start has made one.
+        /// The admin token, if this start has made one.
         admin_token: Option<String>,
     },
-    /// It has ended in order.
+    /// The process has ended properly.
     Stopped,
 }
 
 impl StatusLine {
-    /// What a line tells, where it tells anything of that kind.
+    /// The status in a line, if it is a status line.
     pub fn by(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
 
-    /// Where it is asked.
+    /// The URL of the registry.
     ///
     /// # Panics
     ///
-    /// When it is asked nowhere.
+    /// If it has none.
     pub fn url(&self) -> &str {
         match self {
             Self::Serving { url: Some(url), .. } => url,
@@ -44,7 +44,7 @@ impl StatusLine {
         }
     }
 
-    /// The admin token, where this start has made one.
+    /// The admin token, if this start has made one.
     pub fn admin_token(&self) -> Option<&str> {
         match self {
             Self::Serving { admin_token, .. } => admin_token.as_deref(),
@@ -64,20 +64,20 @@ pub async fn started(mut command: Command) -> (Program, StatusLine) {
     (program, told)
 }
 
-/// A registry that serves, which is asked as its [`Api`]. Dropping it kills it.
+/// A serving registry with its [`Api`]. Dropping it kills its process.
 pub struct ServingRegistry {
     /// Its process.
     pub program: Program,
-    /// How it is asked.
+    /// Its client.
     pub api: Api,
-    /// What it said when it served.
+    /// Its status line.
     pub told: StatusLine,
-    /// What it was started from.
+    /// Its setup.
     pub setup: Setup,
 }
 
 impl ServingRegistry {
-    /// Starts what `command` starts and waits until it serves.
+    /// Starts the command and waits until the registry serves.
     pub(super) async fn of(setup: &Setup, command: Command) -> Self {
         let (program, told) = started(command).await;
         Self {
@@ -88,7 +88,7 @@ impl ServingRegistry {
         }
     }
 
-    /// Asks it to end, and checks that it ended in order.
+    /// Ends the registry, and checks that it ended properly.
     pub async fn stop(self) -> Finished {
         let ended = self.program.terminate().await;
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");

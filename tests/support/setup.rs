@@ -1,5 +1,5 @@
-//! What a registry of the tests stands on: a folder, a configuration, a database. It is started from that as a process
-//! of its own, or put together in this one.
+//! Setup of a registry under test: a folder, a configuration, a database. The registry is started from it as a process
+//! of its own, or built in this one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::serving::ServingRegistry;
 /// The admin token of every registry that a test starts.
 pub const ADMIN: &str = "the-token-of-the-tests-0123456789abcdef";
 
-/// How a registry is to be started. Its folder goes away with the last clone.
+/// Parameters of a registry's start. Its folder is removed with the last clone.
 #[derive(Debug, Clone)]
 pub struct Setup {
     folder: Arc<TempDir>,
@@ -40,7 +40,7 @@ impl Setup {
         )
     }
 
-    /// A registry with a folder of its own, configured as by default.
+    /// A registry with a folder of its own and the default configuration.
     pub fn bare() -> Self {
         Self {
             folder: Arc::new(TempDir::new().unwrap()),
@@ -51,45 +51,45 @@ impl Setup {
         }
     }
 
-    /// On this database instead of SQLite in the folder.
+    /// Uses this database instead of SQLite in the folder.
     #[must_use]
     pub fn database(mut self, url: &str) -> Self {
         self.database = Some(url.to_owned());
         self
     }
 
-    /// Every registered card is approved.
+    /// Approves every registered card.
     #[must_use]
     pub fn approve_all(mut self) -> Self {
         self.approve_all = true;
         self
     }
 
-    /// With a further argument.
+    /// Adds a command-line argument.
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
     }
 
-    /// With further lines of configuration, in a section of their own.
+    /// Adds lines of configuration, in a section of their own.
     #[must_use]
     pub fn configure(mut self, lines: &str) -> Self {
         writeln!(self.configuration, "{lines}").unwrap();
         self
     }
 
-    /// A folder for files of the test, which goes away with the registry.
+    /// A folder for files of the test, removed with the registry.
     pub fn scratch(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The folder its data lie in.
+    /// The data folder.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// The command that starts it as a process.
+    /// The command that starts the registry as a process.
     pub fn command(&self) -> Command {
         let file = self.folder.path().join("registry.toml");
         std::fs::write(&file, &self.configuration).unwrap();
@@ -113,8 +113,8 @@ impl Setup {
         command
     }
 
-    /// Starts it and waits until it serves. It is asked through a [`Tap`], which is its public address where it is
-    /// given no other.
+    /// Starts the registry behind a [`Tap`] and waits until it serves. The tap is its public URL if no other is
+    /// configured.
     pub async fn start(&self) -> ServingRegistry {
         let tap = Tap::new().await;
         let mut command = self.command();
@@ -127,21 +127,21 @@ impl Setup {
         serving
     }
 
-    /// Starts it and waits until it serves. It is asked directly: for tests of connections themselves.
+    /// Starts the registry without a tap and waits until it serves: for tests of connections themselves.
     pub async fn start_untapped(&self) -> ServingRegistry {
         ServingRegistry::of(self, self.command()).await
     }
 
-    /// Starts it from a shell that runs these words before, and is asked directly.
+    /// Starts the registry without a tap, from a shell that runs these commands first.
     pub async fn start_after(&self, words: &str) -> ServingRegistry {
         ServingRegistry::of(self, super::program::after(words, &self.command())).await
     }
 
-    /// Starts one that does not get as far as to serve.
+    /// Starts a registry that is expected to fail, and returns its message.
     ///
     /// # Panics
     ///
-    /// When it ends otherwise than with exit code 2 and one line of complaint, which is the answer.
+    /// Unless it ends with exit code 2 and a message of one line.
     pub async fn refused(&self) -> String {
         let ended = Program::run(self.command()).await;
         assert_eq!(ended.status.code(), Some(2), "{ended:?}");
@@ -152,7 +152,7 @@ impl Setup {
         line.clone()
     }
 
-    /// What its process would read of its configuration.
+    /// The configuration that its process would read.
     pub fn config(&self) -> Config {
         let mut config: Config = toml::from_str(&self.configuration).unwrap();
         config.store.data_dir = self.data();
@@ -162,7 +162,7 @@ impl Setup {
     }
 }
 
-/// Puts a registry together in this process, which resolves names by that resolver.
+/// Builds a registry in this process, with that resolver.
 pub async fn build(config: &Config, clock: Arc<dyn Clock>, resolver: Arc<dyn Resolver>) -> Started {
     super::install_tls();
     let entropy = Arc::new(SystemEntropy::default());

@@ -14,7 +14,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A new key, of the key set at this URL.
+    /// A new key, in the key set at this URL.
     pub fn new(jku: &str) -> Self {
         let random = SystemRandom::new();
         let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
@@ -27,12 +27,12 @@ impl Signer {
         }
     }
 
-    /// The card with a signature of this key.
+    /// The card with a signature by this key.
     pub fn sign(&self, card: &[u8]) -> Vec<u8> {
         self.sign_as("k1", card)
     }
 
-    /// The card with a signature of this key, which calls the key so.
+    /// The card with a signature by this key, under this key identifier.
     pub fn sign_as(&self, kid: &str, card: &[u8]) -> Vec<u8> {
         let header = ProtectedHeader {
             kid: kid.into(),
@@ -47,7 +47,7 @@ impl Signer {
         jwks["keys"][0].clone()
     }
 
-    /// A key set under this name for the key, where the signature says that it is.
+    /// The fetched key set that a signature names, with the key under this identifier.
     pub fn found_as(&self, kid: &str) -> FetchedKeySet {
         FetchedKeySet {
             answer: Ok(self.key.public_jwks(kid).into_bytes()),
@@ -55,7 +55,7 @@ impl Signer {
         }
     }
 
-    /// What is found where the signature says that the key is.
+    /// The fetched key set that a signature names.
     pub fn found(&self) -> FetchedKeySet {
         FetchedKeySet {
             url: self.jku.clone(),

@@ -1,7 +1,7 @@
-//! The registry in this process without a network: the test is the crawler, and the clock is its own.
+//! A registry in this process without a network: the test is the crawler, and moves the clock.
 //!
-//! Visits are leased and outcomes handed in as the crawler would do it; what comes of them is read back
-//! through the application and, past it, from the rows.
+//! Visits are leased and outcomes delivered as by the crawler; the results are read back through the application and
+//! directly from the rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,11 +49,11 @@ pub const LEASE: i64 = 60_000_000;
 /// A registry under test.
 pub struct Stage {
     pub app: Arc<Context>,
-    /// Whoever holds [`ADMIN`].
+    /// The holder of [`ADMIN`].
     pub admin: Caller,
-    /// A connection of its own, to see the rows as they are.
+    /// A connection of its own, to read the rows directly.
     pub store: Store,
-    /// The names that it can resolve.
+    /// The resolver with the names that exist.
     pub names: Arc<StaticResolver>,
     clock: Arc<ManualClock>,
     config: Config,
@@ -61,7 +61,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A registry on that database, configured as by default.
+    /// A registry on that database, with the default configuration.
     pub async fn new(url: &str) -> Self {
         Self::with(url, |_| ()).await
     }
@@ -71,9 +71,9 @@ impl Stage {
         let setup = Setup::bare().database(url);
         let mut config = setup.config();
         config.search.writer_megabytes = 15;
-        // The clock leaps, and nobody polls in between: the database is not lost for that.
+        // The clock jumps without a poll in between, which must not count as a lost database.
         config.store.stale_limit = 1 << 40;
-        // As fast as the test is.
+        // The pace must not slow the test down.
         config.crawler.least_rate = 1_000_000.0;
         configure(&mut config);
         let start = OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap();
@@ -127,7 +127,7 @@ impl Stage {
         }
     }
 
-    /// The process ends without a word, and another one starts with what it left.
+    /// Ends the process without a proper shutdown, and starts another one on its data.
     pub async fn restart(self, configure: impl FnOnce(&mut Config)) -> Self {
         let Self {
             app,
@@ -143,7 +143,7 @@ impl Stage {
             "something still holds the registry"
         );
         drop(app);
-        // A process that another test is just starting has a copy of the locks until its own program begins.
+        // A child process that another test is just starting has a copy of the locks until its own program begins.
         let file = options(&config.store.database).sqlite_file();
         let folder = &config.store.data_dir;
         eventually("the locks are let go", async || {
@@ -154,12 +154,12 @@ impl Stage {
         Self::build(config, clock, names, setup).await
     }
 
-    /// Lets time pass.
+    /// Moves the clock.
     pub fn advance(&self, by: Duration) {
         self.clock.advance(by);
     }
 
-    /// The present.
+    /// The time on the clock.
     pub fn now(&self) -> OffsetDateTime {
         self.clock.now()
     }
@@ -186,7 +186,7 @@ impl Stage {
             .unwrap()
     }
 
-    /// Leases every due visit and makes its outcomes, which are handed to nobody yet.
+    /// Leases every due visit and makes its outcomes, which are not delivered yet.
     pub async fn outcomes(
         &self,
         answer: impl Fn(&source::Model) -> OriginAnswer,
@@ -215,14 +215,14 @@ impl Stage {
         }
     }
 
-    /// Makes every due visit, in one group. Gives how many there were.
+    /// Makes every due visit, in one group. Returns their number.
     pub async fn visit(&self, answer: impl Fn(&source::Model) -> OriginAnswer) -> usize {
         let group = self.outcomes(answer).await;
         ingest(&self.app, &group).await.unwrap();
         group.len()
     }
 
-    /// Fetches every source of one domain now; each gives this answer.
+    /// Fetches every source of one domain now; each gets this response.
     pub async fn crawl(&self, domain: &str, answer: OriginAnswer) {
         self.crawl_with(domain, |_| answer.clone()).await;
     }
@@ -275,14 +275,14 @@ impl Stage {
         self.agent(domain).await
     }
 
-    /// As [`Stage::publish`], approved by the admin.
+    /// Like [`Stage::publish`], with an approval by the admin.
     pub async fn publish_approved(&self, domain: &str, card: &[u8]) -> agent::Model {
         let agent = self.publish(domain, card).await;
         self.approve(agent.id).await;
         self.agent(domain).await
     }
 
-    /// Every agent there has been, oldest first.
+    /// All agents, oldest first.
     pub async fn agents(&self) -> Vec<agent::Model> {
         agents::agents_walk(&self.store, None, 100_000)
             .await
@@ -306,7 +306,7 @@ impl Stage {
         all
     }
 
-    /// What holds an agent back.
+    /// The holds on an agent.
     pub async fn holds(&self, agent: Uuid) -> Vec<String> {
         let rows: Vec<hold::Model> = agents::holds_of(&self.store, &[agent]).await.unwrap();
         rows.into_iter()
@@ -342,7 +342,7 @@ impl Stage {
             .reviews
     }
 
-    /// Approves what is asked about an agent.
+    /// Approves the open review about an agent.
     pub async fn approve(&self, agent: Uuid) -> Review {
         let (id, decision) = self.decision(agent).await;
         review_approve(&self.app, &self.admin, id, &decision)
@@ -350,7 +350,7 @@ impl Stage {
             .unwrap()
     }
 
-    /// Rejects what is asked about an agent.
+    /// Rejects the open review about an agent.
     pub async fn reject(&self, agent: Uuid) -> Review {
         let (id, decision) = self.decision(agent).await;
         review_reject(&self.app, &self.admin, id, &decision)
@@ -367,7 +367,7 @@ impl Stage {
         (review.id, decision)
     }
 
-    /// The bytes that anyone is handed; `None` where there is no such agent for them.
+    /// The card bytes served to anyone; `None` if they may not see such an agent.
     pub async fn served(&self, agent: Uuid) -> Option<Vec<u8>> {
         let answer = agent_card(&self.app, &Caller::default(), &agent.to_string(), None).await;
         match answer {
@@ -379,7 +379,7 @@ impl Stage {
         }
     }
 
-    /// Everything that a caller finds with these filters.
+    /// All agents that a caller finds with these filters.
     pub async fn found(&self, caller: &Caller, query: &SearchQuery) -> AgentList {
         let query = SearchQuery {
             page_size: Some(100),
@@ -391,7 +391,7 @@ impl Stage {
         list
     }
 
-    /// The ids that anyone finds.
+    /// The ids of the agents that anyone finds.
     pub async fn found_by_anyone(&self) -> BTreeSet<Uuid> {
         let list = self
             .found(&Caller::default(), &SearchQuery::default())
@@ -399,12 +399,12 @@ impl Stage {
         list.agents.into_iter().map(|hit| hit.summary.id).collect()
     }
 
-    /// Has the index follow every event there is.
+    /// Lets the index apply all events.
     pub async fn settle(&self) {
         while index_next(&self.app).await.unwrap() {}
     }
 
-    /// Has the index catch up and compares it with the rows: who is found, with what, by which URL.
+    /// Lets the index catch up and compares it with the rows: the agents, their data and their URLs.
     pub async fn index_equals_database(&self) {
         self.settle().await;
         let rows = self.agents().await;
@@ -452,7 +452,7 @@ impl Stage {
                 .await
                 .unwrap();
             let mut from_rows = agent.hit.summary;
-            // What moves without an event is not in an entry.
+            // Values that change without an event are not in an entry.
             from_rows.liveness.last_seen = None;
             from_rows.liveness.next_due = None;
             assert_eq!(hit.summary, from_rows);

@@ -16,25 +16,25 @@ mod trust;
 
 pub use trust::{Authority, Identity};
 
-/// Speaks TLS on an address of its own, and hands what it hears to an origin.
+/// Terminates TLS on an address of its own, and forwards to an origin.
 pub struct TlsFront {
     address: SocketAddr,
     shown: Arc<Mutex<ShownCertificate>>,
     _accepting: AbortOnDropHandle<()>,
 }
 
-/// A certificate, and the end of the connections that were made with it.
+/// A certificate, and the token that ends the connections made with it.
 struct ShownCertificate {
     identity: Identity,
     ended: CancellationToken,
 }
 
 impl TlsFront {
-    /// Listens.
+    /// Starts to listen.
     ///
     /// # Errors
     ///
-    /// Where the address is taken, or its port is only for the mighty.
+    /// If the address is taken, or its port needs privileges.
     pub async fn bind(
         address: SocketAddr,
         identity: Identity,
@@ -54,7 +54,7 @@ impl TlsFront {
                     (shown.identity.acceptor(None), shown.ended.clone())
                 };
                 tokio::spawn(ended.run_until_cancelled_owned(async move {
-                    // Whoever is not content with the certificate hangs up.
+                    // A client that rejects the certificate closes the connection.
                     let Ok(mut near) = acceptor.accept(stream).await else {
                         return;
                     };
@@ -75,7 +75,7 @@ impl TlsFront {
         format!("https://{}{path}", self.address)
     }
 
-    /// Shows another certificate from now on, and ends the connections made with the one before.
+    /// Uses another certificate from now on, and ends the connections made with the old one.
     pub fn show(&self, identity: Identity) {
         let mut shown = self.shown.lock().unwrap();
         shown.ended.cancel();

@@ -1,4 +1,4 @@
-//! Waiting for what tells of itself by no event.
+//! Polling for changes that send no event.
 
 use std::time::Duration;
 
@@ -6,9 +6,8 @@ use tokio::time::Instant;
 
 use super::DEADLINE;
 
-/// Asks again and again until there is an answer, or [`DEADLINE`] has passed: for what another process, a browser or a
-/// database does, where it gives no word of it. Each question is a round trip of its own, and nothing else is done in
-/// between.
+/// Polls until `ask` returns a value, or [`DEADLINE`] has passed: for changes in another process, a browser or a
+/// database that are reported by no event. Each poll is a round trip, and no pause is made in between.
 pub async fn answer_in_time<T, F: Future<Output = Option<T>>>(
     mut ask: impl FnMut() -> F,
 ) -> Option<T> {
@@ -22,18 +21,18 @@ pub async fn answer_in_time<T, F: Future<Output = Option<T>>>(
     }
 }
 
-/// Asks again and again until there is an answer, as [`answer_in_time`] does.
+/// Polls until `ask` returns a value, like [`answer_in_time`].
 ///
 /// # Panics
 ///
-/// When there is none.
+/// If it returns none.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, ask: impl FnMut() -> F) -> T {
     let answer = answer_in_time(ask).await;
     answer.unwrap_or_else(|| panic!("never came to pass: {what}"))
 }
 
-/// Lets that much time pass between two samples. What is sampled goes on by itself: here time is what is waited for,
-/// and nothing else.
+/// Waits for this long between two samples. The sampled process goes on by itself: only here is time itself what a test
+/// waits for.
 pub async fn until_next_sample(pause: Duration) {
     tokio::time::sleep(pause).await;
 }

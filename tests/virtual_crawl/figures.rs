@@ -1,4 +1,4 @@
-//! What a virtual crawl comes to, kept by an account of its own: what the registry believes is not asked.
+//! Results of a virtual crawl, computed independently of the registry's own records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,31 +12,31 @@ use super::origins::{Behaviour, Origins, Said};
 
 /// The pause between two visits of a host.
 const SPACING: i64 = 60;
-/// Visits under way at once of one address block.
+/// Maximum number of concurrent visits in one address block.
 const OF_A_BLOCK: usize = 2;
 /// The window in which requests are counted.
 const WINDOW: i64 = 300;
-/// The adaptive interval, told once more: it starts here, seconds …
+/// The adaptive interval, computed here independently: its start in seconds …
 const FIRST: f64 = 6.0 * 3600.0;
-/// … and lies between these, as what a server says does.
+/// … and its limits, which also apply to `max-age`.
 const LEAST: f64 = 900.0;
 const MOST: f64 = 86_400.0;
-/// How many of the busiest windows are told.
+/// Number of busiest windows that are reported.
 const BUSIEST: usize = 6;
-/// How late a look may be: the jitter, and some minutes.
+/// Tolerated delay of a fetch: the jitter, and some minutes.
 const JITTER: f64 = 0.1;
 const SLACK: f64 = 300.0;
 
-/// What is remembered of one domain: 24 bytes.
+/// History of one domain: 24 bytes.
 #[derive(Debug, Clone, Copy)]
 struct DomainHistory {
-    /// When the last visit ended, in seconds since the start; none where there was no visit.
+    /// End of the last visit, in seconds since the start; [`NEVER`] if there was none.
     ended: i32,
-    /// When its origin wants to be asked again at the earliest.
+    /// Earliest time at which the origin accepts another request.
     not_before: i32,
-    /// When the last good look began; none where the last look failed.
+    /// Start of the last successful fetch; [`NEVER`] if the last fetch failed.
     seen: i32,
-    /// Until when the card seen then is promised to be fresh.
+    /// End of the promised freshness of the card fetched then.
     fresh_until: i32,
     /// The adaptive interval, seconds.
     interval: f32,
@@ -51,7 +51,7 @@ const NEVER: i32 = i32::MIN;
 pub struct Ledger {
     pub origins: Origins,
     known: Vec<DomainHistory>,
-    /// When the visits of a block end.
+    /// End times of the visits in a block.
     blocks: HashMap<[u8; 3], Vec<OffsetDateTime>>,
     windows: Vec<u32>,
     behaviours: HashMap<Behaviour, u64>,
@@ -60,37 +60,37 @@ pub struct Ledger {
     late_seconds: f64,
 }
 
-/// What a crawl came to.
+/// Results of a crawl.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
     pub domains: u64,
     pub looks: u64,
-    /// Looks at a host too soon, at one that is being looked at, at one that wants to be left alone, or at
-    /// a block with two visits under way.
+    /// Visits too soon: of a host before its pause is over, of one in a visit, of one that asked for rest, or in a
+    /// block with two visits in progress.
     pub too_soon: u64,
     pub at_once: u64,
     pub despite_retry_after: u64,
     pub block_full: u64,
-    /// Share of the time of all cards in which they were inside their promise.
+    /// Share of the time of all cards within their promised freshness.
     pub fresh: f64,
     pub late_looks: u64,
-    /// Requests in five minutes after the first day.
+    /// Maximum number of requests in five minutes after the first day.
     pub peak: u32,
-    /// When the busiest windows began, minutes since the start, busiest first.
+    /// Start of the busiest windows, minutes since the crawl's start, busiest first.
     pub busiest: Vec<(usize, u32)>,
     pub mean: f64,
-    /// The most that a day's busiest window was against the mean of that day, the first day apart: how often a card
-    /// is asked for changes over the first weeks, and the mean of all days with it.
+    /// Maximum ratio of a day's busiest window to that day's mean, without the first day. Per day, because the fetch
+    /// frequency changes over the first weeks, and the overall mean with it.
     pub peak_to_mean_of_day: f64,
-    /// Of validating origins: looks at a card that was what it had been; how many of them asked
-    /// conditionally; how many were answered by 304.
+    /// Fetches of unchanged cards from validating origins; how many of them were conditional; how many were answered by
+    /// 304.
     pub unchanged: u64,
     pub unchanged_conditional: u64,
     pub not_modified: u64,
-    /// The most anonymous memory, in bytes.
+    /// Peak anonymous memory, in bytes.
     pub memory: u64,
     pub elapsed: Elapsed,
-    /// Looks and share of domains of each behaviour.
+    /// Fetches and share of domains, per behaviour.
     pub behaviours: Vec<(Behaviour, u64, f64)>,
 }
 
@@ -119,7 +119,7 @@ impl Ledger {
         }
     }
 
-    /// Notes a look that began at `now` and ends at `ends`.
+    /// Records a fetch that begins at `now` and ends at `ends`.
     pub fn note(
         &mut self,
         number: u64,
@@ -189,7 +189,7 @@ impl Ledger {
         };
         let [a, b, c, _] = address.octets();
         if a != 198 {
-            // A block of its own: only its own visits could fill it, and they are checked already.
+            // In a block with a single host only its own visits count, and they are checked already.
             return;
         }
         let visits = self.blocks.entry([a, b, c]).or_default();
@@ -198,12 +198,12 @@ impl Ledger {
         visits.push(ends);
     }
 
-    /// Looks so far.
+    /// Number of fetches so far.
     pub fn looks(&self) -> u64 {
         self.figures.looks
     }
 
-    /// Notes how much memory the process takes.
+    /// Records the memory use of the process.
     pub fn sample_memory(&mut self) {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status
@@ -213,7 +213,7 @@ impl Ledger {
         self.figures.memory = self.figures.memory.max(kib.unwrap_or_default() * 1024);
     }
 
-    /// Closes the account.
+    /// Computes the results.
     pub fn figures(mut self, end: OffsetDateTime, elapsed: Elapsed) -> Figures {
         let end = (end - self.origins.start).whole_seconds() as i32;
         for known in self.known.iter().filter(|known| known.seen != NEVER) {
@@ -259,17 +259,17 @@ impl Ledger {
 }
 
 impl Figures {
-    /// Every breach of politeness.
+    /// Number of all violations of politeness.
     pub const fn violations(&self) -> u64 {
         self.too_soon + self.at_once + self.despite_retry_after + self.block_full
     }
 
-    /// The busiest five minutes against the mean.
+    /// Ratio of the busiest five minutes to the mean.
     pub fn peak_to_mean(&self) -> f64 {
         f64::from(self.peak) / self.mean
     }
 
-    /// Of the unchanged answers of validating origins, how many were 304.
+    /// Share of 304 among the unchanged responses of validating origins.
     pub fn not_modified_share(&self) -> f64 {
         self.not_modified as f64 / self.unchanged as f64
     }

@@ -1,8 +1,8 @@
 //! A crawl of many domains over many days in a few minutes: fetches are simulated, everything else is real.
 //!
-//! Schedule, pace, leases, politeness and verdicts are the registry's own, on a real database, under a clock
-//! that the crawl moves. The crawl takes the worker's place: at every step it delivers what has come to its end
-//! and leases what is due.
+//! Schedule, pace, leases, politeness and verdicts are the registry's own, on a real database, under a clock that the
+//! crawl moves. The crawl takes the worker's place: at every step it delivers the outcomes of ended visits and leases
+//! due ones.
 
 pub mod figures;
 pub mod origins;
@@ -23,30 +23,30 @@ use origins::{Origins, number_of};
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use time::{Duration, OffsetDateTime};
 
-/// Outcomes delivered together, as the worker does it.
+/// Number of outcomes delivered together, as by the worker.
 const GROUP: usize = 200;
-/// How long leases last: longer than a simulated visit and the step it ends in.
+/// Duration of leases: longer than a simulated visit and the step it ends in.
 const LEASE: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// How often the index follows, in seconds: a commit an event would be most of the work.
+/// Interval of index updates in seconds: a commit per event would be most of the work.
 const INDEXED: i64 = 6 * 3600;
 
-/// How often figures are given meanwhile, in hours.
+/// Interval of intermediate figures in hours.
 const FIGURES: i64 = 5 * 24;
 
-/// What to crawl.
+/// Parameters of a crawl.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// The database; SQLite in the folder where `None`.
     pub database: Option<String>,
     pub domains: u64,
     pub days: i64,
-    /// How far time moves at once: a divisor of five minutes.
+    /// Length of a step: a divisor of five minutes.
     pub step: Duration,
-    /// Most visits under way at once.
+    /// Maximum number of concurrent visits.
     pub concurrency: usize,
     pub seed: u64,
-    /// How many of a thousand origins ask to be looked at every hour, at most 120.
+    /// Number of origins of a thousand with an hour's `max-age`, at most 120.
     pub hourly: u64,
 }
 
@@ -66,7 +66,7 @@ struct UnderWay {
     outcome: VisitOutcome,
 }
 
-/// Crawls, and says what was seen.
+/// Runs the crawl and returns its results.
 pub async fn crawl(scenario: &Scenario) -> Figures {
     let began = Instant::now();
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     }
     config.store.stale_limit = 1 << 40;
     config.search.writer_megabytes = 16;
-    // Permission must outlast a step.
+    // Permission to begin visits must outlast a step.
     let step = scenario.step.whole_seconds().unsigned_abs();
     config.crawler.burst_seconds = config.crawler.burst_seconds.max(step);
     let start = OffsetDateTime::from_unix_timestamp(1_795_046_400).unwrap();
@@ -151,7 +151,7 @@ async fn deliver(sink: &dyn Sink, under_way: &mut Vec<UnderWay>, now: OffsetDate
     }
 }
 
-/// Leases what is due and there is room for, and asks the origins.
+/// Leases due visits up to the concurrency limit, and simulates their fetches.
 async fn lease(
     frontier: &dyn Frontier,
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! The origins of a virtual crawl: made from a seed and a number, so that a million of them take no memory.
+//! Origins of a virtual crawl: made from a seed and a number, so that a million of them take no memory.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,14 +10,14 @@ use a2a_crawler::{
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-/// How an origin behaves, and how many of a thousand do.
+/// Behaviours of origins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Behaviour {
     /// `ETag` and `max-age=86400`.
     Daily,
     /// `ETag` and `max-age=3600`.
     Hourly,
-    /// `ETag`, and not a word about freshness.
+    /// `ETag`, without freshness.
     Adaptive,
     /// `Last-Modified` and `max-age=86400`.
     Dated,
@@ -27,13 +27,13 @@ pub enum Behaviour {
     NoStore,
     /// `ETag`, and another card every three days.
     Changing,
-    /// `ETag`; every twentieth look times out or ends in 503.
+    /// `ETag`; every twentieth fetch times out or ends in 503.
     Flaky,
-    /// `ETag`; every tenth look ends in 429 with an hour or two of `Retry-After`.
+    /// `ETag`; every tenth fetch ends in 429 with an hour or two of `Retry-After`.
     Throttling,
     /// 404 from the first day on.
     Missing,
-    /// There for some days, then 404, 410 or NXDOMAIN for good.
+    /// Present for some days, then 404, 410 or NXDOMAIN for good.
     Leaving,
     /// An invalid certificate for two days.
     TlsLapse,
@@ -42,7 +42,7 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// Every behaviour with its share, of a thousand.
+    /// All behaviours with their numbers of a thousand origins.
     pub const SHARES: [(Self, u64); 13] = [
         (Self::Daily, 440),
         (Self::Hourly, 120),
@@ -68,37 +68,37 @@ impl Behaviour {
         }
     }
 
-    /// Whether it sends a validator.
+    /// Whether such an origin sends a validator.
     pub const fn validates(self) -> bool {
         !matches!(self, Self::Bare | Self::NoStore)
     }
 }
 
-/// All origins there are.
+/// All origins.
 #[derive(Debug, Clone, Copy)]
 pub struct Origins {
     pub seed: u64,
-    /// How many of a thousand are [`Behaviour::Hourly`]; the rest of its share is [`Behaviour::Daily`].
+    /// Number of [`Behaviour::Hourly`] origins of a thousand; the rest of its share is [`Behaviour::Daily`].
     pub hourly: u64,
     pub start: OffsetDateTime,
 }
 
-/// One answer of an origin.
+/// A response of an origin.
 pub struct Said {
     pub result: SourceOutcome,
     pub took: Duration,
-    /// The version of the card behind it, where there is one.
+    /// The version of the card behind it, if there is a card.
     pub version: Option<i64>,
-    /// What the origin said about freshness.
+    /// The announced `max-age`.
     pub max_age: Option<u32>,
-    /// How long it wants to be left alone, seconds.
+    /// The announced `Retry-After` in seconds.
     pub retry_after: Option<u32>,
 }
 
-/// So many platforms serve every fifth agent, each from one address block.
+/// Number of platforms, which host every fifth agent, each in one address block.
 const PLATFORMS: u64 = 20;
 
-/// A domain's name. `stock` writes the same in SQL.
+/// The number in a domain's name. `stock` does the same in SQL.
 pub fn number_of(domain: &str) -> u64 {
     let digits = domain.strip_prefix('d').unwrap();
     digits[..digits.find('.').unwrap()].parse().unwrap()
@@ -128,7 +128,7 @@ impl Origins {
         unreachable!("the shares come to a thousand")
     }
 
-    /// Where an origin lies: on a platform, or on a block of its own.
+    /// The address of an origin: on a platform, or in a block of its own.
     pub fn address(&self, number: u64) -> IpAddr {
         if number.is_multiple_of(5) {
             let platform = (number / 5) % PLATFORMS;
@@ -138,7 +138,7 @@ impl Origins {
         Ipv4Addr::from(0x2000_0000 + block + (self.chance(number, 2) % 250) as u32).into()
     }
 
-    /// The version of an origin's card at a moment: it changes every so often, and not all at once.
+    /// The version of an origin's card at a moment: versions change at intervals, at different moments per origin.
     fn version(&self, number: u64, at: OffsetDateTime) -> i64 {
         let days = if self.behaviour(number) == Behaviour::Changing {
             3
@@ -150,7 +150,7 @@ impl Origins {
         ((at - self.start).whole_seconds() + offset) / period as i64
     }
 
-    /// What an origin says to a request at that moment.
+    /// The response of an origin to a request at that moment.
     pub fn ask(&self, number: u64, url: &str, task: &SourceTask, at: OffsetDateTime) -> Said {
         let behaviour = self.behaviour(number);
         let dice = self.chance(number, at.unix_timestamp() as u64 | 1 << 63);
@@ -186,7 +186,7 @@ impl Origins {
                 };
                 return said;
             }
-            // Nobody is without fault.
+            // Every origin fails now and then.
             _ if dice % 1_000 == 7 => return failed(AttemptOutcome::Timeout, None),
             _ => {}
         }
@@ -297,7 +297,7 @@ fn card(number: u64, version: i64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Names to the addresses of their origins.
+/// Resolves names to the addresses of their origins.
 #[async_trait]
 impl Resolver for Origins {
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {

@@ -9,7 +9,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 
-/// The identifier under which the fixed keys are published.
+/// The key identifier under which the fixed keys are published.
 pub const KID: &str = "k1";
 
 /// The header that the SDKs would write for the fixed Ed25519 key.
@@ -22,7 +22,7 @@ pub fn key_path(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// The private key of that file.
+/// The private key in that file.
 pub fn key(file: &str) -> SigningKey {
     let bytes = std::fs::read(key_path(file)).unwrap();
     SigningKey::from_bytes(&bytes, &SystemRandom::new()).unwrap()
@@ -43,12 +43,12 @@ pub fn jwk() -> Value {
     json!({"kty": "OKP", "crv": "Ed25519", "kid": KID, "x": x})
 }
 
-/// A set of these JWKs.
+/// A key set of these JWKs.
 pub fn set(keys: &[Value]) -> KeySet {
     KeySet::from_jwks(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
 }
 
-/// The set with the fixed Ed25519 key.
+/// The key set with the fixed Ed25519 key.
 pub fn keys() -> KeySet {
     set(&[jwk()])
 }
@@ -72,12 +72,12 @@ pub fn judged(card: &str, keys: &KeySet) -> Vec<SignatureEntry> {
     verify(&parse(card.as_bytes()).unwrap(), card.as_bytes(), keys)
 }
 
-/// The first verdict in words: its name and the form or the reason.
+/// The first verdict as text: its name and the form or the reason.
 pub fn verdict(card: &str, keys: &KeySet) -> String {
     describe(&judged(card, keys)[0])
 }
 
-/// A verdict in words: its name and the form or the reason.
+/// A verdict as text: its name and the form or the reason.
 pub fn describe(entry: &SignatureEntry) -> String {
     let name = entry.verdict.as_str();
     match &entry.verdict {
@@ -89,7 +89,7 @@ pub fn describe(entry: &SignatureEntry) -> String {
     }
 }
 
-/// The folder of that name outside the repository, or `None` with a loud note.
+/// The folder of that name outside the repository; `None`, with a loud note, if it is missing.
 pub fn shared(name: &str) -> Option<PathBuf> {
     let shared = std::env::var_os("A2A_REGISTRY_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
@@ -106,7 +106,7 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Seeded dice (`SplitMix64`).
+/// Seeded random numbers (`SplitMix64`).
 pub struct Dice(pub u64);
 
 impl Dice {

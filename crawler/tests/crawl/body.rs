@@ -1,4 +1,4 @@
-//! Bodies at, within and beyond their bounds.
+//! Response bodies at, within and beyond their limits.
 
 use std::io::Write;
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn bombs_and_odd_encodings_are_refused() {
     }
 }
 
-/// Input 117, the other way: bytes beyond the announced length belong to no response.
+/// Input 117, the other way round: bytes beyond the announced length belong to no response.
 #[tokio::test]
 async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
     let server = Server::start(|request| match request.path.as_str() {
@@ -131,7 +131,7 @@ async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
     }
 }
 
-/// Only a 200 has a body that matters; for other statuses it is not even read.
+/// The body is read for status 200 only; for other statuses it is not even received.
 #[tokio::test]
 async fn bodies_of_other_answers_are_not_read() {
     let head = format!(

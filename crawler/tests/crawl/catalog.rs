@@ -113,7 +113,7 @@ async fn it_is_asked_for_conditionally() {
     let kept = catalog(&first).freshness.validators.clone();
     let again = ask_with(&fetcher(), server.url(ARD_PATH), kept.clone()).await;
     assert_eq!(outcomes(&again), [NotModified]);
-    // What came from another URL says nothing about this one.
+    // A validator of another URL is not sent to this one.
     let other = ask_with(&fetcher(), server.url("/.well-known/ai-catalog.json"), kept).await;
     assert_eq!(outcomes(&other), [Catalog]);
 }
@@ -148,7 +148,7 @@ async fn what_is_no_catalog_is_told_from_what_is_not_there() {
     }
 }
 
-/// `/1` names `/2` and a card, and so on.
+/// Every `/N` is a catalog that names the catalog `/N+1` and a card.
 fn chain(request: &Request) -> ScriptedReply {
     let number: usize = request.path.trim_start_matches('/').parse().unwrap_or(0);
     let next = number + 1;
@@ -233,7 +233,7 @@ async fn bytes_are_bounded_over_all_documents() {
     assert_eq!(catalog(&outcome).entries.len(), 1);
     assert!(!catalog(&outcome).complete);
 
-    // One document is no larger than any other answer.
+    // A single document has the same size limit as every other response.
     let outcome = ask(&Server::always(ScriptedReply::json(" ".repeat(half + 1))).await).await;
     assert_eq!(outcomes(&outcome), [BadBody]);
 }
@@ -256,7 +256,7 @@ async fn a_nested_catalog_that_fails_leaves_the_rest_and_says_that_it_is_not_all
     assert!(!catalog(&outcome).complete);
 }
 
-/// A catalog cannot lead the crawler where a card could not.
+/// A catalog cannot lead the crawler to a target that is refused for a card.
 #[tokio::test]
 async fn nested_catalogs_pass_the_guard() {
     let canary = Canary::new();
@@ -289,6 +289,6 @@ async fn nested_catalogs_pass_the_guard() {
         .map(|request| request.header("host").unwrap().to_owned())
         .collect();
     assert!(hosts[1].starts_with("fine.example.com"), "{hosts:?}");
-    // A sister's catalog is read; the cards it names lie on its own host, and are for its own registration.
+    // A catalog on a sister host is read; the cards it names lie on that host, and need a registration of their own.
     assert_eq!(catalog(&outcome).entries, []);
 }

@@ -1,4 +1,4 @@
-//! Checks for proofs over the wire: records through the real resolver, files through the real client.
+//! Proof checks over the wire: records through the real resolver, files through the real client.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn fit_for_people(check: &Check) {
     assert!(check.found.len() <= MAX_FOUND);
 }
 
-/// A fetcher whose TXT records are these, everything else being absent.
+/// A fetcher whose resolver has these TXT records and no others.
 fn fetcher_answering(records: &[(&str, TxtAnswer)]) -> Fetcher {
     let resolver = StaticResolver::new();
     for (name, answer) in records {
@@ -78,7 +78,7 @@ async fn a_one_off_record_proves_at_either_name() {
     for (at_plain, at_own, verdict) in [
         (said(&[&record]), TxtAnswer::Absent, proved),
         (TxtAnswer::Absent, said(&["other", &record]), proved),
-        // A proof at one name counts whatever the other name has.
+        // A proof at one name counts, with any response at the other name.
         (failed(), said(&[&record]), proved),
         (bogus(), said(&[&record]), proved),
         (said(&[&foreign]), TxtAnswer::Absent, CheckVerdict::Wrong),
@@ -146,7 +146,7 @@ async fn a_standing_record_proves_or_opts_out() {
         assert!(check.detail.contains(found), "{check:?}");
         fit_for_people(&check);
     }
-    // An opt-out is seen whichever account is checked; and a proof counts only for a given account.
+    // An opt-out is found for every account that is checked; a proof counts only for its own account.
     let fetcher = fetcher_answering(&[(&standing_name(HOST), said(&[&opted_out]))]);
     let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
     assert_eq!(check.verdict, CheckVerdict::OptedOut);
@@ -155,7 +155,7 @@ async fn a_standing_record_proves_or_opts_out() {
     assert_eq!(check.verdict, CheckVerdict::Wrong);
 }
 
-/// A public suffix, an address or a special name cannot be proved, so nothing is looked up.
+/// A public suffix, an address or a special name cannot be proved, so no query is sent.
 #[tokio::test]
 async fn hosts_that_cannot_be_proved_are_refused() {
     let names = NameServer::start(|name, _| panic!("{name} was asked")).await;
@@ -220,7 +220,7 @@ async fn records_come_through_the_real_resolver() {
     );
 }
 
-/// Serves the reply over TLS that the fetcher trusts.
+/// Serves the reply over TLS with a certificate that the fetcher trusts.
 async fn checked_file(
     reply: impl Fn(&str) -> ScriptedReply + Send + Sync + 'static,
 ) -> (Check, String) {
@@ -319,7 +319,7 @@ async fn other_answers_than_the_file_are_told_apart() {
         (throttled.verdict, throttled.retry_after),
         (CheckVerdict::Failed, Some(5))
     );
-    // Who gives the file does not ask for rest, whatever the header says.
+    // `Retry-After` counts only with an error: a response that delivers the file has none.
     let (given, _) =
         checked_file(|wanted| ScriptedReply::new(200, "retry-after: 5\r\n", wanted)).await;
     assert_eq!(given.retry_after, None);
@@ -332,7 +332,7 @@ async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
         account: ACCOUNT,
         nonce: &nonce,
     };
-    // TLS that nobody vouches for.
+    // A certificate of an authority that is not trusted.
     let stranger = Authority::new("stranger").identity(HOST);
     let server = Server::with_tls(&stranger, ScriptedReply::json(expected.file())).await;
     let check = fetcher()

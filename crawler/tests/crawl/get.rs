@@ -113,7 +113,7 @@ async fn sixty_four_header_fields_pass_and_one_more_does_not() {
         (500, Some(BadBody)),
         (10_000, Some(BadBody)),
     ] {
-        // The length is one field of them.
+        // `content-length` is one of the fields.
         let headers: String = (1..fields).map(|n| format!("x-{n}: y\r\n")).collect();
         let server = Server::always(ScriptedReply::new(200, &headers, "{}")).await;
         let fetched = fetcher()
@@ -245,7 +245,7 @@ async fn the_total_limit_ends_what_no_other_limit_does() {
     let error = fetched.answer.unwrap_err();
     assert_eq!(error.outcome, Timeout);
     assert!(error.detail.contains("500ms"), "{error}");
-    // What was known by then is not lost.
+    // The part of the response received by then is reported.
     assert_eq!(error.status, Some(200));
     assert_eq!(error.address, Some(server.at.ip()));
 }
@@ -255,7 +255,7 @@ async fn a_closed_port_is_unreachable() {
     let gone = Server::always(ScriptedReply::json("{}")).await;
     let url = gone.url("/");
     drop(gone);
-    // The listener closes when its task has ended; until then connections reset.
+    // The listener closes when its task ends; until then connections are reset.
     let error = fetcher()
         .get(&url, &GetOptions::default())
         .await
@@ -264,7 +264,7 @@ async fn a_closed_port_is_unreachable() {
     assert_eq!(error.outcome, Unreachable);
 }
 
-/// Literals that mean a forbidden loopback address, in every spelling; none is connected to.
+/// Literals that mean a forbidden loopback address, in every spelling; the crawler connects to none of them.
 #[tokio::test]
 async fn forbidden_literals_are_never_connected_to() {
     let canary = Canary::new();
@@ -319,7 +319,7 @@ async fn an_opened_literal_is_a_host_like_any_other() {
     );
 }
 
-/// A child process with proxies in its environment fetches directly all the same.
+/// A child process ignores the proxies in its environment and fetches directly.
 #[tokio::test]
 async fn proxies_of_the_environment_are_ignored() {
     let proxy = Canary::new();
@@ -347,7 +347,7 @@ async fn proxies_of_the_environment_are_ignored() {
     proxy.assert_untouched();
 }
 
-/// The first byte is waited for from the moment there is a connection, new or kept.
+/// The first-byte limit runs from the moment the connection is there, be it new or reused.
 #[tokio::test]
 async fn a_silent_server_ends_with_the_first_byte_limit() {
     let server = Server::start(|request| match request.path.as_str() {

@@ -1,4 +1,4 @@
-//! The same bounds over HTTP/2, which most https servers speak.
+//! The same limits over HTTP/2, which most https servers speak.
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Unreachable};
 use a2a_crawler::fetch::{FetchError, FetchLimits, FetcherConfig, GetOptions, HttpResponse};
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{Authority, HOST, OPEN, config, fetcher_with, resolver};
 
-/// What the server does with its one request.
+/// The server's behaviour on its one request.
 enum Http2Script {
     Answer(Response<()>, Bytes),
     Reset,

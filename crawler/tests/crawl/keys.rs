@@ -1,4 +1,4 @@
-//! Key sets that signatures name: fetched from the card's own origin, and from nowhere else.
+//! Key sets named by signatures: fetched from the card's own origin, and from nowhere else.
 
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig, KeySetRules, MAX_KEY_SETS};
 use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};
@@ -24,8 +24,8 @@ fn card(jkus: &[String]) -> String {
     json!({"name": "Signed", "url": "https://a.example/", "signatures": signatures}).to_string()
 }
 
-/// A server whose card names key sets at `jkus`, which are made from its own address, and that answers
-/// every other path with `keys`.
+/// A server whose card names key sets at the URLs that `jkus` makes from its own address, and that answers every other
+/// path with `keys`.
 async fn server(
     jkus: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
     keys: ScriptedReply,
@@ -126,8 +126,8 @@ async fn an_unsigned_card_asks_for_nothing_more() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// With a live proof by DNS, another host of the domain is asked; without one, and on another customer's
-/// host of one platform, nothing is sent.
+/// With a live DNS proof, another host of the domain is fetched from; without a proof, or on another customer's host of
+/// a shared platform, nothing is sent.
 #[tokio::test]
 async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
     let authority = Authority::new("keys");
@@ -164,7 +164,7 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
         let SourceVerdict::Fetched(card) = verdict else {
             panic!("{verdict:?}")
         };
-        // Where the rules admit the host, the guard has the next word: its address is refused.
+        // Even a host that the rules admit must pass the guard, which refuses its address.
         foreign.push(card.key_sets[0].foreign);
         let why = card.key_sets[0].answer.clone().unwrap_err();
         hits.push(why.contains("loopback"));
@@ -172,7 +172,7 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
         canary.assert_untouched();
     }
     assert_eq!(hits, [false, true, false, true]);
-    // Another host of the domain is asked once somebody proves it, so it is none of another house.
+    // Another host of the domain is allowed once the domain is proved, so its key set does not count as foreign.
     assert_eq!(foreign, [false, false, true, false]);
 }
 

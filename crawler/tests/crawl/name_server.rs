@@ -21,7 +21,7 @@ fn v4(last: u8) -> [u8; 4] {
 
 /// Answers by the first label of the name.
 fn zone(name: &str, kind: RecordType) -> Option<Zone> {
-    // The system's search list must not be used: every queried name is rooted at the test's own.
+    // The system's search list must not be used: every queried name is rooted at the test's own domain.
     let label = name
         .strip_suffix(".example.com")
         .expect("another name was asked");
@@ -114,7 +114,7 @@ async fn texts_are_records_absence_failure_or_forgery() {
     assert!(matches!(texts(&long).await, TxtAnswer::Failed(_)));
 }
 
-/// A check makes a look-up of its own, and does not use the cache of an earlier one.
+/// A check makes a DNS query of its own, and does not use the cache of an earlier one.
 #[tokio::test]
 async fn texts_are_asked_for_each_time() {
     let server = NameServer::start(zone).await;
@@ -143,7 +143,7 @@ async fn both_families_are_asked_and_absence_needs_both() {
     assert_eq!(resolve("nowhere").await, Err(DnsError::NoSuchHost));
     assert_eq!(resolve("empty").await, Err(DnsError::NoSuchHost));
     assert!(matches!(resolve("broken").await, Err(DnsError::Failure(_))));
-    // No IPv4 address, and no word on IPv6: that is not absence.
+    // No IPv4 address, and no response about IPv6: that is not absence.
     assert!(matches!(resolve("unsure").await, Err(DnsError::Failure(_))));
 }
 

@@ -1,4 +1,4 @@
-//! Names that resolve to nothing, to too much, or to somewhere forbidden.
+//! Names that resolve to no address, to too many, or to a forbidden one.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn fetcher(resolver: Arc<dyn Resolver>) -> Fetcher {
     fetcher_with(config(FetchLimits::default()), resolver)
 }
 
-/// Inputs 85 to 87, 92, 94: one refused address refuses the answer, wherever in it.
+/// Inputs 85 to 87, 92, 94: one refused address refuses the whole response, at any position in it.
 #[tokio::test]
 async fn one_forbidden_address_refuses_them_all() {
     let server = Server::always(ScriptedReply::json("{}")).await;
@@ -46,7 +46,7 @@ async fn one_forbidden_address_refuses_them_all() {
                 .answer
                 .unwrap_err();
             assert_eq!(error.outcome, Refused, "{addresses:?}: {error}");
-            // Owners read the detail, and addresses are for curators.
+            // The detail is shown to owners; addresses are for curators only.
             assert!(!error.detail.contains("127.0.0.2"), "{error}");
         }
     }
@@ -54,8 +54,8 @@ async fn one_forbidden_address_refuses_them_all() {
     canary.assert_untouched();
 }
 
-/// Input 88: what was checked is what is dialled, since a name is resolved once for a connection; the
-/// next connection is checked anew.
+/// Input 88: the checked address is the dialled one, since a name is resolved once for a connection. The next
+/// connection is checked anew.
 #[tokio::test]
 async fn a_name_that_changes_its_address_leads_nowhere() {
     let canary = Canary::new();
@@ -105,7 +105,7 @@ async fn absence_and_failure_are_told_apart() {
     }
 }
 
-/// Never answers.
+/// A resolver that never answers.
 #[derive(Debug)]
 struct Silent;
 
@@ -128,7 +128,7 @@ async fn a_silent_name_server_is_a_failure_and_no_absence() {
     assert_eq!(error.outcome, DnsFailure, "{error}");
 }
 
-/// Answers late.
+/// A resolver that answers late.
 #[derive(Debug)]
 struct Slow(Duration);
 
@@ -140,8 +140,8 @@ impl Resolver for Slow {
     }
 }
 
-/// Each phase has its own limit: a late answer of a name server takes nothing from connecting, nor from
-/// waiting for the answer.
+/// Each phase has its own limit: a late DNS response takes nothing from the time for connecting, nor from the time for
+/// the first byte.
 #[tokio::test]
 async fn looking_up_counts_as_neither_connecting_nor_waiting() {
     let server = Server::always(ScriptedReply::json("{}")).await;

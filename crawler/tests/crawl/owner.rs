@@ -1,4 +1,4 @@
-//! Marks of a host's owner: name servers, and the key of its certificate.
+//! Parts of a domain fingerprint: name servers, and the key of the TLS certificate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::support::{
     fetcher_with, name_server, resolver,
 };
 
-/// Answers by the zone.
+/// DNS response according to the zone.
 fn zone(name: &str, kind: RecordType) -> Option<Zone> {
     assert_eq!(kind, RecordType::NS, "{name}");
     let many = |count: usize| {
@@ -74,7 +74,7 @@ async fn the_tls_key_is_the_digest_of_the_certificates_key() {
     let mut seen = Vec::new();
     for _ in 0..2 {
         let identity = authority.identity(HOST);
-        // A body that never ends is none of its business.
+        // The fingerprint does not need the body, which never ends here.
         let endless = ScriptedReply::json("{").then_hang();
         let server = Server::with_tls(&identity, endless).await;
         let key = fetcher.tls_key(&server.url("/elsewhere")).await.unwrap();

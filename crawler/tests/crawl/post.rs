@@ -1,4 +1,4 @@
-//! Sending JSON: the request, its only receiver, and limits on the response.
+//! Posts of JSON: the request, its only receiver, and limits on the response.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 const TOKEN: &str = "hush-0123456789";
-/// How much is read of an answer that says no.
+/// Maximum length of the body of an error response that is read.
 const REASON: usize = 100;
 
 fn options(bearer: &Bearer) -> PostOptions<'_> {
@@ -195,7 +195,7 @@ async fn the_bound_of_an_answer_holds_to_the_byte() {
     }
 }
 
-/// Who says no is heard out, within a bound; one that goes on and on has still said no.
+/// The body of an error response is read up to its limit; a longer or broken body leaves the status.
 #[tokio::test]
 async fn the_reason_of_a_refusal_is_read_within_its_bound() {
     let broken = ScriptedReply::raw("HTTP/1.1 401 X\r\ncontent-length: 9\r\n\r\nno").then_close();

@@ -1,4 +1,4 @@
-//! Redirects over the wire: each hop is a target like the first.
+//! Redirects over the wire: the target of each hop is checked like the first URL.
 
 use std::net::IpAddr;
 

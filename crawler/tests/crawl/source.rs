@@ -41,7 +41,7 @@ fn one_url(server: &Server, path: &str, validators: Option<Validators>) -> Sourc
     }
 }
 
-/// The attempts as (path, outcome), after checking what holds for every one.
+/// The attempts as (path, outcome); checks what must hold for every attempt.
 fn attempts(outcome: &SourceOutcome) -> Vec<(String, AttemptOutcome)> {
     assert_eq!(outcome.source_key, 7);
     outcome
@@ -69,7 +69,7 @@ fn failed(outcome: &SourceOutcome) -> (AttemptOutcome, Option<u32>) {
     }
 }
 
-/// A server with one answer for each well-known path.
+/// A server with one response for each well-known path.
 async fn pair(first: ScriptedReply, second: ScriptedReply) -> Server {
     Server::start(move |request: &Request| match request.path.as_str() {
         CARD => first.clone(),
@@ -150,7 +150,7 @@ async fn the_older_path_is_not_asked_after_other_failures() {
     }
 }
 
-/// If the older path has nothing either, the first response tells what is wrong.
+/// If the older path has no card either, the first response decides the reported reason.
 #[tokio::test]
 async fn the_telling_answer_decides() {
     for (first, second, outcome) in [
@@ -199,8 +199,8 @@ async fn a_card_that_is_what_it_was_is_not_sent_again() {
     assert_eq!(freshness, refreshed);
 }
 
-/// A source whose card lies at the older path still asks the newer one first, without a condition that
-/// is not its own.
+/// A source whose card is at the older path still tries the newer path first, and never with a validator of the other
+/// path.
 #[tokio::test]
 async fn each_path_is_asked_with_its_own_validators() {
     let server =
@@ -323,7 +323,7 @@ async fn a_moved_card_says_where_it_lies_and_keeps_its_validators() {
         panic!()
     };
     assert_eq!(fetched.url, server.url("/moved").as_str());
-    // What is asked next time is the source's own URL.
+    // The next fetch requests the source's own URL.
     assert_eq!(
         fetched.freshness.validators.unwrap().url,
         server.url("/card").as_str()
@@ -350,7 +350,7 @@ async fn a_refused_target_is_an_attempt_without_a_packet() {
     canary.assert_untouched();
 }
 
-/// Names of cards and words of servers are shown to owners; neither may command a terminal.
+/// Names of cards and texts of servers are shown to owners; neither may contain control sequences of a terminal.
 #[tokio::test]
 async fn hostile_text_is_made_fit_to_read() {
     let server = Server::always(ScriptedReply::json(card(
@@ -369,7 +369,7 @@ async fn hostile_text_is_made_fit_to_read() {
     assert_eq!(attempts(&found)[0].1, NotACard);
 }
 
-/// Many fetches share one fetcher and its connections, and each gets its own answer.
+/// Many fetches share one fetcher and its connections, and each gets its own response.
 #[tokio::test]
 async fn concurrent_fetches_do_not_mix() {
     let server = Server::start(|request| ScriptedReply::json(card(&request.path))).await;
@@ -392,7 +392,7 @@ async fn concurrent_fetches_do_not_mix() {
     }
 }
 
-/// Where http is asked too, a bare `host:port` whose server speaks no TLS is told how to be written.
+/// A bare `host:port` whose server speaks no TLS gets a hint to write `http://`, if plain http is allowed.
 #[tokio::test]
 async fn a_port_without_tls_is_told_how_to_be_written() {
     let server = Server::start(|_: &Request| ScriptedReply::json(card("Plain"))).await;

@@ -85,11 +85,11 @@ async fn a_stalled_handshake_ends_with_the_connect_limit() {
         .parse()
         .unwrap();
     let limits = FetchLimits {
-        // What a look-up might have taken is not given to the handshake.
+        // The unused time of the DNS query is not added to the handshake's.
         dns: Duration::from_secs(60),
         total: Duration::from_secs(60),
         connect: Duration::from_millis(200),
-        // Were the handshake counted as waiting for the answer, this would end it with other words.
+        // If the handshake counted as waiting for the response, this limit would end it with another message.
         first_byte: Duration::from_millis(1),
         ..FetchLimits::default()
     };

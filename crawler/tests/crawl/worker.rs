@@ -1,4 +1,4 @@
-//! The worker with a real fetcher between a scripted frontier and a scripted sink.
+//! The worker with a real fetcher, a scripted frontier and a scripted sink.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{ScriptedReply, Server, fetcher};
 
-/// Waits for an event; where it never comes the test fails rather than hangs.
+/// Waits for an event; if it never comes the test fails instead of hanging.
 async fn reached<T: Clone>(receiver: &mut watch::Receiver<T>, event: impl FnMut(&T) -> bool) -> T {
     let wait = tokio::time::timeout(Duration::from_secs(60), receiver.wait_for(event));
     wait.await.expect("it never happened").unwrap().clone()
@@ -22,16 +22,16 @@ async fn reached<T: Clone>(receiver: &mut watch::Receiver<T>, event: impl FnMut(
 /// Keeps visits in a queue, and counts the calls.
 struct Queue {
     due: Mutex<VecDeque<Visit>>,
-    /// Fails so many leases first.
+    /// Number of leases that fail first.
     failing: Mutex<u32>,
-    /// Fails so many returns first.
+    /// Number of returns that fail first.
     stubborn: Mutex<u32>,
     returned: watch::Sender<Vec<i64>>,
-    /// The pause that the last visits given back are to rest.
+    /// The pause of the last returned visits.
     pause: Mutex<Duration>,
     leases: watch::Sender<usize>,
     waking: Waking,
-    /// Held while a lease is being given, so that a test can stop the world inside one.
+    /// Blocks a lease in progress, so that a test can stop the worker in the middle of it.
     gate: Option<Arc<Notify>>,
 }
 
@@ -102,12 +102,12 @@ impl Frontier for Queue {
     }
 }
 
-/// Remembers groups, and refuses some as scripted.
+/// Remembers groups of outcomes, and refuses some as scripted.
 struct Store {
     kept: watch::Sender<Vec<Vec<i64>>>,
     refused_groups: Mutex<usize>,
     refuses: fn(&[VisitOutcome]) -> bool,
-    /// Deliveries wait while it is shut.
+    /// Deliveries wait while this is false.
     open: watch::Sender<bool>,
     entered: watch::Sender<usize>,
 }
@@ -123,7 +123,7 @@ impl Store {
         }
     }
 
-    /// The groups, when this many outcomes are kept.
+    /// The groups, once this many outcomes are stored.
     async fn kept(&self, count: usize) -> Vec<Vec<i64>> {
         let mut receiver = self.kept.subscribe();
         reached(&mut receiver, |groups| {
@@ -177,8 +177,8 @@ fn config() -> WorkerConfig {
     }
 }
 
-/// With an hour to wait for company, an outcome is delivered when its group is full or when it is known
-/// that none comes.
+/// Groups wait up to an hour to fill, so an outcome is delivered only when its group is full or no other outcome can
+/// come.
 fn patient_config() -> WorkerConfig {
     WorkerConfig {
         group_wait: Duration::from_secs(3600),
@@ -235,7 +235,7 @@ async fn a_single_outcome_is_delivered_at_once() {
     running.stop().await;
 }
 
-/// All sources of a visit lie on one host: if it wants no further request, the others are not fetched.
+/// All sources of a visit are on one host: if it sends `Retry-After`, the others are not fetched.
 #[tokio::test]
 async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
     for (status, headers, asked) in [
@@ -261,7 +261,7 @@ async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
     }
 }
 
-/// Company is waited for while it is on its way, up to the size of a group.
+/// An outcome waits for others in progress, up to the size of a group.
 #[tokio::test]
 async fn outcomes_gather_in_groups_of_the_allowed_size() {
     let server = Server::always(ScriptedReply::new(404, "", "")).await;
@@ -281,7 +281,7 @@ async fn outcomes_gather_in_groups_of_the_allowed_size() {
     running.stop().await;
 }
 
-/// A slow visit holds nobody up.
+/// A slow visit does not delay the other outcomes.
 #[tokio::test]
 async fn an_outcome_waits_for_company_only_a_little() {
     let server = Server::start(|request| match request.path.as_str() {
@@ -301,7 +301,7 @@ async fn an_outcome_waits_for_company_only_a_little() {
 #[tokio::test]
 async fn a_failed_group_is_tried_one_by_one() {
     let server = Server::always(ScriptedReply::new(404, "", "")).await;
-    // Groups fail, and so does one outcome in them, whatever it is tried with.
+    // Groups fail, and so does one outcome on every try.
     let sink = Store::new(|group| group.len() > 1 || group[0].domain_key == 3);
     let running = start(Queue::new(visits(&server, 6)), sink, patient_config());
     let groups = running.sink.kept(5).await;
@@ -309,7 +309,7 @@ async fn a_failed_group_is_tried_one_by_one() {
     assert_eq!(running.frontier.returned(1).await, [3]);
     let rest = *running.frontier.pause.lock().unwrap();
     assert_eq!(rest, WorkerConfig::default().refused_pause);
-    // The group once, and the outcome that is refused as often as it may be offered.
+    // One refusal of the group, and one for each try of the refused outcome.
     assert_eq!(*running.sink.refused_groups.lock().unwrap(), 4);
     running.stop().await;
 }
@@ -329,7 +329,7 @@ async fn no_more_visits_than_allowed_are_under_way() {
     server.arrived(4).await;
     assert_eq!(running.frontier.due.lock().unwrap().len(), 46);
     let frontier = running.frontier.clone();
-    // A connection that has just gone does not cost the visits.
+    // Returning visits is retried, so a connection that was just lost does not lose them.
     *frontier.stubborn.lock().unwrap() = 2;
     running.stop().await;
     assert_eq!(frontier.returned(4).await, [1, 2, 3, 4]);
@@ -355,7 +355,7 @@ async fn stopping_gives_back_what_is_unfinished_and_delivers_what_is() {
     let mut entered = sink.entered.subscribe();
     entered.wait_for(|count| *count == 1).await.unwrap();
     let stopping = tokio::spawn(running.stop());
-    // Leases are back while the sink is still busy, and what it is busy with is not lost.
+    // Leases are returned while the sink is still busy, and the outcomes it is busy with are not lost.
     let returned = frontier.returned(18).await;
     assert_eq!(returned, (3..=20).collect::<Vec<_>>());
     sink.open.send_replace(true);
@@ -363,7 +363,7 @@ async fn stopping_gives_back_what_is_unfinished_and_delivers_what_is() {
     assert_eq!(sorted(&sink.kept.borrow()), [1, 2]);
 }
 
-/// A lease that is on its way when the worker is stopped is waited for, and its visits go back.
+/// A lease in progress when the worker is stopped is awaited, and its visits are returned.
 #[tokio::test]
 async fn a_lease_on_its_way_is_not_lost() {
     let server = Server::always(ScriptedReply::new(404, "", "")).await;
@@ -396,7 +396,7 @@ async fn a_frontier_that_recovers_is_asked_again() {
     running.stop().await;
 }
 
-/// Virtual time: how often an idle frontier is asked in ten minutes.
+/// Number of leases that an idle worker requests in ten minutes of virtual time.
 async fn leases_in_ten_minutes(frontier: Queue) -> usize {
     let running = start(frontier, Store::new(|_| false), WorkerConfig::default());
     tokio::time::sleep(Duration::from_secs(600)).await;

@@ -15,14 +15,14 @@ use crate::http::state::State;
 use crate::openapi::{self, operations};
 use crate::routes::{self, PLAIN_ROUTES};
 
-/// Every address, for all workers of a process.
+/// All routes with their methods, shared by the workers of a process.
 static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {
     let operations = operations::all().iter();
     let handlers = operations.map(|one| (one.id.as_str(), one.method.as_str(), one.path.as_str()));
     Addresses::new(handlers, PLAIN_ROUTES)
 });
 
-/// The whole interface as an actix application: every route with everything around it.
+/// The whole interface as an actix application: every route, with its middleware.
 pub fn application(
     state: web::Data<State>,
 ) -> actix_web::App<
@@ -50,7 +50,7 @@ pub fn application(
         .wrap(envelope)
 }
 
-/// What answers on a port of its own: `/metrics`, and nothing else.
+/// The application on the metrics port: `/metrics`, and nothing else.
 pub fn metrics_application(
     state: web::Data<State>,
 ) -> actix_web::App<

@@ -7,10 +7,10 @@ use crate::caller::{Account, Caller};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
-/// Recognises a token.
+/// Authenticates a caller by the secret of a token.
 ///
 /// # Errors
-/// `Unauthenticated` for one that is unknown or has ended.
+/// `Unauthenticated` for a token that is unknown, revoked or expired.
 pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
     let refused = || {
         AppError::new(
@@ -35,7 +35,7 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
     })
 }
 
-/// What every token begins with, so that one that leaks is recognised for what it is.
+/// The prefix of every token, by which secret scanners recognise a leaked one.
 pub const TOKEN_PREFIX: &str = "a2ar_";
 
 pub(crate) fn hash(secret: &str) -> String {

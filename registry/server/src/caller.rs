@@ -40,7 +40,7 @@ pub fn account_label(account: Uuid) -> String {
 }
 
 impl Caller {
-    /// Whether the caller is that account.
+    /// Whether the caller is this account.
     pub(crate) fn is(&self, account: Option<Uuid>) -> bool {
         let own = self.account.as_ref().map(|account| account.id);
         own.is_some() && own == account
@@ -56,7 +56,7 @@ impl Caller {
     /// The caller's account, if it has this permission.
     ///
     /// # Errors
-    /// `Unauthenticated` for an anonymous client, `Forbidden` for an account without it.
+    /// `Unauthenticated` for an anonymous client, `Forbidden` for an account without the permission.
     pub fn demand(&self, permission: Permission) -> Result<&Account, AppError> {
         match &self.account {
             None => Err(AppError::new(

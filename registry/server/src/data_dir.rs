@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 /// The lock file's name inside the data folder.
 const LOCK: &str = "lock";
-/// What is appended to the name of a database file that lies elsewhere.
+/// Suffix of the lock file for a database file outside of the data folder.
 const DATABASE_LOCK: &str = ".lock";
 
-/// Why a data folder cannot be used.
+/// Reasons why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// It cannot be made or written.
+    /// The folder cannot be created or written.
     #[error("the data folder {path} cannot be used: {error}")]
     Unusable {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// Another process serves from it.
+    /// Another process is serving from the folder.
     #[error("another process is serving from {0}; stop it, or give --data-dir another folder")]
     Taken(PathBuf),
-    /// Another process serves from the database file.
+    /// Another process is serving from the database file.
     #[error(
         "another process is serving from the database {0}; stop it, or give --database another file"
     )]
@@ -39,11 +39,11 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the folder where it does not exist (readable for its owner only) and takes its lock, and
-    /// that of the database file, where there is one and it lies elsewhere.
+    /// Creates the folder if it does not exist (readable for its owner only) and takes its lock, and the lock of a
+    /// database file that lies outside of it.
     ///
     /// # Errors
-    /// Where it cannot be written, or another process holds it or the file.
+    /// If the folder cannot be written, or another process holds the folder or the file.
     pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         let unusable = |error| DataDirError::Unusable {
             path: path.to_owned(),
@@ -90,8 +90,8 @@ impl DataDir {
 struct Lock(File);
 
 impl Drop for Lock {
-    /// Closing the file would end the lock only once no copy of it is open: a program that is just being started has
-    /// one, for as long as that takes.
+    /// Unlocks before closing. Closing alone ends the lock only once all copies of the descriptor are closed, and a
+    /// child process that is just being started has a copy until its own program begins.
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
             tracing::debug!(%error, "a lock ends with its file");
@@ -99,7 +99,7 @@ impl Drop for Lock {
     }
 }
 
-/// Locks a lock file, which names its holder for people; `None` if another process holds it.
+/// Takes a lock file and writes the process id into it for people to read; `None` if another process holds it.
 fn lock(path: &Path) -> std::io::Result<Option<Lock>> {
     let mut file = OpenOptions::new()
         .create(true)
@@ -116,7 +116,7 @@ fn lock(path: &Path) -> std::io::Result<Option<Lock>> {
     Ok(Some(Lock(file)))
 }
 
-/// Whether a file lies directly in the folder, however the two are written.
+/// Whether a file lies directly in the folder, even if the two paths are spelt differently.
 fn is_inside(file: &Path, folder: &Path) -> bool {
     let parent = file.parent().map(Path::canonicalize);
     matches!((parent, folder.canonicalize()), (Some(Ok(parent)), Ok(folder)) if parent == folder)
@@ -162,7 +162,7 @@ mod tests {
         let first = DataDir::open(one.path(), Some(&file)).unwrap();
         let second = DataDir::open(other.path(), Some(&file));
         assert!(matches!(second, Err(DataDirError::DatabaseTaken(taken)) if taken == file));
-        // The folder was not kept by the attempt.
+        // The failed attempt did not keep the folder locked.
         DataDir::open(other.path(), None).unwrap();
         drop(first);
         DataDir::open(other.path(), Some(&file)).unwrap();

@@ -23,7 +23,7 @@ pub use embed::{Embedders, Models};
 pub struct JobOptions {
     /// Whether this process crawls.
     pub crawl: bool,
-    /// The reason to rebuild the index first, if there is one.
+    /// The reason to rebuild the index first, if any.
     pub rebuild: Option<String>,
     /// A callback that gets the outcome of every request of the crawler.
     pub on_outcome: OnOutcome,
@@ -64,7 +64,7 @@ pub struct Jobs {
     embed: Option<JoinHandle<()>>,
 }
 
-/// Timeout of the crawler to give back its leases, and of the index to commit.
+/// Timeout for the crawler to return its leases, and for the index to commit.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Starts every job.
@@ -92,12 +92,12 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
 }
 
 impl Jobs {
-    /// Stops leasing at once; visits under way continue until [`Jobs::stop`].
+    /// Stops leasing visits at once; visits in progress continue until [`Jobs::stop`].
     pub fn stop_crawling(&self) {
         self.crawling.cancel();
     }
 
-    /// Ends every job in order: fetches are cancelled and their leases given back, then the index commits the applied
+    /// Ends every job in order: fetches are cancelled and their leases returned, then the index commits the applied
     /// events.
     pub async fn stop(self) {
         self.crawling.cancel();

@@ -11,36 +11,36 @@ use url::Url;
 use crate::config::{Config, read_roots};
 use crate::error::StartError;
 
-/// What a registry reaches the network by. It is complete before anything else starts, so that no check is skipped for
-/// want of it.
+/// The network access of a registry. It is complete before anything else starts, so no check is skipped because a part
+/// is missing.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// How names are resolved.
+    /// The resolver for all names.
     pub resolver: Arc<dyn Resolver>,
-    /// Fetches cards and looks for proofs, by the same resolver and within the guard of the crawler's purpose.
+    /// Fetches cards and checks proofs, with the same resolver and within the guard of the crawler.
     pub fetcher: Arc<Fetcher>,
 }
 
 impl Network {
-    /// Names are resolved as the system is configured.
+    /// Network access with the resolver that the system is configured with.
     ///
     /// # Errors
-    /// No resolver configuration, and those of [`Network::through`].
+    /// No resolver configuration, and the errors of [`Network::through`].
     pub fn of_system(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let resolver = HickoryResolver::from_system(FetchLimits::default().dns)
             .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?;
         Self::through(config, clock, Arc::new(resolver))
     }
 
-    /// For a process that asks nobody anything: no name resolves.
+    /// Network access for a process that sends no requests: no name resolves.
     ///
     /// # Errors
-    /// Those of [`Network::through`].
+    /// The errors of [`Network::through`].
     pub fn none(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         Self::through(config, clock, Arc::new(StaticResolver::new()))
     }
 
-    /// Names are resolved by this resolver.
+    /// Network access with this resolver.
     ///
     /// # Errors
     /// `crawler.contact` is no URL, or a file of `crawler.extra_ca` cannot be read or holds no certificate.

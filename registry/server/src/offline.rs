@@ -19,7 +19,7 @@ use crate::start::{shown_url, store_options};
 /// Replaces a lost bootstrap admin token; returns the new one.
 ///
 /// # Errors
-/// Where the folder is in use or the database fails.
+/// If the folder is in use or the database fails.
 pub async fn reset_admin_token(
     config: &Config,
     clock: &dyn Clock,
@@ -35,13 +35,13 @@ pub async fn reset_admin_token(
     Ok(token)
 }
 
-/// Migrates the configured database; returns the steps that were missing.
+/// Migrates the configured database; returns the names of the applied steps.
 ///
 /// # Errors
-/// Where the folder is in use, the database does not respond, or a step fails.
+/// If the folder is in use, the database does not respond, or a step fails.
 pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     let options = store_options(config);
-    // PostgreSQL is migrated under a lock of its own, beside servers that run.
+    // PostgreSQL has a migration lock of its own, so servers may keep running.
     let _data_dir = if options.url.starts_with("sqlite:") {
         Some(take(config)?)
     } else {
@@ -55,10 +55,10 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     Ok(missing)
 }
 
-/// Rebuilds the index; returns the number of its agents.
+/// Rebuilds the index; returns the number of agents in it.
 ///
 /// # Errors
-/// Where the folder is in use, or database or index fail.
+/// If the folder is in use, or database or index fail.
 pub async fn reindex(
     config: Config,
     clock: Arc<dyn Clock>,
@@ -74,10 +74,10 @@ pub async fn reindex(
     }
 }
 
-/// Checks that the database responds, without changing anything; returns a sentence on it.
+/// Checks that the database responds, without changing anything; returns a sentence about it.
 ///
 /// # Errors
-/// Where it does not answer, or there is none yet.
+/// If the database does not respond or does not exist yet.
 pub async fn ping_database(config: &Config) -> Result<String, StartError> {
     let failed = |error| failed(config, &error);
     let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
@@ -95,12 +95,12 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
     })
 }
 
-/// The progress of sentence encoders, as the database has it.
+/// The progress of sentence encoders, from the database.
 #[derive(Debug, Clone, Default)]
 pub struct EmbeddingProgress {
     /// The number of agents.
     pub agents: u64,
-    /// The models with vectors.
+    /// The models that have vectors.
     pub models: Vec<EmbeddedModel>,
 }
 
@@ -121,7 +121,7 @@ pub struct EmbeddedModel {
 /// Reads the progress of sentence encoders from the database, without changing anything.
 ///
 /// # Errors
-/// Where it does not answer, or there is none yet.
+/// If the database does not respond or does not exist yet.
 pub async fn embedded(config: &Config) -> Result<EmbeddingProgress, StartError> {
     let failed = |error| failed(config, &error);
     let store = Store::connect(&unchanged(config)).await.map_err(failed)?;

@@ -22,7 +22,7 @@ use crate::http::problem::{MemberError, Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::routes;
 
-/// Swagger UI sets styles from script and carries its pictures with it.
+/// Swagger UI sets styles from script and has its pictures inlined as `data:` URLs.
 const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -36,7 +36,7 @@ pub fn document() -> &'static OpenApi {
     &DOCUMENT
 }
 
-/// The document as text: pretty, and the same at every call of one build.
+/// The document as pretty-printed text, the same at every call of one build.
 pub fn openapi_document() -> String {
     TEXT.clone()
 }
@@ -88,7 +88,7 @@ fn build(limits: &LimitsConfig) -> OpenApi {
     document
 }
 
-/// Writes the limits that the operator sets.
+/// Writes the limits that the operator configures into the document.
 fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
     for item in document.paths.paths.values_mut() {
         for operation in operations::methods_mut(item) {

@@ -24,10 +24,10 @@ pub struct PageRequest {
     pub page_token: Option<String>,
 }
 
-/// Parses an optional parameter that is no text: an empty one is an error, and not the same as a missing one.
+/// Deserializes an optional parameter that is not text. An empty value is an error, and not the same as a missing one.
 ///
 /// # Errors
-/// Where the text is no such value.
+/// If the text cannot be parsed as such a value.
 pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     parameter: D,
 ) -> Result<Option<T>, D::Error> {
@@ -55,12 +55,12 @@ pub(crate) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
 pub(crate) struct Signer(hmac::Key);
 
 impl Signer {
-    /// A signer with that key.
+    /// A signer with this key.
     pub(crate) fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// A token for a position in the list that `query` and the caller describe.
+    /// A page token for a position in the list that `query` and the caller define.
     pub(crate) fn token(
         &self,
         query: &str,
@@ -77,10 +77,10 @@ impl Signer {
         ))
     }
 
-    /// The position in a token.
+    /// The position in a page token.
     ///
     /// # Errors
-    /// `Invalid` for a token that is broken, or is of another query or caller.
+    /// `Invalid` for a token that is malformed, or was made for another query or caller.
     pub(crate) fn position<T: DeserializeOwned>(
         &self,
         query: &str,

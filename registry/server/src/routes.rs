@@ -63,11 +63,11 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(health::metrics);
 }
 
-/// Kinds of problems, pages for people, and what answers where nothing else does.
+/// Routes of problem kinds and HTML pages, and the fallback for unknown paths.
 pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
         .service(problem_pages::problem_page)
-        // The pages for people.
+        // The HTML pages.
         .service(search_page::show)
         .service(agent_page::show)
         .service(agent_page::without_slash)
@@ -79,7 +79,7 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .default_service(web::to(allowed::unrouted));
 }
 
-/// Addresses outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
+/// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/openapi.json", "GET"),
     ("/docs", "GET"),

@@ -32,11 +32,11 @@ use crate::http::connections::Connections;
 use crate::http::state::State;
 use crate::metrics::Metrics;
 
-/// Timeout of a connection without a request.
+/// Idle timeout of a connection between requests.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// How long the head of a request may take to arrive, and the TLS handshake before it.
+/// Timeout for the head of a request, and for the TLS handshake before it.
 const HEAD_ARRIVAL: Duration = Duration::from_secs(10);
-/// How long the other side may take to close.
+/// Timeout for the client to close its side.
 const CLOSING: Duration = Duration::from_secs(2);
 /// The only protocol: HTTP/2 is left to TLS proxies.
 const ALPN: &[u8] = b"http/1.1";
@@ -44,9 +44,9 @@ const ALPN: &[u8] = b"http/1.1";
 /// The listening sockets.
 #[derive(Debug)]
 pub struct Listeners {
-    /// For everything.
+    /// The socket for all routes.
     pub main: TcpListener,
-    /// For `/metrics` alone, which the other one then does not have.
+    /// The socket for `/metrics` alone, which the main socket then does not serve.
     pub metrics: Option<TcpListener>,
 }
 
@@ -59,14 +59,14 @@ impl From<TcpListener> for Listeners {
     }
 }
 
-/// Serves on `listeners` until `shutdown` is cancelled: then no connection is accepted any more, event
-/// streams end, and requests under way have `server.drain_seconds` to end.
+/// Serves on `listeners` until `shutdown` is cancelled: then no connection is accepted any more, event streams end, and
+/// requests in progress have `server.drain_seconds` to end.
 ///
-/// HTTPS is spoken where certificate and key are configured. It runs on any Tokio runtime; the workers,
-/// one for each core, have threads of their own.
+/// HTTPS is served if certificate and key are configured. Any Tokio runtime will do; the workers, one for each core,
+/// have threads of their own.
 ///
 /// # Errors
-/// Where certificate or key cannot be read or do not fit, or the listener cannot be used.
+/// If certificate or key cannot be read or do not match, or the listener cannot be used.
 pub fn run(
     context: Arc<Context>,
     listeners: impl Into<Listeners>,
@@ -119,7 +119,7 @@ fn start(
     Ok(builder.run())
 }
 
-/// An application behind a port without TLS.
+/// Serves an application on a port without TLS.
 fn plain<A, S, B>(
     application: A,
     acceptance: Acceptance,
@@ -144,7 +144,7 @@ where
     .map_err(move |error| counting.tell(&error))
 }
 
-/// An application behind a port with TLS.
+/// Serves an application on a port with TLS.
 fn encrypted<A, S, B>(
     application: A,
     acceptance: Acceptance,
@@ -178,7 +178,7 @@ where
     .map_err(move |error| counting.tell(&error))
 }
 
-/// An application on connections that have been taken.
+/// Serves an application on accepted connections.
 fn speak_http<T, A, S, B>(
     application: A,
     draining: CancellationToken,
@@ -208,7 +208,7 @@ where
         .keep_alive(KEEP_ALIVE)
         .client_request_timeout(HEAD_ARRIVAL)
         .client_disconnect_timeout(CLOSING)
-        // The stream of a closed connection is freed at once, and not with the next event.
+        // The stream of a closed connection is freed at once, and not only with the next event.
         .h1_allow_half_closed(false)
         .finish(map_config(application, |()| AppConfig::default()))
 }
@@ -237,7 +237,8 @@ impl Acceptance {
         }
     }
 
-    /// The connection with its slot, and its address. Without a free slot it is closed before anything is read from it.
+    /// Wraps the stream with its slot and its address. Without a free slot the connection is closed before any byte is
+    /// read.
     fn admit(
         &self,
         stream: TcpStream,
@@ -251,7 +252,7 @@ impl Acceptance {
         Ok((Connection::new(stream, place, self.patience), peer))
     }
 
-    /// Counts errors caused by a client, and logs them at debug level only: anybody can cause them at will.
+    /// Counts errors caused by a client, and logs them at debug level only: any client can cause as many as it likes.
     fn tell(&self, error: &DispatchError) {
         match error {
             DispatchError::Parse(_) => self.metrics.malformed_request(),

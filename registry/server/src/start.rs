@@ -28,7 +28,7 @@ use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
 
-/// The variable with the admin token an operator has chosen.
+/// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
 /// The setting that holds the key of page tokens.
 const PAGE_KEY: &str = "page_token_key";
@@ -42,16 +42,16 @@ pub struct Started {
     pub context: Arc<Context>,
     /// The admin token, if this start has made one. It is shown once.
     pub admin_token: Option<String>,
-    /// The reason to rebuild the index, if there is one.
+    /// The reason to rebuild the index, if any.
     pub rebuild: Option<String>,
 }
 
 impl Context {
-    /// Locks the data folder, opens database and index, and builds the context. No job runs yet.
-    /// `bootstrap_token` is the admin token an operator has chosen, of 32 characters at least.
+    /// Locks the data folder, opens database and index, and builds the context. No job runs yet. `bootstrap_token` is
+    /// the admin token that the operator chose, of at least 32 characters.
     ///
     /// # Errors
-    /// Where the folder is in use, the database does not respond, or the configuration is invalid.
+    /// If the folder is in use, the database does not respond, or the configuration is invalid.
     pub async fn build(
         config: Config,
         clock: Arc<dyn Clock>,
@@ -61,9 +61,9 @@ impl Context {
     ) -> Result<Started, StartError> {
         let (context, rebuild) = Self::assemble(config, clock, entropy, network).await?;
         if !context.store.is_postgres() {
-            // No other process uses this database, so existing leases are of one that was killed. Without this
-            // their domains would wait until the leases expire, minutes from now.
-            // The first write of all: if the file is not writable, the error names the file.
+            // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
+            // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
+            // file is not writable, the error names the file.
             context.store.visits_end_leases().await.map_err(|error| {
                 let database = shown_url(&context.config);
                 StartError(format!("the database {database} cannot be used: {error}"))
@@ -94,7 +94,7 @@ impl Context {
     }
 
     /// Locks the data folder, and opens database and index without changing their content. Returns the reason to
-    /// rebuild the index, if there is one.
+    /// rebuild the index, if any.
     pub(crate) async fn assemble(
         config: Config,
         clock: Arc<dyn Clock>,
@@ -158,7 +158,7 @@ fn rules_of(config: &Config) -> Rules {
     }
 }
 
-/// The last event at this start. Caches are empty, so earlier events matter only to the index.
+/// The number of the last event at this start. Caches are empty, so earlier events matter only to the index.
 async fn noted_before(store: &Store, index: &Index) -> Result<i64, StartError> {
     if !index.is_missing() {
         return Ok(index.applied_seq());
@@ -207,8 +207,8 @@ async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, Start
         .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is invalid")))
 }
 
-/// Opens the index; returns the reason to rebuild it, if it is missing, broken or of another schema. An index of
-/// another database, or with events that this one does not have (as after a restored backup), is removed: it must
+/// Opens the index; returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index of
+/// another database, or with events that this database does not have (as after a restored backup), is removed: it must
 /// never be served.
 async fn open_index(
     config: &Config,
@@ -246,7 +246,7 @@ async fn open_index(
     {
         return Ok((index, Some(reason)));
     }
-    // Nothing is known yet, so the empty index is right at once.
+    // The database is empty, so the empty index is complete at once.
     index
         .begin_rebuild()
         .and_then(|rebuild| rebuild.finish(highest))

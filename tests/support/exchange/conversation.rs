@@ -1,22 +1,22 @@
-//! HTTP/1.1 as it passes by: the requests and answers of one connection, read from its bytes.
+//! Reads HTTP/1.1 in passing: the requests and responses of one connection, parsed from its bytes.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
 
 use super::{ObservedResponse, Request};
 
-/// How the body of a message ends.
+/// The end of a message's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
-    /// After so many bytes.
+    /// After this many bytes.
     Length(usize),
-    /// With an empty chunk; so much of the present chunk is to come, its end of line included.
+    /// At an empty chunk; this many bytes of the current chunk are missing, its line end included.
     Chunked(usize),
-    /// With the connection.
+    /// At the end of the connection.
     Close,
 }
 
-/// One direction: what has come and is not read yet, and the body under way.
+/// One direction: received bytes that are not parsed yet, and the current body.
 #[derive(Debug, Default)]
 struct Direction {
     unread: Vec<u8>,
@@ -25,7 +25,7 @@ struct Direction {
 }
 
 impl Direction {
-    /// Reads on in the body; the whole of it once it has ended.
+    /// Parses more of the body; returns the whole body once it has ended.
     fn body(&mut self) -> Result<Option<Vec<u8>>, ()> {
         loop {
             match self.under_way {
@@ -50,7 +50,7 @@ impl Direction {
                     };
                     let size = usize::try_from(size).map_err(|_| ())?;
                     if size == 0 {
-                        // No trailers are sent; an empty line ends it.
+                        // The registry sends no trailers, so an empty line ends the body.
                         if self.unread.len() < head + 2 {
                             return Ok(None);
                         }
@@ -79,7 +79,7 @@ impl Direction {
     }
 }
 
-/// One connection. What is no HTTP/1.1 is let pass unread from there on.
+/// One connection. From bytes that are not HTTP/1.1 on, it is no longer parsed.
 #[derive(Debug, Default)]
 pub struct Conversation {
     up: Direction,
@@ -110,7 +110,7 @@ fn framing(headers: &[(String, String)]) -> Option<Framing> {
 }
 
 impl Conversation {
-    /// Reads along with what is sent to the registry.
+    /// Parses bytes sent to the registry.
     pub fn up(&mut self, bytes: &[u8]) {
         if self.unreadable {
             return;
@@ -125,7 +125,7 @@ impl Conversation {
                 let Some(body) = self.up.body()? else {
                     return Ok(());
                 };
-                // Answered before it was complete, it is no longer there.
+                // If the response came before the request was complete, the request is no longer in the queue.
                 let request = self.asked.back_mut().ok_or(())?;
                 request.body = Some(body);
             }
@@ -147,7 +147,7 @@ impl Conversation {
         }
     }
 
-    /// Reads along with what the registry sends, and gives what is complete with it.
+    /// Parses bytes sent by the registry; returns the exchanges that they complete.
     pub fn down(&mut self, bytes: &[u8]) -> Vec<(Request, ObservedResponse)> {
         if self.unreadable {
             return Vec::new();
@@ -186,7 +186,7 @@ impl Conversation {
                 body: None,
             };
             self.down.unread.drain(..length);
-            // An answer to nothing that was understood, such as to what is no HTTP at all.
+            // A response without a parsed request, such as to bytes that are not HTTP.
             let request = self.asked.front().ok_or(())?;
             if (100..200).contains(&answer.status) {
                 continue;
@@ -205,7 +205,7 @@ impl Conversation {
         }
     }
 
-    /// The connection has ended: an answer that ends with it is complete.
+    /// Ends the connection, which completes a response whose body ends with it.
     pub fn closed(&mut self) -> Option<(Request, ObservedResponse)> {
         let mut answer = self.answer.take()?;
         if self.unreadable || self.down.under_way != Some(Framing::Close) {
@@ -216,7 +216,7 @@ impl Conversation {
     }
 }
 
-/// A body without its content coding.
+/// The body without its content coding.
 fn decoded(answer: &ObservedResponse, body: Vec<u8>) -> Result<Vec<u8>, ()> {
     let mut plain = Vec::new();
     let read = match answer.header("content-encoding") {

@@ -1,9 +1,8 @@
-//! The `OpenAPI` document as a judge of exchanges.
+//! Checks of exchanges against the `OpenAPI` document.
 //!
-//! An answer has to be one that its operation documents: status, media type, headers, and every member of its body,
-//! none beyond. A request that is answered with a success has to be one that the document allows, and one that is
-//! refused as not understood (400) has to be one that it forbids: as far as a schema can say it. What it cannot say
-//! stands in [`BEYOND`].
+//! A response must be documented for its operation: status, media type, headers, and every member of its body, without
+//! others. A request with a successful response must be allowed by the document, and one that is refused as malformed
+//! (400) must be forbidden by it, as far as a schema can express that. The rest is listed in [`BEYOND`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,7 +15,8 @@ use serde_json::{Map, Value, json};
 use super::schemas::{Form, Schemas};
 use super::{ObservedResponse, Request};
 
-/// What is refused although its schema allows it: the operation (`*`: any), the place, and why no schema says it.
+/// Requests that are refused although their schema allows them: the operation (`*`: any), the place, and why no schema
+/// can express the rule.
 const BEYOND: &[(&str, &str, &str)] = &[
     (
         "*",
@@ -64,7 +64,7 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The document, ready to judge by.
+/// The document, compiled for checks.
 pub struct Document {
     paths: Vec<Pattern>,
     whole: Value,
@@ -80,7 +80,7 @@ struct Pattern {
 struct Operation {
     id: String,
     parameters: Vec<Parameter>,
-    /// Whether a body is needed, and its schema by media type.
+    /// Whether a body is required, and its schema by media type.
     body: Option<(bool, Validator)>,
     answers: BTreeMap<u16, Answers>,
 }
@@ -98,23 +98,23 @@ struct Answers {
     content: BTreeMap<String, Option<Validator>>,
 }
 
-/// What became of holding an exchange against the document.
+/// Result of a check of an exchange.
 #[derive(Debug, Default)]
 pub struct Judgement {
-    /// The operation, where there is one.
+    /// The operation, if the request belongs to one.
     pub operation: Option<String>,
-    /// What is not as documented, one sentence each.
+    /// Violations of the document, one sentence each.
     pub wrong: Vec<String>,
 }
 
 impl Document {
-    /// The document of the registry that the tests were built with.
+    /// The document of the registry's build under test.
     pub fn of_this_build() -> &'static Self {
         static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::new(&openapi_document()));
         &DOCUMENT
     }
 
-    /// A document from its text.
+    /// Compiles a document from its text.
     pub fn new(text: &str) -> Self {
         let whole: Value = serde_json::from_str(text).unwrap();
         let schemas = Schemas::of(&whole);
@@ -145,16 +145,16 @@ impl Document {
         &self.whole
     }
 
-    /// A validator for values of a schema, in which there may be no members that it does not name.
+    /// A validator for values of a schema that allows no other members than those it names.
     pub fn validator(&self, schema: &Value) -> Validator {
         Schemas::of(&self.whole).validator(schema, Form::Closed)
     }
 
-    /// Holds an event of a stream, whose form no media type says, against the document.
+    /// Checks an event of a stream against the document: no media type describes its form.
     ///
     /// # Panics
     ///
-    /// When it is not as documented.
+    /// If the event is not as documented.
     pub fn judge_event(&self, event: &Value) {
         static EVENT: LazyLock<Validator> = LazyLock::new(|| {
             let schema = json!({"$ref": "#/components/schemas/Event"});
@@ -164,13 +164,13 @@ impl Document {
         assert!(wrong.is_empty(), "{event} is not as documented: {wrong:?}");
     }
 
-    /// Every operation with the statuses it documents.
+    /// All operations with their documented statuses.
     pub fn operations(&self) -> impl Iterator<Item = (&str, Vec<u16>)> {
         let operations = self.paths.iter().flat_map(|path| path.operations.values());
         operations.map(|one| (one.id.as_str(), one.answers.keys().copied().collect()))
     }
 
-    /// Holds an exchange against the document.
+    /// Checks an exchange against the document.
     pub fn judge(&self, request: &Request, answer: &ObservedResponse) -> Judgement {
         let (path, query) = request
             .target
@@ -241,7 +241,7 @@ impl Judgement {
 }
 
 impl Pattern {
-    /// The parts of a raw path that stand where the template has parameters, by name.
+    /// The parts of a raw path at the parameters of the template, by name.
     fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
         let wanted: Vec<&str> = self.template.split('/').collect();
         let given: Vec<&str> = path.split('/').collect();
@@ -349,7 +349,7 @@ impl Operation {
                 .push(plain(value));
         }
         let mut forbidden = Vec::new();
-        // Where nothing is read from the query, nothing in it is refused.
+        // An operation without query parameters ignores the query.
         let reads_query = self.parameters.iter().any(|one| one.place == "query");
         for ((place, name), values) in &given {
             let known = self
@@ -383,7 +383,7 @@ impl Operation {
         }
     }
 
-    /// What a request was refused for as not understood, where the document allows it.
+    /// The reason for which a request was refused as malformed, if the document allows the request.
     fn refused_for_nothing(&self, answer: &ObservedResponse) -> Option<String> {
         let body = answer.body.as_deref().filter(|body| !body.is_empty())?;
         let problem: Value = serde_json::from_slice(body).ok()?;
@@ -445,7 +445,7 @@ impl Answers {
         let content = response["content"].as_object();
         let headers = response["headers"].as_object();
         Self {
-            // 503 names its time where it is known.
+            // 503 has `Retry-After` only if the time is known.
             headers: headers
                 .into_iter()
                 .flat_map(Map::keys)

@@ -1,19 +1,19 @@
-//! The schemas of the `OpenAPI` document as JSON Schema (2020-12) knows them.
+//! The schemas of the `OpenAPI` document as JSON Schema (2020-12).
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-/// The schemas of the components as definitions that every schema carries along, in three forms.
+/// The schemas of the components as definitions, in three forms, which are added to every compiled schema.
 pub struct Schemas(Map<String, Value>);
 
-/// In which form a schema is read.
+/// Strictness of a schema about members that it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As it is written.
+    /// As written.
     Plain,
-    /// Closed below: it may have members beside those that it names itself, and what is in it may not.
+    /// Closed inside: unnamed members are allowed at the top, but not in nested values.
     Part,
-    /// Closed: without members that it does not name.
+    /// Closed: unnamed members are not allowed.
     Closed,
 }
 
@@ -26,7 +26,7 @@ impl Form {
         }
     }
 
-    /// The form of what is in a schema of this form.
+    /// The form of the nested schemas of a schema in this form.
     fn below(self) -> Self {
         match self {
             Self::Plain => Self::Plain,
@@ -34,7 +34,7 @@ impl Form {
         }
     }
 
-    /// The form of what a schema of this form is put together from.
+    /// The form of the parts (`allOf` and the like) of a schema in this form.
     fn joined(self) -> Self {
         match self {
             Self::Plain => Self::Plain,
@@ -55,7 +55,7 @@ impl Schemas {
         Self(definitions)
     }
 
-    /// A validator for values of a schema in that form.
+    /// A validator for values of a schema in this form.
     pub fn validator(&self, schema: &Value, form: Form) -> Validator {
         let mut schema = formed(schema, form);
         if let Some(members) = schema.as_object_mut() {
@@ -68,7 +68,7 @@ impl Schemas {
     }
 }
 
-/// A schema in that form.
+/// Converts a schema to this form.
 fn formed(schema: &Value, form: Form) -> Value {
     let Value::Object(members) = schema else {
         return schema.clone();

@@ -1,13 +1,13 @@
-//! How often each documented operation was seen answered with each status: by one registry, and by all of a run.
+//! Number of checked responses per documented operation and status: of one registry, and of a whole run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// By operation and status, how many exchanges were judged.
+/// Number of checked exchanges, by operation and status.
 pub type Tally = BTreeMap<String, BTreeMap<u16, u64>>;
 
-/// The folder in which every process of a run leaves what it has seen. `tests/run` names it.
+/// Variable with the folder in which every process of a run writes its counts. `tests/run` sets it.
 const FOLDER: &str = "A2A_REGISTRY_TEST_EXCHANGES";
 
 static WHOLE: Mutex<Tally> = Mutex::new(Tally::new());
@@ -24,7 +24,7 @@ pub fn count(own: &Mutex<Tally>, operation: &str, status: u16) {
     add(&WHOLE, operation, status);
 }
 
-/// Leaves what this process has seen so far in the folder of the run, if there is one.
+/// Writes the counts of this process to the folder of the run, if there is one.
 pub fn write() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,7 @@ pub fn write() {
     }
 }
 
-/// What all processes of the run have seen; nothing where there is no folder.
+/// The counts of all processes of the run; `None` without a folder.
 pub fn gathered() -> Option<Tally> {
     let folder = std::env::var_os(FOLDER)?;
     let mut whole = Tally::new();

@@ -1,4 +1,4 @@
-//! The way to a registry, on which its exchanges are read along.
+//! A proxy in front of a registry that reads its exchanges.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -13,7 +13,7 @@ use super::document::Document;
 use super::tally::{self, Tally};
 use super::{ObservedResponse, Request};
 
-/// What hands bytes on runs apart from the tests, which may block their own threads.
+/// The proxies' own runtime, because tests may block their threads.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -22,7 +22,8 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .unwrap()
 });
 
-/// A port that leads to a registry. When the last owner drops it, the test fails if any exchange was not as documented.
+/// A port that forwards to a registry. When its last owner is dropped, the test fails if any exchange was not as
+/// documented.
 #[derive(Debug, Clone)]
 pub struct Tap(Arc<Owned>);
 
@@ -52,7 +53,7 @@ impl Shared {
 }
 
 impl Tap {
-    /// A port of its own, which leads nowhere yet.
+    /// A proxy on a port of its own, without a target yet.
     pub async fn new() -> Self {
         let shared = Arc::new(Shared::default());
         let (open, until) = watch::channel(true);
@@ -71,12 +72,12 @@ impl Tap {
         }))
     }
 
-    /// The URL to ask, without a slash at the end.
+    /// The URL of the proxy, without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.0.address)
     }
 
-    /// Leads to the registry at that URL from now on. One that is not asked in plain text is not led to.
+    /// Forwards to the registry at that URL from now on. Returns whether it does: it cannot read TLS.
     pub fn lead_to(&self, url: &str) -> bool {
         let address = url
             .strip_prefix("http://")
@@ -84,7 +85,7 @@ impl Tap {
         address.is_some_and(|address| self.0.shared.registry.set(address).is_ok())
     }
 
-    /// How often each operation has been answered with each status so far.
+    /// Number of responses per operation and status so far.
     pub fn tally(&self) -> Tally {
         let tally = self.0.shared.tally.lock();
         tally.unwrap_or_else(PoisonError::into_inner).clone()
@@ -110,7 +111,7 @@ impl Drop for Owned {
                 .collect::<Vec<_>>()
                 .join("\n")
         );
-        // A second panic would end the process with all other tests.
+        // A second panic would abort the process with all other tests.
         if std::thread::panicking() {
             eprintln!("{told}");
         } else {
@@ -161,8 +162,8 @@ async fn pass(client: TcpStream, shared: &Shared) {
         }
     });
     tokio::pin!(up, down);
-    // The registry may still answer a client that has sent everything; once the registry has ended there is nothing to
-    // hand on.
+    // The registry may still answer a client that has finished sending; once the registry has closed, nothing is left
+    // to forward.
     tokio::select! {
         () = &mut down => {}
         () = &mut up => down.await,
@@ -173,7 +174,7 @@ async fn pass(client: TcpStream, shared: &Shared) {
     }
 }
 
-/// Copies until one side ends; what was read is known before it arrives.
+/// Copies until one side ends; bytes are parsed before they are forwarded.
 async fn hand_on(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),

@@ -1,4 +1,4 @@
-//! Exchanges that are as documented, and ones that are not.
+//! Tests of the checks: exchanges that are as documented, and others that are not.
 
 use std::panic::AssertUnwindSafe;
 
@@ -114,7 +114,7 @@ fn what_is_not_as_documented_is_found() {
     }
 }
 
-/// What an answer costs whoever gives it, when it is not as documented: the test fails.
+/// An undocumented response fails the test that owns its registry.
 #[tokio::test]
 async fn a_tap_fails_the_test_of_a_registry_that_does_not_keep_to_the_document() {
     for (path, body, kept) in [

@@ -1,4 +1,4 @@
-//! Inputs 85 to 94: answers of name servers.
+//! Inputs 85 to 94: responses of name servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::setup::FetchSetup;
 use super::{HOME, config, serve_beside_canary, short};
 use crate::support::{NameServer, ScriptedReply, Zone, alias};
 
-/// Called with the name's type, and the number of earlier queries.
+/// Response to a name, its type, and the number of earlier queries.
 type LookupScript = fn(&str, RecordType, usize) -> Option<Zone>;
 
 pub struct DnsCase {
@@ -32,7 +32,7 @@ fn only(kind: RecordType, addresses: &[IpAddr]) -> Option<Zone> {
     Some(Zone::now(kind, addresses))
 }
 
-/// The open address at first, a forbidden one ever after, to be remembered for no time at all.
+/// DNS rebinding: the open address at first, a forbidden one ever after, with a TTL of 0.
 fn rebinding(_: &str, kind: RecordType, before: usize) -> Option<Zone> {
     let now = if before == 0 { HOME } else { LOOPBACK };
     only(kind, &[now.into()])
@@ -195,7 +195,7 @@ async fn no_answer_leads_to_a_forbidden_address() {
     .await;
     for case in cases() {
         let names = name_server(&case).await;
-        // A silent name server is waited for, 50 times shorter than in production.
+        // The timeout for a silent name server is 50 times shorter than in production.
         let limits = match case.name {
             "silence" => FetchLimits {
                 dns: short().dns,
@@ -212,7 +212,7 @@ async fn no_answer_leads_to_a_forbidden_address() {
                 "input {}, {}, fetch {turn}: {attempt:?}",
                 case.number, case.name
             );
-            // Owners read the detail, and addresses are for curators.
+            // The detail is shown to owners; addresses are for curators only.
             assert!(!attempt.detail.contains("127.0.0.1"), "{attempt:?}");
         }
     }

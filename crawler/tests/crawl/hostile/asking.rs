@@ -13,11 +13,11 @@ use super::urls::{UrlCase, cases};
 use super::{FEW, HOME, MANY, canary, config, serve};
 use crate::support::{HOST, NameServer, ScriptedReply, Zone};
 
-/// Asks for a text in every way in which texts of others are asked: as the target of a registration, and
-/// as a URL that somebody read already.
+/// Fetches a URL text in both ways in which foreign texts are used: as the target of a registration, and as a URL that
+/// was parsed before.
 async fn try_text(text: &str, world: &FetchSetup) {
     let read = [world.guard().check_url(text).ok(), Url::parse(text).ok()];
-    // A mutation may well name the one address that is open.
+    // A mutation may happen to name the one address that is open.
     let open = |url: &Url| url.host() == Some(Host::Ipv4(HOME)) || url.domain() == Some(HOST);
     for url in read.into_iter().flatten().filter(|url| !open(url)) {
         let fetched = world.get(&url, text).await;
@@ -26,7 +26,7 @@ async fn try_text(text: &str, world: &FetchSetup) {
     }
 }
 
-/// Even with http and every port open, and every name leading to the canary.
+/// No packet is sent, although http and every port are open and every name leads to the canary.
 #[tokio::test]
 async fn nothing_is_sent_to_any_of_them() {
     let canary = canary();
@@ -34,7 +34,7 @@ async fn nothing_is_sent_to_any_of_them() {
     for case in cases() {
         try_text(&case.at(canary.at.port()), &world).await;
     }
-    // Some of them are names like any other, and it takes their addresses to refuse them.
+    // Some inputs are ordinary names, which only their addresses give away.
     assert!(world.look_ups() > 0);
     canary.assert_untouched();
 }
@@ -73,7 +73,7 @@ fn addresses() -> Vec<(u8, IpAddr)> {
         .collect()
 }
 
-/// In a record, an address has passed every look at a URL.
+/// A URL check does not see the address in a DNS record: the address check must refuse it.
 #[tokio::test]
 async fn no_name_leads_to_any_of_the_addresses() {
     let canary = canary();

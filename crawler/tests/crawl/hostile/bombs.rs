@@ -10,14 +10,14 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Close to a mebibyte of gzip members that hold close to a gibibyte of nothing together.
+/// Gzip members of about a mebibyte in total that decode to about a gibibyte of zeros.
 pub fn gzip_bomb() -> Vec<u8> {
     let member = gzip(&vec![0; 16 * 1024 * 1024]);
     member.repeat(1024 * 1024 / member.len())
 }
 
-/// Nothing, for a decoder with a window of two to the power of `window` bytes. One beyond 24 is none of RFC 7932, in
-/// which no stream begins as this one does then.
+/// Zeros for a decoder with a window of two to the power of `window` bytes. A window beyond 24 is not part of RFC 7932,
+/// whose streams never begin like this one does then.
 pub fn brotli_bomb(window: i32, mebibytes: usize) -> Vec<u8> {
     let params = BrotliEncoderParams {
         quality: 5,

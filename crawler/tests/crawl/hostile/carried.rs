@@ -1,5 +1,5 @@
-//! Input 131: a card that carries any of the inputs 1 to 107. Its URLs are those of 1 to 84; what name servers (85 to
-//! 94) and redirects (95 to 107) do, they do to the one URL of a card that is ever asked, its key set's.
+//! Input 131: a card that carries any of the inputs 1 to 107. Its URLs are those of 1 to 84. Name servers (85 to 94)
+//! and redirects (95 to 107) matter only for the one URL of a card that is ever fetched, its key set's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::support::{HOST, NameServer, Request, ScriptedReply, Server, Zone};
 
-/// The input that is made of all the others.
+/// The number of this input, which combines all the others.
 pub const NUMBER: u8 = 131;
 
-/// A card with this URL wherever a card has URLs that somebody may ask for.
+/// A card with this URL in every place where a card has a URL that software may fetch.
 fn carrier(url: &str) -> String {
     let header = json!({"alg": "ES256", "kid": "k", "jku": url}).to_string();
     json!({
@@ -43,7 +43,7 @@ fn carrier(url: &str) -> String {
     .to_string()
 }
 
-/// The URLs of inputs 1 to 84 as they are, and as redirects would lead to them.
+/// The URLs of inputs 1 to 84, as they are and as targets of redirects.
 fn carried(port: u16) -> impl Iterator<Item = (u8, String)> {
     urls::cases()
         .into_iter()
@@ -63,7 +63,7 @@ async fn carries(world: &FetchSetup, number: u8, url: &str) {
     assert_eq!(server.requests().len(), 1, "input {number}: {url}");
 }
 
-/// Of all the URLs of a card, only that of a key set is ever asked, and only where the card itself lies.
+/// Of all the URLs of a card, only a key set's is ever fetched, and only from the card's own origin.
 #[tokio::test]
 async fn urls_inside_a_card_are_not_asked() {
     let canary = canary();
@@ -74,8 +74,8 @@ async fn urls_inside_a_card_are_not_asked() {
     canary.assert_untouched();
 }
 
-/// Serves at `/card` a card with a key set on its own origin, and anywhere else what the set's URL gives, with the
-/// port of the server.
+/// Serves at `/card` a card with a key set on its own origin, and at every other path the reply that `key_set` makes
+/// from the server's port.
 async fn with_key_set(key_set: impl Fn(u16) -> ScriptedReply + Send + Sync + 'static) -> Server {
     serve(move |request: &Request| {
         let host = request.header("host").unwrap();
@@ -83,13 +83,13 @@ async fn with_key_set(key_set: impl Fn(u16) -> ScriptedReply + Send + Sync + 'st
             "/card" => ScriptedReply::json(carrier(&format!("http://{host}/keys"))),
             _ => key_set(host.rsplit(':').next().unwrap().parse().unwrap()),
         }
-        // So that the key set takes a look-up of its own.
+        // Closed, so that the key set needs a connection, and a DNS query, of its own.
         .then_close()
     })
     .await
 }
 
-/// Reads the card at this URL, and gives its one key set.
+/// Reads the card at this URL, and returns its one key set.
 async fn key_set(world: &FetchSetup, url: Url, what: &str) -> FetchedKeySet {
     let task = SourceTask {
         source_key: 1,
@@ -104,7 +104,7 @@ async fn key_set(world: &FetchSetup, url: Url, what: &str) -> FetchedKeySet {
     card.key_sets.remove(0)
 }
 
-/// A key set on the card's own origin that leads on to any of the URLs.
+/// A key set on the card's own origin whose reply refers to any of the URLs.
 #[tokio::test]
 async fn a_key_set_leads_nowhere() {
     let canary = canary();
@@ -124,7 +124,7 @@ async fn no_redirect_of_a_key_set_is_followed() {
     let canary = Arc::new(canary());
     for case in redirects::cases() {
         let what = format!("input {}", case.number);
-        // A page that refreshes itself is what the URL gives, and no keys to whoever reads it.
+        // A page with a refresh tag is a valid response, which contains no keys.
         let page = case.number == 105;
         let at = Arc::clone(&canary);
         let server = with_key_set(move |port| ScriptedReply::raw(case.bytes(&at, port))).await;
@@ -136,7 +136,7 @@ async fn no_redirect_of_a_key_set_is_followed() {
     canary.assert_untouched();
 }
 
-/// A name server that begins to lie once the card is asked for.
+/// A name server that starts to lie once the card is requested.
 #[tokio::test]
 async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
     for case in answers::cases() {
@@ -158,7 +158,7 @@ async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
             ScriptedReply::json(carrier(&format!("http://{host}/keys"))).then_close()
         })
         .await;
-        // Silence is waited for, and the first answer has time enough.
+        // The timeout fits both cases: a silent server is waited for, and the first response has time enough.
         let limits = FetchLimits {
             dns: 10 * short().dns,
             ..FetchLimits::default()

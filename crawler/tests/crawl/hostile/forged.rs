@@ -1,4 +1,4 @@
-//! Inputs 85 to 94 with mutated bytes: addresses from a broken answer pass the guard, or nothing is dialled.
+//! Inputs 85 to 94 with mutated bytes: an address from a broken response passes the guard, or no connection is made.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,13 @@ use super::mutation::Seed;
 use super::{MANY, canary, config, in_time, short};
 use crate::support::{NameServer, fetcher_with};
 
-/// The real resolver, of which only those answers get on to which the guard objects. Bytes mutate into public
-/// addresses as well, and a test knocks at nobody's door.
+/// The real resolver, which passes on only responses that the guard refuses. Mutated bytes can be public addresses as
+/// well, and a test must not connect to other people's hosts.
 #[derive(Debug)]
 struct HeldBack {
     real: HickoryResolver,
     guard: Guard,
-    /// The addresses that the fetcher is to refuse.
+    /// The addresses passed on, which the fetcher must refuse.
     let_on: Mutex<Vec<IpAddr>>,
 }
 
@@ -58,7 +58,7 @@ async fn mutated(rounds: usize) {
         let fetcher = fetcher_with(config(limits), Arc::clone(&resolver) as Arc<dyn Resolver>);
         for round in 0..rounds {
             names.lie(round);
-            // Another name each time, since answers are remembered.
+            // A new name in each round, since responses are cached.
             let url = format!("http://names.x{round}.example.com:{}/", canary.at.port());
             let url = url.parse().unwrap();
             let what = format!("input {}, {}, round {round}", case.number, case.name);

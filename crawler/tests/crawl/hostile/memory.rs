@@ -1,8 +1,8 @@
-//! What inputs 108 to 130, which are all that a server may do and send, take of memory.
+//! Memory use of inputs 108 to 130, which are everything that a server may do and send.
 //!
-//! The system tells the most that a process has ever held, and a test shares its process with others. So the fetches
-//! are made in a second one, which is this test program once more; servers and name server stay in the first,
-//! and what they hold does not count.
+//! The system reports the peak memory of a whole process, and a test shares its process with others. So the fetches run
+//! in a second process of this test program; servers and name server stay in the first, and their memory does not
+//! count.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -20,13 +20,13 @@ use super::wire::Wire;
 use super::{config, payload, transport};
 use crate::support::{Authority, NameServer, ScriptedReply, fetcher_with, resolver_at};
 
-/// The test that the second process runs, as libtest calls it.
+/// The test that the second process runs, by its libtest name.
 const TEST: &str = "hostile::memory::no_input_takes_much_memory";
-/// What the second process is told: the name server, a certificate, and the inputs.
+/// Variables for the second process: the name server, a certificate, and the inputs.
 const NAMES: &str = "HOSTILE_NAMES";
 const AUTHORITY: &str = "HOSTILE_AUTHORITY";
 const INPUTS: &str = "HOSTILE_INPUTS";
-/// No fetch takes more bytes than this, with everything that is made of what it brings.
+/// Maximum memory of a fetch in bytes, with everything that is derived from its response.
 const MOST_MEMORY: usize = 32 * 1024 * 1024;
 
 /// One line of [`INPUTS`].
@@ -52,7 +52,7 @@ impl Input {
     }
 }
 
-/// The most bytes of real memory that this process has held so far.
+/// Peak memory of this process so far, in bytes.
 fn most_held() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -60,7 +60,7 @@ fn most_held() -> usize {
     kibibytes.parse::<usize>().unwrap() * 1024
 }
 
-/// Makes the fetches one after another, so that each is held against the most that any of them took.
+/// Makes the fetches one after another, so that each is compared with the peak of the fetches before it.
 async fn fetch_all(inputs: &str) {
     let variable = |name| std::env::var(name).unwrap();
     let names: SocketAddr = variable(NAMES).parse().unwrap();
@@ -78,19 +78,19 @@ async fn fetch_all(inputs: &str) {
     for input in inputs.lines().map(Input::read) {
         let fetcher = if input.slow { &hasty } else { &patient };
         drop(attempt(fetcher, &input.url, &input.what).await);
-        // The first one is a usual card, and sets up what every fetch needs.
+        // The first fetch is of an ordinary card, and sets up everything that all fetches share.
         let before = *before.get_or_insert_with(most_held);
         let taken = most_held() - before;
         eprintln!("{} {taken}", input.what);
         assert!(taken < MOST_MEMORY, "{}: {taken} bytes", input.what);
     }
-    // Who holds too much is seen.
+    // Control: too much memory is noticed.
     let held = std::hint::black_box(vec![1_u8; 2 * MOST_MEMORY]);
     assert!(most_held() - before.unwrap() > MOST_MEMORY);
     drop(held);
 }
 
-/// Has these servers asked one after another, from the second process.
+/// Has the second process fetch from these servers one after another.
 async fn have_fetched(wires: Vec<(String, bool, Wire)>) {
     let authority = Authority::new("memory");
     let names = NameServer::start(trap).await;
@@ -115,7 +115,7 @@ async fn have_fetched(wires: Vec<(String, bool, Wire)>) {
     let said = String::from_utf8_lossy(&output.stderr);
     println!("{said}");
     assert!(output.status.success(), "see above");
-    // Had the test another name than its process was told, nothing would have been asked.
+    // If the test were renamed without its constant, the second process would fetch nothing.
     assert!(names.asked() >= running.len());
 }
 
@@ -139,7 +139,7 @@ async fn no_input_takes_much_memory() {
     have_fetched(wires).await;
 }
 
-/// A part of input 118 of its own: the decoder knows windows of up to a gibibyte, and fills them.
+/// A variant of input 118: the decoder accepts windows of up to a gibibyte, and fills them.
 #[tokio::test]
 async fn a_window_that_is_none_takes_no_memory() {
     let bomb = ScriptedReply::new(200, "content-encoding: br\r\n", brotli_bomb(30, 64));

@@ -1,11 +1,11 @@
 //! The 131 hostile inputs, each by its number, against the real resolver, guard and client.
 //!
-//! The list is numbered by kind: 1 to 84 are texts of URLs ([`urls`], and [`asking`] for them), 85 to 94 answers
-//! of name servers ([`answers`], and [`forged`] with mutated bytes), 95 to 107 redirects ([`redirects`]), 108 to
-//! 122 what a server does on the wire ([`transport`]), 123 to 130 what it serves ([`payload`]), and 131 URLs
-//! inside of that ([`carried`]). Every input ends in a typed outcome, sends nothing to an address that is not
-//! opened ([`canary`]), ends in time ([`in_time`]), and takes a bounded number of bytes and of memory
-//! ([`memory`]). Names are looked up on the wire, at a name server of the test's own ([`setup`]).
+//! The list is numbered by kind: 1 to 84 are texts of URLs ([`urls`], and [`asking`] for them), 85 to 94 responses of
+//! name servers ([`answers`], and [`forged`] with mutated bytes), 95 to 107 redirects ([`redirects`]), 108 to 122
+//! behaviour of a server on the wire ([`transport`]), 123 to 130 its bodies ([`payload`]), and 131 URLs inside of these
+//! ([`carried`]). Every input ends in a typed outcome, sends nothing to an address that is not open ([`canary`]), ends
+//! in time ([`in_time`]), and takes a bounded number of bytes and of memory ([`memory`]). Names are resolved over the
+//! wire, at a name server of the test's own ([`setup`]).
 //!
 //! The longer run, a thousand seeded mutations of each of the inputs 1 to 107 and 123 to 131:
 //! `cargo test -p a2a-crawler --profile ci --test crawl -- --ignored hostile`
@@ -37,18 +37,18 @@ use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use crate::support::{Canary, Request, ScriptedReply, Server};
 use setup::FetchSetup;
 
-/// The one address that the guard opens here; 127.0.0.1 is as forbidden as any.
+/// The only address that the guard allows here; 127.0.0.1 is forbidden like any other.
 const HOME: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 /// Mutations of each input in every run, and in the longer one.
 const FEW: usize = 20;
 const MANY: usize = 1000;
-/// What [`in_time`] grants beyond the limits, for a machine that compiles at the same time. The slowest input
-/// takes a twentieth of it where there is nothing else to do.
+/// Time that [`in_time`] grants beyond the limits, for a machine that compiles at the same time. On an idle machine the
+/// slowest input takes a twentieth of it.
 const SLACK: Duration = Duration::from_secs(5);
-/// No server gets rid of this many bytes, buffers of the system on the way included.
+/// Maximum number of bytes that any server can get rid of, buffers of the system on the way included.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// Production's limits where time is waited for, 50 times shorter.
+/// Production's timeouts, 50 times shorter.
 fn short() -> FetchLimits {
     let usual = FetchLimits::default();
     FetchLimits {
@@ -62,8 +62,7 @@ fn short() -> FetchLimits {
     }
 }
 
-/// Opens http and every port, and of all networks [`HOME`] alone: what stops a request here are names and
-/// addresses.
+/// Allows http and every port, and of all networks [`HOME`] alone: only names and addresses can stop a request here.
 fn config(limits: FetchLimits) -> FetcherConfig {
     FetcherConfig {
         guard: Guard::new(GuardConfig {
@@ -79,7 +78,7 @@ fn config(limits: FetchLimits) -> FetcherConfig {
     }
 }
 
-/// Listens on every address of this machine, of both families, at one port.
+/// A listener on every address of this machine, of both families, at one port.
 fn canary() -> Canary {
     if TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok() {
         Canary::on(Ipv6Addr::UNSPECIFIED.into())
@@ -92,8 +91,8 @@ async fn serve(handler: impl Fn(&Request) -> ScriptedReply + Send + Sync + 'stat
     Server::bind(HOME.into(), None, handler).await
 }
 
-/// A server, and a canary at its port on an address that is forbidden: whoever dials another address than the open one
-/// is seen. Where somebody else on this machine has that port there, it is another server.
+/// A server, and a canary at the same port of a forbidden address: connections to any address but the open one are
+/// noticed. If another program has that port there, another server is started.
 async fn serve_beside_canary(
     handler: impl Fn(&Request) -> ScriptedReply + Clone + Send + Sync + 'static,
 ) -> (Server, Canary) {
@@ -106,15 +105,15 @@ async fn serve_beside_canary(
     panic!("no port is free on both addresses");
 }
 
-/// No input takes longer than the [`short`] limit on everything. Those that wait for a limit have that one; the
-/// others, with limits that no busy machine runs into by mistake, are over before any limit is.
+/// Fails if an input takes longer than the total limit of [`short`]. Inputs that wait for a limit use these limits; the
+/// others use limits that even a busy machine does not reach by mistake, and end before any of them.
 async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(short().total + SLACK, work)
         .await
         .unwrap_or_else(|_| panic!("{what} did not end"))
 }
 
-/// The canary sings: the same request, with its address opened, reaches it.
+/// Control test of the canary: the same request, with the canary's address allowed, reaches it.
 #[tokio::test]
 async fn a_packet_to_a_forbidden_address_would_be_seen() {
     let canary = canary();
@@ -126,7 +125,7 @@ async fn a_packet_to_a_forbidden_address_would_be_seen() {
             ..GuardConfig::default()
         }),
         ..config(FetchLimits {
-            // The canary is what never answers here, and not the name server.
+            // The canary never answers, the name server does; so its limit is the usual one.
             dns: FetchLimits::default().dns,
             ..short()
         })

@@ -1,6 +1,6 @@
 //! Seeded mutations: the same number gives the same bytes on every machine.
 
-/// Pieces that parsers have been known to stumble over.
+/// Pieces of text that are known to break parsers.
 const PIECES: [&[u8]; 24] = [
     b"@",
     b"#",
@@ -28,11 +28,11 @@ const PIECES: [&[u8]; 24] = [
     b"localhost",
 ];
 
-/// A stream of numbers (splitmix64).
+/// A seeded stream of numbers (splitmix64).
 pub struct Seed(u64);
 
 impl Seed {
-    /// One stream for each input and round.
+    /// The stream for an input and a round.
     pub fn new(number: u8, round: usize) -> Self {
         Self((u64::from(number) << 32) ^ (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -49,7 +49,7 @@ impl Seed {
         (self.next() % limit.max(1) as u64) as usize
     }
 
-    /// One to four changes at bytes from `from` on.
+    /// One to four changes of bytes at or after `from`.
     pub fn mutate(&mut self, bytes: &[u8], from: usize) -> Vec<u8> {
         let mut out = bytes.to_vec();
         for _ in 0..=self.below(4) {

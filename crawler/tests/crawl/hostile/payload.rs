@@ -1,4 +1,4 @@
-//! Inputs 123 to 130: bodies served as a card, through the fetcher and the parser of cards.
+//! Inputs 123 to 130: bodies served as a card, through the fetcher and the card parser.
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Card, NotACard};
 use a2a_crawler::SourceVerdict;
@@ -119,7 +119,7 @@ impl PayloadCase {
         format!("input {}, {}", self.number, self.name)
     }
 
-    /// With its own body.
+    /// The reply with the body of the case.
     pub fn reply(&self) -> ScriptedReply {
         self.reply_with(&self.body)
     }
@@ -151,7 +151,7 @@ async fn whatever_is_served_is_read_or_refused() {
 
 async fn mutated(rounds: usize) {
     for case in cases() {
-        // What is too large stays so, whatever its bytes are.
+        // A body above the size limit stays so, with any bytes.
         let small = if case.body.len() > 2 * 1024 * 1024 {
             &case.body[..64 * 1024]
         } else {

@@ -18,8 +18,7 @@ use crate::support::{Authority, Canary, HOST, Request, ScriptedReply, Server};
 pub struct RedirectCase {
     pub number: u8,
     name: &'static str,
-    /// The answer to `/`; `PORT` in its bytes is the canary's, `OPEN` the server's own. Every other path
-    /// has a card.
+    /// The reply to `/`, in which `PORT` is the canary's port and `OPEN` the server's own. Every other path has a card.
     reply: ScriptedReply,
     outcome: AttemptOutcome,
     requests: usize,
@@ -81,7 +80,7 @@ pub fn cases() -> Vec<RedirectCase> {
             BadRedirect,
             1,
         ),
-        // What follows the line end is a field of its own, and not a part of the URL.
+        // The text after the line end is a header field of its own, and not a part of the URL.
         case(
             103,
             "a line end in the Location",
@@ -151,9 +150,9 @@ fn answer(request: &Request, first: &[u8]) -> ScriptedReply {
 }
 
 impl RedirectCase {
-    /// The bytes of its answer, with the ports in them.
+    /// The bytes of the reply, with the ports filled in.
     pub fn bytes(&self, canary: &Canary, server: u16) -> Vec<u8> {
-        // The lengths of these bodies do not count: the fetch is over before, or the body has no port.
+        // Wrong lengths of these bodies do no harm: the fetch ends before the body, or the body contains no port.
         let text = std::str::from_utf8(self.reply.bytes()).unwrap();
         text.replace("PORT", &canary.at.port().to_string())
             .replace("OPEN", &server.to_string())
@@ -161,7 +160,7 @@ impl RedirectCase {
     }
 }
 
-/// A server that knows its own port when it answers.
+/// A server whose reply can contain its own port.
 async fn server(make: impl Fn(u16) -> Vec<u8> + Send + Sync + 'static) -> Server {
     serve(move |request| {
         let host = request.header("host").unwrap_or_default();
@@ -192,7 +191,7 @@ async fn no_redirect_leads_to_a_forbidden_place() {
     canary.assert_untouched();
 }
 
-/// From TLS, a redirect without it is refused, and so is a port that is not opened.
+/// A redirect from TLS to plain http is refused, and so is one to a port that is not allowed.
 #[tokio::test]
 async fn a_redirect_takes_no_protection_away() {
     let canary = canary();
@@ -240,7 +239,7 @@ async fn mutated(rounds: usize) {
             seed.mutate(&made.bytes(&at, port), "HTTP/1.1 302 X\r\n".len())
         })
         .await;
-        // Of the open address, the server's port alone, so that nobody else's is tried.
+        // On the open address only the server's port is allowed, so that no other program's port is tried.
         let guard = Guard::new(GuardConfig {
             allow_networks: vec![IpAddr::V4(HOME).into()],
             allow_http: true,

@@ -1,5 +1,5 @@
-//! What every input is tried in: the fetcher of production, its guard, and the real resolver, which asks a name
-//! server of the test's own in DNS over UDP.
+//! Common setup of all inputs: the fetcher of production, its guard, and the real resolver, which sends DNS over UDP to
+//! a name server of the test's own.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct FetchSetup {
     names: NameServer,
 }
 
-/// Says that every name is where the canary sits, except [`HOST`], and is to be asked again each time.
+/// Resolves every name to the canary's address, except [`HOST`], with a TTL of 0.
 pub fn trap(name: &str, kind: RecordType) -> Option<Zone> {
     let address = if name == HOST {
         HOME
@@ -29,7 +29,7 @@ pub fn trap(name: &str, kind: RecordType) -> Option<Zone> {
 }
 
 impl FetchSetup {
-    /// Where all names are a [`trap`].
+    /// A setup in which all names are a [`trap`].
     pub async fn trap() -> Self {
         Self::trap_for(config(FetchLimits::default())).await
     }
@@ -50,12 +50,12 @@ impl FetchSetup {
         self.fetcher.guard()
     }
 
-    /// How many questions the name server has got.
+    /// Number of queries that the name server has received.
     pub fn look_ups(&self) -> usize {
         self.names.asked()
     }
 
-    /// Fetches a card over a new connection, for which the name is resolved by the name server.
+    /// Fetches a card over a new connection, for which the name server must be queried.
     pub async fn ask(&self, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
         let before = self.look_ups();
         let answer = self.ask_again(url, what).await;
@@ -63,7 +63,7 @@ impl FetchSetup {
         answer
     }
 
-    /// Asks for a card, over whatever connection is open.
+    /// Fetches a card, over an open connection if there is one.
     pub async fn ask_again(&self, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
         attempt(&self.fetcher, url, what).await
     }

@@ -15,7 +15,7 @@ pub struct TransportCase {
     pub number: u8,
     name: &'static str,
     pub wire: Wire,
-    /// Whether time is waited for, and the limits are 50 times shorter.
+    /// Whether a timeout is expected, with limits 50 times shorter.
     pub slow: bool,
     outcomes: &'static [AttemptOutcome],
 }
@@ -26,7 +26,7 @@ impl TransportCase {
     }
 }
 
-/// The limits of a case. The name server is not what is waited for, and keeps its time.
+/// The limits of a case. The name server is not under test, and has its usual timeout.
 pub fn limits(slow: bool) -> FetchLimits {
     let usual = FetchLimits::default();
     if slow {
@@ -41,7 +41,7 @@ pub fn limits(slow: bool) -> FetchLimits {
 
 const A_CARD: &str = r#"{"name": "x", "url": "https://a.example/"}"#;
 
-/// A server hello of TLS 1.0, with a cipher of its time.
+/// A server hello of TLS 1.0, with a cipher of that era.
 const TLS_1_0: &[u8] = b"\x16\x03\x01\x00\x2a\x02\x00\x00\x26\x03\x01\
     0123456789abcdef0123456789abcdef\x00\x00\x2f\x00";
 
@@ -298,14 +298,14 @@ async fn every_trick_ends_in_a_typed_outcome() {
             "{what}: {attempt:?}"
         );
         if attempt.outcome == Card {
-            // What a server says about itself leads nowhere the next time either.
+            // Headers about the server itself (such as `Alt-Svc`) do not redirect the next fetch either.
             let (again, _) = world.ask_again(&running.url, &what).await;
             assert_eq!(again.outcome, Card, "{what}");
         }
         if matches!(case.wire, Wire::Tls(_)) {
             assert_eq!(running.requests(), 0, "{what}");
         }
-        // Some servers write for as long as anybody is there.
+        // Some servers write for as long as the client is connected.
         drop(world);
         let written = in_time(&what, running.written()).await;
         assert!(written < MOST_BYTES, "{what}: {written}");

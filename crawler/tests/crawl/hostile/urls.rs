@@ -5,31 +5,31 @@ use std::net::{IpAddr, UdpSocket};
 use a2a_crawler::guard::{Guard, GuardConfig};
 use url::{Host, Url};
 
-/// The default guard's verdict on a text that it admits, which is then resolved like any name.
+/// The default guard's verdict on a text that it admits, which is then resolved like any other name.
 const PASSES: &str = "passes";
 
 pub struct UrlCase {
     pub number: u8,
-    /// With `SCHEME` and `PORT` where a test puts in its own.
+    /// The URL, with `SCHEME` and `PORT` as placeholders.
     text: String,
-    /// The guard's codes that are right.
+    /// The guard's codes that are accepted.
     expected: &'static [&'static str],
 }
 
 impl UrlCase {
-    /// As it may be asked for at a canary's port.
+    /// The URL with http and the port of a canary.
     pub fn at(&self, port: u16) -> String {
         self.text
             .replace("SCHEME", "http")
             .replace("PORT", &port.to_string())
     }
 
-    /// As it stands on the list.
+    /// The URL with https and without a port.
     fn plain(&self) -> String {
         self.text.replace("SCHEME", "https").replace(":PORT", "")
     }
 
-    /// The address that it is about, if it is one.
+    /// The address in the URL, if its host is one.
     pub fn address(&self) -> Option<IpAddr> {
         match Url::parse(&self.plain()).ok()?.host()? {
             Host::Ipv4(address) => Some(address.into()),
@@ -39,8 +39,7 @@ impl UrlCase {
     }
 }
 
-/// The address by which this machine is known to others, or its loopback where there are none. Nothing is
-/// sent.
+/// The address of this machine in its network, or its loopback address if it has none. Nothing is sent.
 fn own_address() -> String {
     UdpSocket::bind("0.0.0.0:0")
         .and_then(|socket| socket.connect("192.0.2.1:9").map(|()| socket))
@@ -137,10 +136,10 @@ pub fn cases() -> Vec<UrlCase> {
             NO_URL,
         ),
         (70, &["xn--a.com", "xn--0.com"], NO_URL),
-        // Asked under its A-label, which is what the owner and everybody else is shown.
+        // Requested under its A-label, which is also shown to the owner and everyone else.
         (71, &["аpple.com"], &[PASSES]),
         (72, &["exa\u{200d}mple.com", "exa\u{202e}mple.com"], NO_URL),
-        // Other names than they look like, and public ones.
+        // Names that differ from their looks, and public ones.
         (73, &["ıstanbul.com", "straße.de", "STRAẞE.de"], &[PASSES]),
     ];
     let mut cases: Vec<UrlCase> = Vec::new();
@@ -177,7 +176,7 @@ pub fn cases() -> Vec<UrlCase> {
         // An empty port is the scheme's own (RFC 3986 section 3.2.3).
         (81, "https://good.com:/", &[PASSES]),
         (82, &long_path, &["url_too_long"]),
-        // What dot segments mean is settled once, by the parser; encoded slashes stay what they are.
+        // Dot segments are resolved once, by the parser; encoded slashes stay as they are.
         (
             83,
             "SCHEME://good.com:PORT/a/../%2e%2e/b%2f..%2fc",
@@ -210,7 +209,7 @@ fn the_default_guard_names_what_is_wrong() {
     }
 }
 
-/// The addresses that are no special ones, however near they lie.
+/// Neighbours of special networks are ordinary addresses.
 #[test]
 fn neighbours_of_private_networks_pass() {
     let guard = Guard::new(GuardConfig::default());

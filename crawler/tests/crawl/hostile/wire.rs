@@ -1,4 +1,4 @@
-//! Servers that behave on the wire as a case defines.
+//! Servers whose behaviour on the wire is defined by a case.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -10,13 +10,13 @@ use crate::support::{Authority, HOST, Identity, Request, ScriptedReply, Server};
 
 /// The behaviour of the server.
 pub enum Wire {
-    /// Answers in HTTP/1, in the clear.
+    /// Answers in plain HTTP/1.
     Plain(ScriptedReply),
-    /// Answers over TLS with an identity made by this.
+    /// Answers over TLS with an identity that this function makes.
     Tls(fn(&Authority) -> Identity),
-    /// Reads a little, writes these bytes whole, where the client believes in TLS, and says no more.
+    /// Reads a little, writes all of these bytes instead of a TLS handshake, and then stays silent.
     Handshake(&'static [u8]),
-    /// Speaks HTTP/2 over TLS: the frames of a proper start, and then this one again and again.
+    /// Speaks HTTP/2 over TLS: the frames of a proper start, and then the second ones again and again.
     Frames(&'static [u8], Vec<u8>),
 }
 
@@ -31,7 +31,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 /// `:status: 200` in HPACK, from its static table.
 const STATUS_200: u8 = 0x88;
 
-/// A server at work, until it is dropped.
+/// A running server, until it is dropped.
 pub struct WireServer {
     pub url: Url,
     work: ConnectionTask,
@@ -39,12 +39,12 @@ pub struct WireServer {
 
 enum ConnectionTask {
     Serving(Server),
-    /// Ends when the client goes away, with the number of bytes that it was sent.
+    /// Ends when the client closes the connection, with the number of bytes sent.
     Writing(JoinHandle<usize>),
 }
 
 impl Wire {
-    /// `PORT` in an answer is the canary's.
+    /// Starts the server; `PORT` in a reply is replaced by the canary's port.
     pub async fn start(&self, authority: &Authority, canary: u16) -> WireServer {
         let written_by = |(port, task)| WireServer {
             url: format!("https://{HOST}:{port}/").parse().unwrap(),
@@ -72,7 +72,7 @@ impl Wire {
 }
 
 impl WireServer {
-    /// How many requests could be read.
+    /// Number of requests that could be read.
     pub fn requests(&self) -> usize {
         match &self.work {
             ConnectionTask::Serving(server) => server.requests().len(),
@@ -80,7 +80,7 @@ impl WireServer {
         }
     }
 
-    /// How many bytes the client, which is gone, or the system's buffers on the way to it have taken.
+    /// Number of bytes that the client, which has closed by then, or system buffers on the way have taken.
     pub async fn written(self) -> usize {
         match self.work {
             ConnectionTask::Serving(server) => server.written(),
@@ -89,7 +89,7 @@ impl WireServer {
     }
 }
 
-/// Reads what comes first, writes, and stays.
+/// Reads the first bytes, writes, and keeps the connection open.
 async fn handshake(bytes: &'static [u8]) -> (u16, JoinHandle<usize>) {
     let listener = TcpListener::bind((HOME, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -105,7 +105,7 @@ async fn handshake(bytes: &'static [u8]) -> (u16, JoinHandle<usize>) {
     (port, task)
 }
 
-/// Speaks HTTP/2 until the other side goes away, and says how many bytes that took.
+/// Speaks HTTP/2 until the client closes the connection; returns the number of bytes sent.
 async fn frames(
     authority: &Authority,
     start: &'static [u8],
@@ -116,7 +116,7 @@ async fn frames(
     let port = listener.local_addr().unwrap().port();
     let task = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        // A busy machine may take longer to greet than the client, whose limits are short, waits for it.
+        // On a busy machine the handshake may outlast the client's short limits.
         let Ok(stream) = tls.accept(stream).await else {
             return 0;
         };
@@ -127,7 +127,7 @@ async fn frames(
         });
         let mut first = frame(4, 0, 0, &[]);
         if !start.is_empty() {
-            // Headers that do not end.
+            // Endless headers.
             first.extend(frame(1, 0, 1, &[STATUS_200]));
         }
         let mut written = 0;

@@ -1,4 +1,4 @@
-//! A listener that nobody may ever connect to.
+//! A listener that must never be connected to.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -7,8 +7,7 @@ use url::Url;
 
 use super::FORBIDDEN;
 
-/// Listens on a forbidden address. Connections complete in its backlog, so that looking at the end is
-/// enough.
+/// Listens on a forbidden address. Connections complete in its backlog, so one check at the end is enough.
 pub struct Canary {
     listener: TcpListener,
     pub at: SocketAddr,
@@ -24,7 +23,7 @@ impl Canary {
     }
 
     /// # Errors
-    /// Where somebody else on this machine has that port.
+    /// If another process on this machine has that port.
     pub fn at(address: IpAddr, port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((address, port))?;
         listener.set_nonblocking(true)?;

@@ -1,4 +1,4 @@
-//! A small server that lies as scripted, a canary that must never be touched, and ready-made fetchers.
+//! A scripted server, a canary that must never be connected to, and ready-made fetchers.
 
 mod canary;
 mod names;
@@ -19,14 +19,14 @@ pub use names::{NameServer, Zone, address, alias, name_server, resolver_at, text
 pub use server::{Request, ScriptedReply, Server};
 pub use trust::{Authority, Identity};
 
-/// The address that the guard of these tests opens; every other loopback address stays forbidden.
+/// The only loopback address that the guard of these tests allows.
 pub const OPEN: Ipv4Addr = Ipv4Addr::LOCALHOST;
-/// A loopback address that the guard does not open.
+/// A loopback address that the guard refuses.
 pub const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// A host that resolves to [`OPEN`].
 pub const HOST: &str = "agents.example.com";
 
-/// Limits of a production kind, short enough for a hanging server to be no wait.
+/// Limits like those of production, but short, so that a hanging server costs little time.
 pub fn short_limits() -> FetchLimits {
     FetchLimits {
         dns: Duration::from_millis(200),
@@ -38,7 +38,7 @@ pub fn short_limits() -> FetchLimits {
     }
 }
 
-/// Opens 127.0.0.1 alone, http, and every port.
+/// Allows 127.0.0.1 alone, http, and every port.
 pub fn open_guard() -> Guard {
     Guard::new(GuardConfig {
         allow_networks: vec![IpAddr::V4(OPEN).into()],
@@ -62,7 +62,7 @@ pub fn fetcher_with(config: FetcherConfig, resolver: Arc<dyn Resolver>) -> Fetch
     Fetcher::new(config, resolver, Arc::new(SystemClock)).unwrap()
 }
 
-/// A fetcher with default limits for which [`HOST`] is [`OPEN`].
+/// A fetcher with default limits whose resolver maps [`HOST`] to [`OPEN`].
 pub fn fetcher() -> Fetcher {
     fetcher_with(config(FetchLimits::default()), resolver())
 }

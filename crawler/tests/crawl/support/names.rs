@@ -1,4 +1,4 @@
-//! A name server that answers as scripted, over UDP.
+//! A scripted name server over UDP.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::OPEN;
 
-/// One answer.
+/// One DNS response.
 #[derive(Debug, Clone)]
 pub struct Zone {
     pub code: ResponseCode,
@@ -38,7 +38,7 @@ impl Zone {
         }
     }
 
-    /// Those of the addresses that a question for `kind` is after, not to be remembered.
+    /// The addresses of the record type `kind`, with a TTL of 0.
     pub fn now(kind: RecordType, addresses: &[IpAddr]) -> Self {
         let data = addresses.iter().copied().map(address);
         Self {
@@ -74,10 +74,10 @@ pub fn text(strings: &[&str]) -> RData {
     RData::TXT(TXT::new(strings.iter().map(|s| (*s).to_owned()).collect()))
 }
 
-/// Called with a name in lower case, without its root dot, and a type; `None` means no answer.
+/// Response to a name (in lower case, without its root dot) and a record type; `None` means that no response is sent.
 type ZoneScript = dyn Fn(&str, RecordType) -> Option<Zone> + Send + Sync;
 
-/// Stops when dropped.
+/// The running name server; dropping it stops it.
 pub struct NameServer {
     pub at: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -98,8 +98,8 @@ impl NameServer {
         Self::lying(script, |bytes, _| bytes.to_vec()).await
     }
 
-    /// As [`start`](Self::start), with the bytes of every answer made into others, for the round of
-    /// [`lie`](Self::lie).
+    /// Like [`start`](Self::start), but `distort` changes the bytes of every response; its second argument is the
+    /// round, which [`lie`](Self::lie) sets.
     pub async fn lying(
         script: impl Fn(&str, RecordType) -> Option<Zone> + Send + Sync + 'static,
         distort: impl Fn(&[u8], usize) -> Vec<u8> + Send + Sync + 'static,
@@ -136,7 +136,7 @@ impl NameServer {
         self.round.store(round, Ordering::Relaxed);
     }
 
-    /// How many questions have arrived.
+    /// Number of queries so far.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
@@ -150,7 +150,7 @@ impl NameServer {
     }
 }
 
-/// The resolver of production, which asks this name server alone.
+/// The resolver of production, which queries this name server only.
 pub fn resolver_at(name_server: SocketAddr, timeout: Duration) -> HickoryResolver {
     let mut udp = ConnectionConfig::udp();
     udp.port = name_server.port();

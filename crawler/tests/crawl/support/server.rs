@@ -48,7 +48,7 @@ impl Request {
         }
     }
 
-    /// How long it says its body is; none of ours come in chunks.
+    /// The announced length of the body; no request of the crawler is chunked.
     fn length(&self) -> usize {
         let length = self.header("content-length");
         length.map_or(0, |length| length.parse().unwrap())
@@ -67,7 +67,7 @@ enum Then {
     KeepAlive,
     Close,
     Hang,
-    /// Writes this again and again, with this pause, until the other side goes away.
+    /// Writes this again and again, with this pause, until the client closes the connection.
     Repeat(Vec<u8>, Duration),
 }
 
@@ -104,7 +104,7 @@ impl ScriptedReply {
         &self.bytes
     }
 
-    /// With one text in its bytes put in another's place, where there is text.
+    /// The reply with one text in its bytes replaced by another, if the bytes are text.
     pub fn replacing(&self, from: &str, to: &str) -> Self {
         let bytes = match std::str::from_utf8(&self.bytes) {
             Ok(text) => text.replace(from, to).into_bytes(),
@@ -197,7 +197,7 @@ impl Server {
         }
     }
 
-    /// Bytes that the other side, or the system's buffers on the way, have taken so far.
+    /// Number of bytes that the client, or system buffers on the way, have taken so far.
     pub fn written(&self) -> usize {
         self.written.load(Ordering::Relaxed)
     }
@@ -298,7 +298,7 @@ async fn serve(
                 return;
             }
             Then::Hang => {
-                // Ends when the other side does.
+                // Ends when the client closes the connection.
                 let mut rest = Vec::new();
                 let _read = stream.read_to_end(&mut rest).await;
                 return;

@@ -8,7 +8,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// Signs identities.
+/// An authority that signs certificates for hosts.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -20,7 +20,7 @@ pub struct Identity {
 }
 
 impl Authority {
-    /// Authorities of one name are taken for one another, so each test names its own.
+    /// A new authority. Authorities with the same name are mistaken for each other, so each test chooses its own name.
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -44,7 +44,7 @@ impl Authority {
         self.sign(CertificateParams::new(vec![host.to_owned()]).unwrap())
     }
 
-    /// A certificate that ran out long ago.
+    /// An expired certificate for a host.
     pub fn expired_identity(&self, host: &str) -> Identity {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         params.not_before = date_time_ymd(2001, 1, 1);
@@ -63,14 +63,14 @@ impl Authority {
 }
 
 impl Identity {
-    /// Its `SubjectPublicKeyInfo` in DER.
+    /// The key's `SubjectPublicKeyInfo` in DER.
     pub fn public_key(&self) -> Vec<u8> {
         let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();
         let key = KeyPair::try_from(&key).unwrap();
         rcgen::PublicKeyData::subject_public_key_info(&key)
     }
 
-    /// Speaks HTTP/1.1, or with `alpn` whatever that names.
+    /// A TLS acceptor for HTTP/1.1, or for the protocol `alpn`.
     pub fn acceptor(&self, alpn: Option<&[u8]>) -> TlsAcceptor {
         let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,4 +1,4 @@
-//! Accounts and the tokens by which they are recognised. Secrets are shown once and kept as hashes.
+//! Accounts and their access tokens. A secret is shown once and stored as a hash.
 
 use a2a_registry_api::limits::{MAX_NAME, MAX_TOKEN_DAYS};
 use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
@@ -22,15 +22,15 @@ use crate::paging::{PageRequest, cut, page_size};
 
 /// Characters of a token that lists show.
 const SHOWN: usize = 10;
-/// Characters a bootstrap token must have.
+/// Minimum length of a bootstrap token, in characters.
 const MIN_BOOTSTRAP: usize = 32;
 /// The account that the bootstrap token belongs to.
 const ADMIN: &str = "admin";
 
-/// Makes a token, and its account where there is none of that name.
+/// Makes a token, and its account if no account has that name.
 ///
 /// # Errors
-/// `Invalid` for names that do not fit, `Conflict` where the account has another role.
+/// `Invalid` for a name that is not allowed, `Conflict` if the account exists with another role.
 pub async fn token_create(
     context: &Context,
     caller: &Caller,
@@ -112,10 +112,10 @@ async fn account_for(
     Ok(account)
 }
 
-/// The tokens there are, newest first, without their secrets.
+/// All tokens, newest first, without their secrets.
 ///
 /// # Errors
-/// `Forbidden` for anyone but an admin.
+/// `Forbidden` for every caller but an admin.
 pub async fn token_list(
     context: &Context,
     caller: &Caller,
@@ -159,7 +159,7 @@ pub async fn token_list(
 /// Revokes a token.
 ///
 /// # Errors
-/// `NotFound` where there is none.
+/// `NotFound` if no token has this id.
 pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
     let admin = caller.demand(Permission::Administer)?;
     let write = context.store.write().await?;
@@ -179,11 +179,11 @@ pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Resul
     Ok(())
 }
 
-/// Sees to it that there is an admin token: the one from the environment, or one that is made now and
-/// returned, or the one that an earlier start has made.
+/// Makes sure that an admin token exists: the one from the environment, else the one of an earlier start, else a new
+/// one, which is returned.
 ///
 /// # Errors
-/// Where the token given is too short, or the database fails.
+/// If the given token is too short, or the database fails.
 pub(crate) async fn bootstrap(
     store: &Store,
     given: Option<&str>,
@@ -220,14 +220,14 @@ pub(crate) async fn reset(
     Ok(secret)
 }
 
-/// What becomes of a bootstrap token that there is.
+/// What to do with an existing bootstrap token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExistingToken {
     Kept,
     Removed,
 }
 
-/// Makes this the bootstrap token; says whether it is.
+/// Makes this the bootstrap token; returns whether it is the bootstrap token afterwards.
 async fn replace(
     store: &Store,
     secret: &str,
@@ -285,7 +285,7 @@ fn token_row(
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> token::Model {
-    // What an operator chose may be guessed from its beginning; what was made here may not.
+    // The beginning of a token that an operator chose may be enough to guess the rest; a generated token is random.
     let shown = if secret.starts_with(TOKEN_PREFIX) {
         SHOWN
     } else {

@@ -1,4 +1,4 @@
-//! `[embedding]`: a sentence encoder that somebody else runs, and what the registry may reach to ask it.
+//! `[embedding]`: a sentence encoder of an external service, and the network rules for its endpoint.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,44 +15,43 @@ use crate::config::reach::read_roots;
 use crate::config::validate::ports;
 use crate::config::{AllowPorts, Secret};
 
-/// The longest name of a model, in bytes.
+/// Maximum length of a model's name, in bytes.
 const MAX_MODEL: usize = 200;
-/// The largest file with a key that is read, in bytes: a key and the end of its line.
+/// Maximum size of a key file, in bytes: a key and its line end.
 const MAX_KEY_FILE: u64 = 8 * 1024;
 
-/// `[embedding]`: an encoder behind an HTTP endpoint in the shape of OpenAI's embeddings.
+/// `[embedding]`: an encoder behind an HTTP endpoint that speaks OpenAI's embeddings API.
 ///
-/// It is asked through a guard with the lists that stand here. Those of `[crawler]` open nothing for it, and these
-/// open nothing for the crawler.
+/// Requests pass a guard with the lists of this section. The lists of `[crawler]` open nothing for the encoder, and
+/// these lists open nothing for the crawler.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddingConfig {
-    /// The whole URL that texts are posted to, such as `https://api.example.com/v1/embeddings`; no endpoint is asked
-    /// where empty.
+    /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is used.
     pub url: String,
-    /// The model's name, as the endpoint knows it.
+    /// The model's name at the endpoint.
     pub model: String,
-    /// How many numbers a vector is to have, for endpoints that shorten vectors when asked to. As many as the model
-    /// makes where not set; the endpoint is then asked at the start.
+    /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number, which a
+    /// request at the start finds out.
     pub dimensions: Option<usize>,
-    /// The key that the endpoint knows the registry by, sent as a bearer token. Better set in the environment, or kept
-    /// in `key_file`. It is never shown.
+    /// The API key for the endpoint, sent as a bearer token. Better set it in the environment or in `key_file`. It is
+    /// never shown.
     pub key: Secret,
     /// A file with the key, instead of `key`.
     pub key_file: Option<PathBuf>,
-    /// Seconds that a batch of cards may take; queries have a shorter limit of their own.
+    /// Timeout of a batch of cards, in seconds; queries have a shorter timeout of their own.
     pub timeout_seconds: u64,
-    /// Networks that are reachable although they are private or loopback.
+    /// Networks that may be reached although they are private or loopback.
     pub allow_networks: Vec<IpNet>,
-    /// Names that are admitted although the rules refuse them, such as `encoder.corp.internal`.
+    /// Names that are allowed although the rules refuse them, such as `encoder.corp.internal`.
     pub allow_names: Vec<String>,
-    /// Networks that are never reached, whatever else is allowed.
+    /// Networks that are never reached, even if another setting allows them.
     pub deny_networks: Vec<IpNet>,
-    /// Whether plain `http:` is admitted.
+    /// Whether plain `http:` is allowed.
     pub allow_http: bool,
-    /// Ports that are admitted.
+    /// Ports that are allowed.
     pub allow_ports: AllowPorts,
-    /// PEM files with further roots.
+    /// PEM files with additional root certificates.
     pub extra_ca: Vec<PathBuf>,
 }
 
@@ -76,10 +75,10 @@ impl Default for EmbeddingConfig {
 }
 
 impl EmbeddingConfig {
-    /// The endpoint of this section, with its key and roots read from their files now.
+    /// The endpoint of this section; reads its key and root certificates from their files.
     ///
     /// # Errors
-    /// A file that cannot be read, or a key that cannot be sent. The key is not quoted.
+    /// A file that cannot be read, or a key that cannot be sent in a header. The error does not quote the key.
     pub fn endpoint(&self) -> Result<EndpointOptions, String> {
         Ok(EndpointOptions {
             url: self.url.clone(),
@@ -92,7 +91,7 @@ impl EmbeddingConfig {
         })
     }
 
-    /// The key, from wherever it is; `None` where the endpoint asks for none.
+    /// The key, from `key` or `key_file`; `None` if neither is set.
     fn read_key(&self) -> Result<Option<Bearer>, String> {
         let bearer = |name: &str, key: &str| {
             let bearer = Bearer::new(key).map(Some);
@@ -105,7 +104,7 @@ impl EmbeddingConfig {
         }
     }
 
-    /// What does not fit, one sentence each. The file with the key is not read yet.
+    /// Mistakes in this section, one sentence each. The key file is not read yet.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes: Vec<String> = ports("embedding", &self.allow_ports).into_iter().collect();
         let mut wrong = |text: &str| mistakes.push(format!("embedding.{text}"));
@@ -156,7 +155,7 @@ impl EmbeddingConfig {
     }
 }
 
-/// The text of a file with a key.
+/// The text of a key file.
 fn read_file(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     File::open(path)
@@ -172,7 +171,7 @@ fn read_file(path: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    //! What the section admits, and that its key is nobody's to see.
+    //! Tests of the rules of the section, and that its key is never shown.
 
     #![allow(clippy::unwrap_used)]
 
@@ -202,7 +201,7 @@ mod tests {
         assert_eq!(own.mistakes(), [""; 0]);
     }
 
-    /// Sets one thing wrong.
+    /// Sets one value to a wrong one.
     type Spoil = fn(&mut EmbeddingConfig);
 
     #[test]

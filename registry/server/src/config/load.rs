@@ -1,4 +1,4 @@
-//! Reading the configuration from its three places.
+//! Reads the configuration from file, environment and flags.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use crate::config::validate::validate;
 /// Variables with this prefix and `__` between section and key override the file.
 const PREFIX: &str = "A2A_REGISTRY__";
 
-/// What is wrong with a configuration: every mistake, not just the first.
+/// All mistakes in a configuration, not just the first.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("configuration: {}", .0.join("; "))]
 pub struct ConfigError(pub Vec<String>);
 
-/// What flags say; `None` leaves the value of file and environment.
+/// Settings from command-line flags; `None` keeps the value of file and environment.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `--listen`
@@ -36,7 +36,7 @@ pub struct Overrides {
 /// Reads file, environment and flags, later ones winning, and validates the result.
 ///
 /// # Errors
-/// Every mistake found: an unreadable file, an unknown key, a wrong type, values that do not fit.
+/// All mistakes: an unreadable file, an unknown key, a wrong type, values that are not allowed.
 pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, ConfigError> {
     let mut figment = Figment::from(Serialized::defaults(Config::default()));
     if let Some(file) = file {
@@ -59,11 +59,11 @@ pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, Con
     }
 }
 
-/// Reads what the three places say together. A key that cannot be read is noted and left out, with its
-/// default in its place, because reading stops at the first mistake and every one is to be listed.
+/// The merged configuration of file, environment and flags. The parser stops at its first mistake, but all mistakes are
+/// to be listed; so each key that cannot be read is recorded, removed, and replaced by its default.
 ///
 /// # Errors
-/// Where a file is not TOML at all.
+/// If a file is not TOML.
 fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
     let listed = |errors: figment::Error| {
         ConfigError(errors.into_iter().map(|error| error.to_string()).collect())
@@ -75,19 +75,19 @@ fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
             Ok(config) => return Ok((config, mistakes)),
             Err(error) => error,
         };
-        // Where the key was given is known of the key, not of what lies inside its value.
+        // The source (file or environment) is recorded for the key as a whole, not for parts of its value.
         let key: Vec<_> = error.path.iter().take(2).map(String::as_str).collect();
         error.metadata = figment.find_metadata(&key.join(".")).cloned();
         error.profile = Some(Profile::Default);
         mistakes.push(error.to_string());
-        // Each round takes something out, so that it ends; what has no key cannot be taken out.
+        // Each round removes a key, so the loop ends; a mistake without a key cannot be removed.
         if !leave_out(&mut given, &error.path) {
             return Err(ConfigError(mistakes));
         }
     }
 }
 
-/// Takes the key at that path out of its section, whatever is wrong inside of it.
+/// Removes the whole key at that path from its section, even if the mistake lies deep inside its value.
 fn leave_out(given: &mut Dict, path: &[String]) -> bool {
     match path {
         [section, key, ..] => match given.get_mut(section) {
@@ -235,7 +235,7 @@ mod tests {
         let admits = |guard| a2a_crawler::guard::Guard::new(guard).check_url(url).is_ok();
         assert!(admits(config.embedding.guard()) && !admits(config.crawler.guard()));
 
-        // What is printed can be read, and takes the key from where it is.
+        // Printed configuration can be read back, and then the key comes from its own source again.
         let printed = toml::to_string(&config).unwrap();
         assert!(!printed.contains("hush"), "{printed}");
         let (_folder, path) = file(&printed);

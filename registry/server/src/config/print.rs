@@ -1,4 +1,4 @@
-//! The configuration in force as TOML, with every key there is.
+//! The configuration in force as TOML, with every key.
 
 use serde::Serialize;
 use serde::ser::Error as _;
@@ -7,11 +7,11 @@ use toml::ser::Error;
 use crate::config::Config;
 
 impl Config {
-    /// Every section with every key, as a file that can be read again. TOML has no word for nothing, so a key that is
-    /// not set stands in a comment.
+    /// Every section with every key, as a file that can be read again. TOML has no null, so a key that is not set is
+    /// printed as a comment.
     ///
     /// # Errors
-    /// Where a value cannot be written.
+    /// If a value cannot be serialised.
     pub fn to_toml(&self) -> Result<String, Error> {
         let Self {
             server,

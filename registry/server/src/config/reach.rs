@@ -1,4 +1,4 @@
-//! What a section lets the server reach, as the guard and the fetcher take it.
+//! Network rules of a configuration section, in the form that the guard and the fetcher take.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use a2a_crawler::guard::{self, GuardConfig};
 use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig};
 
 impl AllowPorts {
-    /// As the guard takes them. Any word stands for all of them; validation leaves `"any"` alone.
+    /// The ports for the guard. Any word counts as "all ports"; validation admits only `"any"`.
     fn opened(&self) -> guard::AllowPorts {
         match self {
             Self::List(ports) => guard::AllowPorts::List(ports.clone()),
@@ -18,11 +18,11 @@ impl AllowPorts {
     }
 }
 
-/// Gives each section with lists of its own a guard that opens them, and them alone.
+/// Gives each section that has network lists a guard with these lists and no others.
 macro_rules! guarded {
     ($($section:ty),*) => {$(
         impl $section {
-            /// What the guard of this section opens: its own lists and no other's.
+            /// The guard configuration of this section: its own lists and no other section's.
             pub fn guard(&self) -> GuardConfig {
                 GuardConfig {
                     allow_networks: self.allow_networks.clone(),
@@ -38,10 +38,10 @@ macro_rules! guarded {
 
 guarded!(CrawlerConfig, EmbeddingConfig);
 
-/// The files of an `extra_ca`, read.
+/// The contents of the files of an `extra_ca`.
 ///
 /// # Errors
-/// The first file that cannot be read, by name.
+/// The name of the first file that cannot be read.
 pub fn read_roots(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
     let read = files.iter().map(|path| {
         fs::read(path).map_err(|error| format!("extra_ca {}: {error}", path.display()))

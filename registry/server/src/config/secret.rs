@@ -1,24 +1,24 @@
-//! A setting that is used and never shown.
+//! A secret setting, which is never shown.
 
 use std::fmt;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What is shown in place of a secret.
+/// Placeholder that is shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// A key or password. `Debug` and `--print-config` show whether there is one, and no error quotes it.
+/// A key or password. `Debug` and `--print-config` show only whether it is set, and no error quotes it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret itself; `None` where none is set.
+    /// The secret itself; `None` if none is set.
     pub fn reveal(&self) -> Option<&str> {
         Some(self.0.as_str()).filter(|secret| !secret.is_empty())
     }
 
-    /// Whether this is what was shown in place of a secret, read back from a printed configuration.
+    /// Whether this is the placeholder of a printed configuration, read back as a value.
     pub(crate) fn was_hidden(&self) -> bool {
         self.0 == HIDDEN
     }
@@ -48,8 +48,8 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Reads text, and refuses what is no text without saying what it is: the errors that are usual quote the value, which
-/// a key of digits alone would be in.
+/// Deserializes text, and refuses any other type without quoting the value. Serde's own errors quote it, which would
+/// leak a key that consists of digits only.
 struct Text;
 
 impl Text {
@@ -98,7 +98,7 @@ impl Visitor<'_> for Text {
 
 #[cfg(test)]
 mod tests {
-    //! What a secret shows, which is nothing.
+    //! Tests that a secret is never shown.
 
     #![allow(clippy::unwrap_used)]
 
@@ -144,7 +144,7 @@ mod tests {
         assert!(read("key = 7").unwrap_err().contains("quotes"));
     }
 
-    /// What stands in the environment is read as a number where it looks like one.
+    /// A value in the environment that consists of digits is parsed as a number.
     #[test]
     fn digits_in_the_environment_are_read_where_they_are_quoted() {
         let read = |variable: &str| {

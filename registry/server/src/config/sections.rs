@@ -1,4 +1,4 @@
-//! What can be configured, with the defaults.
+//! All configuration sections and their defaults.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::EmbeddingConfig;
 
-/// Everything. Each section is a TOML table of that name; each key is also
-/// `A2A_REGISTRY__SECTION__KEY` in the environment.
+/// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
+/// the environment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -32,23 +32,24 @@ pub struct Config {
     pub log: LogConfig,
 }
 
-/// `[server]`: where the registry listens and what it is called.
+/// `[server]`: listening addresses and the public URL.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// Address and port to listen on.
     pub listen: SocketAddr,
-    /// Address and port on which `/metrics` is served alone, in plain HTTP; where absent, `listen` serves it to anybody.
+    /// Address and port on which `/metrics` is served alone, in plain HTTP. If absent, `listen` serves it, to any
+    /// client.
     pub metrics_listen: Option<SocketAddr>,
-    /// The URL under which others reach the registry; `http://<listen>` where empty.
+    /// The URL under which clients reach the registry. Empty: `http://<listen>`.
     pub public_url: String,
-    /// PEM certificate chain; HTTPS is spoken where this and `tls_key` are set.
+    /// PEM certificate chain. HTTPS is served if this and `tls_key` are set.
     pub tls_cert: Option<PathBuf>,
     /// PEM private key.
     pub tls_key: Option<PathBuf>,
-    /// Addresses whose `X-Forwarded-For` counts, and which `limits.connections_per_address` does not bind.
+    /// Proxies whose `X-Forwarded-For` is believed, and which are exempt from `limits.connections_per_address`.
     pub trusted_proxies: Vec<IpAddr>,
-    /// Seconds that requests under way may take to end at shutdown.
+    /// Seconds that requests in progress have to end at shutdown.
     pub drain_seconds: u64,
 }
 
@@ -66,19 +67,19 @@ impl Default for ServerConfig {
     }
 }
 
-/// `[store]`: where everything is kept.
+/// `[store]`: the database and the data folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     /// Folder for the lock, the index and, with SQLite, the database.
     pub data_dir: PathBuf,
-    /// `sqlite:…` or `postgres://…`; SQLite in the data folder where empty.
+    /// `sqlite:…` or `postgres://…`. Empty: SQLite in the data folder.
     pub database: String,
-    /// SQLite's `synchronous`: `normal` survives a crash, `full` a power failure too.
+    /// SQLite's `synchronous`: `normal` is safe against a crash, `full` against a power failure too.
     pub synchronous: SynchronousConfig,
-    /// Megabytes of its database that SQLite keeps in memory, all connections together.
+    /// Page cache of SQLite in megabytes, all connections together.
     pub sqlite_cache_megabytes: u64,
-    /// Seconds without a sign of life from the database after which search and cards answer 503.
+    /// Seconds without a response from the database after which search and cards answer 503.
     pub stale_limit: u64,
 }
 
@@ -104,32 +105,31 @@ pub enum SynchronousConfig {
     Full,
 }
 
-/// `[crawler]`: what may be fetched, and how hard.
+/// `[crawler]`: network rules, identity and pace of the crawler.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CrawlerConfig {
-    /// Networks that are reachable although they are private or loopback.
+    /// Networks that may be reached although they are private or loopback.
     pub allow_networks: Vec<IpNet>,
-    /// Names that are admitted although the rules refuse them, such as `*.corp.internal`.
+    /// Names that are allowed although the rules refuse them, such as `*.corp.internal`.
     pub allow_names: Vec<String>,
-    /// Networks that are never reached, whatever else is allowed.
+    /// Networks that are never reached, even if another setting allows them.
     pub deny_networks: Vec<IpNet>,
-    /// Whether plain `http:` is admitted.
+    /// Whether plain `http:` is allowed.
     pub allow_http: bool,
-    /// Ports that are admitted.
+    /// Ports that are allowed.
     pub allow_ports: AllowPorts,
-    /// PEM files with further roots.
+    /// PEM files with additional root certificates.
     pub extra_ca: Vec<PathBuf>,
-    /// Hosts that may hold the keys which any card is signed with, as in `keys.example.com`; lower-case.
+    /// Hosts that may serve the key sets of any domain's signatures, such as `keys.example.com`; lower-case.
     pub key_hosts: Vec<String>,
-    /// A URL or address for those whose domains are crawled; sent with every request.
+    /// A URL (`https:` or `mailto:`) for owners of crawled domains; sent with every request.
     pub contact: String,
-    /// Visits under way at once.
+    /// Maximum number of visits at once.
     pub concurrency: usize,
-    /// Visits a second that may begin after a restart or an outage, even where twice the steady rate is
-    /// less.
+    /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is less.
     pub least_rate: f64,
-    /// Seconds for which unused permission to begin visits is kept.
+    /// Seconds for which unused permission to start visits is kept.
     pub burst_seconds: u64,
 }
 
@@ -155,9 +155,9 @@ impl Default for CrawlerConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AllowPorts {
-    /// Only these.
+    /// Only these ports.
     List(Vec<u16>),
-    /// One.
+    /// Only this port.
     One(u16),
     /// `"any"`; any other word is refused when the configuration is validated.
     Word(String),
@@ -169,45 +169,44 @@ impl Default for AllowPorts {
     }
 }
 
-/// Who may register.
+/// Who may register domains and cards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Registration {
-    /// Whoever holds a token.
+    /// Holders of a token.
     #[default]
     Token,
     /// Anyone, as a nomination that waits for a curator.
     Open,
 }
 
-/// `[governance]`: what is admitted (docs/model.md#admission).
+/// `[governance]`: admission rules (docs/model.md#admission).
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GovernanceConfig {
-    /// Who may register.
+    /// Who may register domains and cards.
     pub registration: Registration,
     /// Domains whose cards are approved without proof.
     pub allow_domains: Vec<DomainPattern>,
-    /// Domains that are never registered and whose agents are held.
+    /// Domains that cannot be registered and whose agents are on hold.
     pub deny_domains: Vec<DomainPattern>,
-    /// Approve everything that is not forbidden. For demonstrations and closed networks.
+    /// Approves everything that is not denied. For demonstrations and closed networks.
     pub approve_all: bool,
 }
 
-/// `[search]`: the index, and what finds by meaning.
+/// `[search]`: the full-text index, and semantic search.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
     /// Megabytes the index writer may hold before it flushes.
     pub writer_megabytes: usize,
-    /// Megabytes of answers kept ready.
+    /// Megabytes of the cache of search results.
     pub cache_megabytes: u64,
-    /// The installed sentence encoder to use, by its folder or identifier: the one that is current where empty, none
-    /// where `off`.
+    /// The installed sentence encoder to use, by its folder or identifier. Empty: the current one; `off`: none.
     pub model: String,
-    /// Milliseconds that a search waits for what its words mean, before it goes by the words alone.
+    /// Milliseconds that a search waits for the vector of its query, before it falls back to full text alone.
     pub embed_timeout: u64,
-    /// Agents whose vectors are made in a second at most, so that other work goes on; 0 for no limit.
+    /// Maximum number of agents that are embedded per second, to leave processor time for other work; 0 for no limit.
     pub embed_rate: u32,
 }
 
@@ -223,35 +222,35 @@ impl Default for SearchConfig {
     }
 }
 
-/// `[limits]`: how much of everything (docs/model.md#limits). Admins are exempt from the first three.
+/// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). Admins are exempt from the first three.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
     /// Agents of one domain.
     pub agents_per_domain: usize,
-    /// How many of those, at most half, are kept for what a proof of the domain covers.
+    /// Number of those, at most half, that are reserved for agents that a proof of the domain covers.
     pub agents_reserved: usize,
-    /// Sources that one account has registered, catalogs not counted.
+    /// Sources registered by one account, without catalogs.
     pub sources_per_account: u64,
-    /// Networks from which somebody without an account has named a source, as far as they are noted for it.
+    /// Networks recorded per source from which anonymous clients have nominated it.
     pub networks_per_source: usize,
     /// Domains of one account.
     pub domains_per_account: u64,
-    /// Card sources that were named from one network without a token and wait for a first approval.
+    /// Card sources nominated from one network without a token that wait for their first approval.
     pub pending_nominations: u64,
-    /// Anonymous writes a minute and address.
+    /// Anonymous writes per minute and address.
     pub anonymous_writes_per_minute: u32,
     /// Connections open at once.
     pub connections: usize,
     /// Connections open at once from one address, `trusted_proxies` excepted.
     pub connections_per_address: usize,
-    /// Seconds from the first byte of a request to the first of its answer.
+    /// Seconds from the first byte of a request to the first byte of its response.
     pub request_seconds: u64,
     /// Seconds that the body of a request may take to arrive.
     pub body_seconds: u64,
-    /// Seconds without progress after which a client that does not read its answer is cut off.
+    /// Seconds without progress after which a client that does not read its response is disconnected.
     pub write_seconds: u64,
-    /// Bytes of a JSON request.
+    /// Size of a JSON request in bytes.
     pub json_bytes: usize,
     /// Characters of `q`.
     pub query_chars: usize,
@@ -261,7 +260,7 @@ pub struct LimitsConfig {
     pub facets: usize,
     /// Event streams open at once.
     pub streams: usize,
-    /// Megabytes of card bytes kept ready.
+    /// Megabytes of the cache of card bytes.
     pub card_cache_megabytes: u64,
 }
 
@@ -294,7 +293,7 @@ impl Default for LimitsConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
-    /// Which messages, such as `info` or `a2a_registry=debug,warn`.
+    /// Log filter, such as `info` or `a2a_registry=debug,warn`.
     pub filter: String,
     /// `text` for people, `json` for machines.
     pub format: LogFormat,
@@ -309,7 +308,7 @@ impl Default for LogConfig {
     }
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {

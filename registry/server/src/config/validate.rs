@@ -1,4 +1,4 @@
-//! Values that have the right type and still do not fit, and what follows from those that do.
+//! Checks of values that have the right type and still are not allowed, and settings derived from them.
 
 use std::path::Path;
 
@@ -111,8 +111,8 @@ fn limits(limits: &LimitsConfig, mut wrong: impl FnMut(String)) {
     }
 }
 
-/// What is wrong with a log filter. The library takes any word for the name of a part of the program, of which everything
-/// is then logged and of all others nothing; a level that is misspelt is such a word.
+/// The mistake in a log filter, if any. The library takes any word for a module name: a misspelt level would log that
+/// module in full and everything else not at all.
 fn log_filter(filter: &str) -> Option<String> {
     let word = filter
         .split(',')
@@ -129,7 +129,7 @@ fn log_filter(filter: &str) -> Option<String> {
     Some(format!("log.filter is no filter such as `info`: {error}"))
 }
 
-/// What is wrong with the ports that a section admits.
+/// The mistake in the allowed ports of a section, if any.
 pub(crate) fn ports(section: &str, ports: &AllowPorts) -> Option<String> {
     match ports {
         AllowPorts::Word(word) if word != "any" => Some(format!(
@@ -140,7 +140,7 @@ pub(crate) fn ports(section: &str, ports: &AllowPorts) -> Option<String> {
 }
 
 impl Config {
-    /// The URL under which others reach the registry, without a slash at its end.
+    /// The URL under which clients reach the registry, without a trailing slash.
     pub fn public_url(&self) -> String {
         if self.server.public_url.is_empty() {
             let scheme = if self.server.tls_cert.is_some() {
@@ -168,8 +168,8 @@ impl Config {
     }
 }
 
-/// The URL of a SQLite file that is made where it does not exist. The few characters that would end a
-/// path in a URL are escaped.
+/// The URL of a SQLite file, which is created if it does not exist. The few characters that would end a path in a URL
+/// are escaped.
 pub(crate) fn sqlite_url(path: &Path) -> String {
     let escaped = path
         .to_string_lossy()

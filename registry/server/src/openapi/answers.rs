@@ -1,7 +1,7 @@
-//! The answers that an operation has in common with others: what a handler's annotation need not repeat.
+//! Error responses that operations have in common, so that handlers need not repeat them in their annotations.
 //!
-//! Which failures an operation can be answered with follows from what it takes: a path with an identifier, a query, a
-//! body, a token. Failures that only some operations know (409, 422, 429) stand at their handlers.
+//! The possible errors follow from the input of an operation: a path with an identifier, a query, a body, a token.
+//! Errors of single operations (409, 422, 429) are declared at their handlers.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::http::problem::{PROBLEM_JSON, ProblemDocument};
 use crate::http::problem_kinds;
 use crate::openapi::operations::methods_mut;
 
-/// Adds the failures that every operation may be answered with, each as a problem document.
+/// Adds the common error responses to every operation, each as a problem document.
 pub fn complete(document: &mut OpenApi) {
     let patterns: BTreeSet<String> = document.paths.paths.keys().cloned().collect();
     let mut common = BTreeSet::new();
@@ -48,7 +48,7 @@ pub fn complete(document: &mut OpenApi) {
     }
 }
 
-/// The failures that follow from what an operation takes.
+/// The error responses that follow from the input of an operation.
 fn failures(path: &str, operation: &Operation, patterns: &BTreeSet<String>) -> Vec<StatusCode> {
     let parameters = operation.parameters.as_deref().unwrap_or_default();
     let takes = |place: ParameterIn| {
@@ -62,7 +62,8 @@ fn failures(path: &str, operation: &Operation, patterns: &BTreeSet<String>) -> V
     ];
     if takes(ParameterIn::Path) {
         found.extend([StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND]);
-        // What ends with a verb of this kind of thing, written as one, is no identifier.
+        // An identifier followed by a verb of this resource (`ID:verb`) names the verb's route, which has other
+        // methods.
         let verb = format!("{path}:");
         if patterns.iter().any(|pattern| pattern.starts_with(&verb)) {
             found.push(StatusCode::METHOD_NOT_ALLOWED);
@@ -88,7 +89,7 @@ fn failures(path: &str, operation: &Operation, patterns: &BTreeSet<String>) -> V
     found
 }
 
-/// A body that may be left out is none, and not `null`.
+/// An optional body may be absent, but not `null`.
 fn refuse_null(body: &mut RequestBody) {
     for content in body.content.values_mut() {
         if let RefOr::T(content) = content
@@ -100,7 +101,7 @@ fn refuse_null(body: &mut RequestBody) {
     }
 }
 
-/// Gives a failure that a handler names its problem document and its headers.
+/// Gives an error response of a handler its problem document and its headers.
 fn describe(status: &str, response: &mut RefOr<Response>) {
     let Ok(status) = status.parse::<StatusCode>() else {
         return;
@@ -154,7 +155,7 @@ fn problem(status: StatusCode) -> Content {
         .build()
 }
 
-/// The headers that go with a failure.
+/// The headers of an error response.
 fn headers(status: StatusCode) -> Vec<(&'static str, Header)> {
     let header = |schema_type, description: &str| {
         let schema = ObjectBuilder::new().schema_type(schema_type).build();
@@ -175,7 +176,7 @@ fn headers(status: StatusCode) -> Vec<(&'static str, Header)> {
     }
 }
 
-/// What a failure is called among the components: `NotFound`.
+/// The name of an error response among the components, such as `NotFound`.
 fn name(status: StatusCode) -> String {
     status
         .canonical_reason()

@@ -1,4 +1,4 @@
-//! The examples of the document, which one file holds: by schema, and by a parameter's name.
+//! The examples of the document, from one file: by schema, and by a parameter's name.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use utoipa::openapi::{Content, OpenApi, RefOr};
 
 use crate::openapi::operations::methods_mut;
 
-/// The file, which the tests hold against the schemas.
+/// The examples file, which the tests validate against the schemas.
 const FILE: &str = include_str!("../../../../openapi/examples.json");
 
 #[derive(Debug, Default, Deserialize)]
@@ -30,7 +30,7 @@ impl Examples {
     }
 }
 
-/// Gives every parameter, body and answer its example.
+/// Adds the example to every parameter, body and response.
 pub fn place(document: &mut OpenApi) {
     let examples: Examples = serde_json::from_str(FILE).unwrap_or_default();
     for item in document.paths.paths.values_mut() {

@@ -1,4 +1,4 @@
-//! The operations of the API as a list: for `Allow`, for metrics, and for the test that knows who may call each.
+//! The operations of the API as a list: for `Allow`, for metrics, and for the authorisation test.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ pub struct Operation {
     pub id: String,
     /// `GET`, `POST` …
     pub method: String,
-    /// The pattern of its path.
+    /// The template of its path.
     pub path: String,
 }
 
@@ -36,7 +36,7 @@ pub fn all() -> &'static [Operation] {
     &OPERATIONS
 }
 
-/// The operations of one path, to be changed.
+/// The operations of one path, mutable.
 pub fn methods_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Documented> {
     [
         &mut item.get,

@@ -1,4 +1,4 @@
-//! Who may call what: one row for each operation of the document.
+//! Authorisation table: one row for each operation of the document.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 use crate::openapi::operations::all as operations;
 use crate::tests::{ADMIN, Registry, bearer};
 
-/// The least that a caller must be.
+/// The minimum that a caller must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Least {
     Anyone,
@@ -25,7 +25,7 @@ enum Least {
 
 use Least::{Admin, Anyone, Curator, Publisher};
 
-/// Every operation, by its id. A new one needs a row here.
+/// All operations, by id. A new operation needs a row here.
 const TABLE: &[(&str, Least)] = &[
     ("agent_card", Anyone),
     ("agent_card_well_known", Anyone),
@@ -70,7 +70,7 @@ const TABLE: &[(&str, Least)] = &[
     ("token_revoke", Admin),
 ];
 
-/// Bodies that are well formed, so that only the caller decides.
+/// Well-formed bodies, so that only the caller decides the response.
 fn body(id: &str) -> Option<Value> {
     Some(match id {
         "domain_register" => json!({"card_url": "http://10.0.0.1/card.json"}),
@@ -168,7 +168,7 @@ async fn a_bad_token_is_refused_everywhere() {
             "a2ar_nonsense",
         ];
         let foreign = ["Bearer nonsense", "Bearer ", "Basic YTpi", "Bearer"];
-        // Where cards are read, what was not meant for this registry counts as nothing.
+        // The card routes treat an `Authorization` that was meant for another host as none.
         let foreign = match operation.id.starts_with("agent_card") {
             true => &[],
             false => &foreign[..],
@@ -221,7 +221,7 @@ async fn an_open_registry_counts_anonymous_writes() {
         .problem(422, "target-refused");
 }
 
-/// A clock that is set, on a machine on which little time passes.
+/// A wall clock that is set by hand, and a monotonic clock that hardly advances.
 #[derive(Debug)]
 struct SetClock {
     now: Mutex<OffsetDateTime>,
@@ -238,7 +238,7 @@ impl Clock for SetClock {
     }
 }
 
-/// The machine's clock is set a year ahead and then right again.
+/// Setting the machine's clock a year ahead and back makes no caller wait longer.
 #[actix_web::test]
 async fn setting_the_clock_has_nobody_wait_longer() {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -262,7 +262,7 @@ async fn setting_the_clock_has_nobody_wait_longer() {
     for _ in 0..2 {
         nominate().await.problem(422, "target-refused");
     }
-    // Neither does setting it ahead give more than is due.
+    // Setting the clock ahead does not grant more than is due either.
     *clock.now.lock().unwrap() += YEAR;
     nominate().await.problem(429, "too-many-requests");
     *clock.now.lock().unwrap() -= 2 * YEAR;
@@ -272,7 +272,7 @@ async fn setting_the_clock_has_nobody_wait_longer() {
     assert!((1..=60).contains(&wait), "{wait}");
     *clock.passed.lock().unwrap() += Duration::from_secs(wait);
     nominate().await.problem(422, "target-refused");
-    // The database is heard of by the same clock.
+    // The time since the last response of the database is measured by the same clock.
     *clock.now.lock().unwrap() += YEAR;
     assert_eq!(registry.get("/v1/agents").await.status, 200);
 }
@@ -294,12 +294,12 @@ async fn a_network_without_a_token_has_few_nominations_waiting() {
         let taken = registry.ask(nominate("[2001:db8::1]:9", port)).await;
         assert_eq!(taken.status, 202);
     }
-    // The same network, from another address of it.
+    // The same network, from another of its addresses.
     registry
         .ask(nominate("[2001:db8::2]:9", 11))
         .await
         .problem(403, "limit-reached");
-    // What is known already, other networks and accounts do not count.
+    // Known sources, other networks and accounts do not count against the limit.
     let again = registry.ask(nominate("[2001:db8::2]:9", 10)).await;
     assert_eq!(again.status, 202);
     let other = registry.ask(nominate("[2001:db8:0:1::1]:9", 11)).await;
@@ -330,9 +330,9 @@ async fn as_many_networks_are_noted_of_a_source_as_are_counted() {
         let refused = registry.ask(nominate(network, 10)).await;
         refused.problem(403, "limit-reached");
     }
-    // The third was one more than are noted, so nothing of it waits.
+    // The third network exceeds the number that is recorded per source, so no source counts as pending for it.
     assert_eq!(registry.ask(nominate(3, 10)).await.status, 202);
-    // An account is noted however many networks are.
+    // An account is recorded however many networks are.
     let own = registry.ask(bearer(nominate(1, 9), ADMIN)).await;
     assert_eq!(own.json()["sources"][0]["own"], true);
 }

@@ -1,4 +1,4 @@
-//! What counts as a caller's `Authorization` where SDKs read cards with the header of another agent.
+//! The `Authorization` header on card routes, where SDKs may send credentials that are meant for another agent.
 
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::tests::cards::with_agents;
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
-/// What was meant for somebody else.
+/// Header values that are meant for another host.
 const FOREIGN: [&str; 8] = [
     "Bearer eyJhbGciOiJub25lIn0.e30.",
     "Bearer nonsense",
@@ -28,7 +28,7 @@ fn paths(id: &str) -> [String; 4] {
     ]
 }
 
-/// Everything of an answer that says something about the caller.
+/// Everything in a response that depends on the caller.
 fn content(answer: &TestResponse) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers: Vec<_> = answer
         .headers
@@ -61,7 +61,8 @@ async fn a_foreign_authorization_counts_as_none_where_cards_are_read() {
         assert_eq!(content(&registry.ask(twice).await), anonymous, "{path}");
     }
 
-    // Nobody else's agents come into sight by it, and whoever may see them does, with a token of any age.
+    // Such a header does not make other owners' agents visible, and a caller who may see them does, with a token of any
+    // age.
     let suspend = TestRequest::post().uri(&format!("/v1/agents/{id}:suspend"));
     let suspend = bearer(suspend, ADMIN).set_json(json!({"reason": "a test"}));
     assert_eq!(registry.ask(suspend).await.status, 200);
@@ -86,7 +87,7 @@ async fn a_foreign_authorization_counts_as_none_where_cards_are_read() {
     samples.stop().await;
 }
 
-/// A token that was meant for this registry and is not good is told so, there as well.
+/// A revoked token of this registry is reported as such, on card routes too.
 #[actix_web::test]
 async fn an_own_token_that_has_ended_is_refused_where_cards_are_read() {
     let registry = Registry::new().await;

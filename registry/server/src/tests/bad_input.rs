@@ -1,4 +1,4 @@
-//! Whatever is wrong with a request, a problem document says so.
+//! Every invalid request is answered with a problem document.
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -10,7 +10,7 @@ fn post(path: &str) -> TestRequest {
     bearer(TestRequest::post().uri(path), ADMIN)
 }
 
-/// An empty number or truth value is neither, and not the same as none.
+/// An empty number or boolean is an error, and not the same as an absent one.
 #[actix_web::test]
 async fn empty_values_are_refused_by_name() {
     let registry = Registry::new().await;
@@ -31,7 +31,7 @@ async fn empty_values_are_refused_by_name() {
     }
 }
 
-/// What a stream would go on after is a number, wherever it is sent.
+/// The event that a stream resumes after must be a number, for a page as well as for a stream.
 #[actix_web::test]
 async fn a_last_event_that_is_no_number_is_refused() {
     let registry = Registry::new().await;
@@ -200,7 +200,7 @@ async fn paths_are_decoded_once_and_strictly() {
             .await
             .problem(404, "not-found");
     }
-    // What is no id is the id of nothing.
+    // A malformed id is the id of no agent.
     registry
         .ask(bearer(TestRequest::get().uri("/v1/reviews/seven"), ADMIN))
         .await
@@ -309,7 +309,7 @@ async fn hidden_and_missing_differ_in_nothing_but_the_path() {
         async move {
             let mut document = registry.get(&path).await.problem(404, "not-found");
             assert_eq!(document["instance"], path);
-            // The one other member that repeats the request.
+            // The only other member that repeats the request.
             let agent = path.rsplit('/').next().unwrap();
             let detail = document["detail"].as_str().unwrap();
             document["detail"] = detail.replace(agent, "AGENT").into();
@@ -322,7 +322,7 @@ async fn hidden_and_missing_differ_in_nothing_but_the_path() {
     assert_eq!(one, other);
 }
 
-/// An empty number is no number: it is refused by name, and not taken for one that was left out.
+/// An empty number is an error that names the parameter, and not the same as an absent one.
 #[actix_web::test]
 async fn an_empty_number_is_refused() {
     let registry = Registry::new().await;

@@ -1,4 +1,4 @@
-//! Cards are handed out byte for byte, by every address they have.
+//! Cards are served byte for byte, at every address they have.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::jobs;
 use crate::jobs::JobOptions;
 use crate::tests::{ADMIN, Registry, bearer};
 
-/// Registers the sample agents with a registry that approves everything, and waits for one to be found.
+/// Registers the sample agents with a registry that approves everything, and waits until one is found.
 pub(crate) async fn with_agents(
     registry: &Registry,
 ) -> (String, jobs::Jobs, a2a_registry_demo::SampleAgents) {
@@ -77,7 +77,7 @@ async fn a_card_is_given_in_the_form_of_another_version() {
         let findings = a2a_card::convert(&original, target.parse().unwrap()).findings;
         let rules: BTreeSet<&str> = findings.iter().map(|one| one.rule.as_str()).collect();
         assert_eq!(told, rules, "{target}");
-        // The agent speaks 1.0 alone.
+        // The agent speaks version 1.0 only.
         assert_eq!(told.contains("convert.no-client"), target == "0.3");
         let known = TestRequest::get()
             .uri(&path)
@@ -158,7 +158,7 @@ async fn cards_are_handed_out_untouched() {
         .await
         .problem(404, "not-found");
 
-    // What was withheld is as if it had never been, for anyone, at every address.
+    // A card on hold looks as if it had never existed, to every caller, at every address.
     let shown = registry.get(&format!("/v1/agents/{id}")).await;
     assert!(shown.header("etag").starts_with("W/"));
     let act = bearer(

@@ -1,4 +1,4 @@
-//! The `OpenAPI` document that the handlers make.
+//! The `OpenAPI` document that is generated from the handlers.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn every_operation_is_named_once_and_tagged() {
         assert!(described["summary"].is_string(), "{operation:?}");
         let answers = described["responses"].as_object().unwrap();
         for (status, answer) in answers {
-            // Every answer has a status of its own, and every failure is a problem document.
+            // Every response has a status of its own, and every error is a problem document.
             let status: u16 = status.parse().unwrap();
             let target = answer["$ref"]
                 .as_str()
@@ -41,7 +41,7 @@ fn every_operation_is_named_once_and_tagged() {
     }
 }
 
-/// The names of an enum in the document are the ones that stand in answers, in requests and in the database.
+/// Enum values of the document are those of responses, requests and the database.
 #[test]
 fn enums_are_named_as_on_the_wire() {
     use a2a_registry_domain::coverage::Coverage;
@@ -73,7 +73,7 @@ fn enums_are_named_as_on_the_wire() {
     );
 }
 
-/// The limits of the document are those that the code checks; where the operator sets one, it is the operator's.
+/// The limits in the document are the enforced ones; a configured limit shows the configured value.
 #[test]
 fn limits_are_those_of_the_code() {
     use crate::config::LimitsConfig;
@@ -141,7 +141,7 @@ fn every_reference_leads_somewhere() {
     }
 }
 
-/// The schema that a member's own refers to, where it may be null too.
+/// The schema that a member refers to, also where the member may be null.
 fn named<'a>(document: &'a Value, member: &'a Value) -> &'a Value {
     let schema = member.get("oneOf").map_or(member, |either| &either[0]);
     let Some(name) = schema["$ref"].as_str() else {
@@ -151,7 +151,7 @@ fn named<'a>(document: &'a Value, member: &'a Value) -> &'a Value {
     document.pointer(pointer).unwrap()
 }
 
-/// Values just outside of what a schema allows.
+/// Values just outside of the limits of a schema.
 fn outside(schema: &Value) -> Vec<Value> {
     let number = |name: &str| schema[name].as_i64();
     let length = |name: &str| schema[name].as_u64().map(|length| length as usize);
@@ -163,7 +163,8 @@ fn outside(schema: &Value) -> Vec<Value> {
     wrong
 }
 
-/// The limits that the document names are those that the code has: what lies just outside is refused by name.
+/// The limits of parameters in the document are the enforced ones: a value just outside is refused, and the error names
+/// the parameter.
 #[actix_web::test]
 async fn the_limits_of_parameters_are_those_of_the_code() {
     let registry = Registry::new().await;
@@ -182,7 +183,7 @@ async fn the_limits_of_parameters_are_those_of_the_code() {
                     (&json!(1), &json!(100))
                 );
             }
-            // What is asked of an agent that is not there is not looked at.
+            // Parameters of an agent that does not exist are not checked.
             if operation.path.contains('{') || limits.is_empty() {
                 continue;
             }
@@ -258,7 +259,7 @@ async fn the_document_and_its_page_are_served() {
         !text.contains("http://") && !text.contains("https://"),
         "{text}"
     );
-    // Everything the page loads is there, and no script stands in the page itself.
+    // Everything the page loads exists, and the page itself contains no script.
     let mut loaded = 0;
     for part in text
         .split(['"', '\''])

@@ -18,7 +18,7 @@ use crate::domains::register;
 use crate::metrics::Metrics;
 use crate::tests::{ADMIN, Registry, bearer};
 
-/// Longer than anything here takes; only a failure waits for it.
+/// Timeout of every wait, longer than any step takes: only a failing test reaches it.
 const LIMIT: Duration = Duration::from_secs(20);
 
 struct Served {
@@ -72,7 +72,7 @@ impl Served {
     }
 }
 
-/// Reads until the text has come.
+/// Reads until the text has arrived.
 async fn read_until(
     stream: &mut (impl futures::Stream<Item = reqwest::Result<bytes::Bytes>> + Unpin),
     wanted: &str,
@@ -133,21 +133,21 @@ async fn a_stream_tells_what_happens_and_goes_on_where_it_ended() {
     assert!(!next.contains("127.0.0.1:10\""), "{next}");
     drop(resumed);
 
-    // Shutting down ends the stream that is still open, and with it the server.
+    // Shutting down ends the stream that is still open, and then the server.
     served.stop().await;
     while let Some(part) = tokio::time::timeout(LIMIT, stream.next()).await.unwrap() {
         part.unwrap();
     }
 }
 
-/// How a token ends while a stream that it opened is busy, or is not.
+/// The way in which a token ends.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Revoked,
     Expired,
 }
 
-/// A stream ends with its token, and nothing that happens after that is sent on it.
+/// A stream ends with its token, and sends no event after that, be it busy or idle.
 async fn a_stream_ends_with_its_token(end: End, busy: bool) {
     let clock = Arc::new(MovedClock(Mutex::new(SystemClock.now())));
     let registry = Registry::by(clock.clone(), |_| {}).await;
@@ -171,7 +171,7 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
         }
         End::Expired => *clock.0.lock().unwrap() += Duration::from_secs(24 * 3600),
     }
-    // Where nothing happens, the stream itself has to find out.
+    // On an idle stream no event triggers the check, so the stream itself has to notice.
     let write = async {
         let mut port = 1;
         while busy && port < 1000 {
@@ -207,7 +207,7 @@ async fn a_silent_stream_ends_with_its_token() {
     a_stream_ends_with_its_token(End::Expired, false).await;
 }
 
-/// A clock that stands until it is moved.
+/// A clock that stands still until it is moved.
 #[derive(Debug)]
 struct MovedClock(Mutex<OffsetDateTime>);
 
@@ -230,7 +230,7 @@ async fn the_number_of_streams_is_bounded() {
         "application/problem+json"
     );
     assert!(refused.headers().contains_key("retry-after"));
-    // Pages are still to be had.
+    // Pages of events are still served.
     let page = registry
         .ask(bearer(TestRequest::get().uri("/v1/events"), ADMIN))
         .await;

@@ -1,4 +1,4 @@
-//! Headers that every answer carries, or must not carry.
+//! Headers that every response carries, or must not carry.
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -169,7 +169,7 @@ async fn a_resource_that_is_known_is_not_sent_again() {
         );
         assert!(again.body.is_empty());
     }
-    // Another caller sees another answer, and so another tag.
+    // Another caller gets another response, and so another `ETag`.
     registry
         .ask(
             TestRequest::get()

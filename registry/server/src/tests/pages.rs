@@ -1,4 +1,4 @@
-//! The pages over HTTP: the form that registers, failures as pages, files that may be kept.
+//! The HTML pages over HTTP: the registration form, errors as pages, cacheable files.
 
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
@@ -31,7 +31,7 @@ async fn page(registry: &Registry, path: &str) -> TestResponse {
     registry.ask(request).await
 }
 
-/// Whether the domain of [`CARD`] is there.
+/// Whether the domain of [`CARD`] is registered.
 async fn is_registered(context: &Context, admin: &Caller) -> bool {
     match domain_show(context, admin, "127.0.0.1:9").await {
         Ok(_) => true,
@@ -72,12 +72,12 @@ async fn the_answer_to_the_form_says_how_to_prove_the_domain_and_where_the_rest_
         assert!(html.contains(told), "{told}: {html}");
     }
     assert!(!html.contains(&publisher), "the token is never sent back");
-    // Nobody else sees the domain, by whatever address.
+    // No other caller sees the domain, at any address.
     for query in ["", "?wait=1"] {
         let hidden = page(&registry, &format!("/domains/agents.example.com{query}")).await;
         assert_eq!(hidden.status, 404);
     }
-    // Reloading sends the form again, and registers nothing twice.
+    // Reloading the page sends the form again, and registers nothing twice.
     let admin = registry.admin().await;
     let show = || domain_show(registry.context(), &admin, "agents.example.com");
     let before = show().await.unwrap();

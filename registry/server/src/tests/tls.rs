@@ -49,7 +49,7 @@ async fn https_is_spoken_where_a_certificate_is_configured() {
         .send()
         .await
         .unwrap();
-    // HTTP/2 is left to TLS proxies, whatever a client offers.
+    // HTTP/2 is left to TLS proxies, even if a client offers it.
     assert_eq!(answer.version(), reqwest::Version::HTTP_11);
     assert_eq!(answer.text().await.unwrap(), "ok\n");
     let head = client
@@ -62,7 +62,7 @@ async fn https_is_spoken_where_a_certificate_is_configured() {
     shutdown.cancel();
     running.await.unwrap().unwrap();
 
-    // A key that is none is named, and nothing is served.
+    // An invalid key is named in the error, and nothing is served.
     std::fs::write(&key, "no key").unwrap();
     let (_, refused) = serve(&CancellationToken::new());
     let error = refused.await.unwrap_err().to_string();
