@@ -5,8 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use a2a_crawler::dns::{HickoryResolver, Resolver};
-use a2a_crawler::fetch::FetchLimits;
+use a2a_crawler::dns::{Resolver, StaticResolver};
 use a2a_crawler::{
     Attempt, AttemptOutcome, Clock as _, FetchedCard, Freshness, SourceOutcome, SourceVerdict,
     SystemClock, VisitOutcome,
@@ -57,8 +56,8 @@ pub struct Filled {
 impl Stock {
     /// An empty registry that approves everything and crawls the names of [`SUFFIX`] over plain HTTP.
     pub async fn new() -> Self {
-        let resolver = HickoryResolver::from_system(FetchLimits::default().dns).unwrap();
-        Self::resolving(Arc::new(resolver)).await
+        // Every look-up of an opt-out record finds none at once: what is measured is no name server.
+        Self::resolving(Arc::new(StaticResolver::new())).await
     }
 
     /// One that resolves names by this resolver.
@@ -209,7 +208,7 @@ impl Stock {
         drop(app);
         let began = Instant::now();
         let entropy = Arc::new(SystemEntropy::default());
-        let network = Network::of_system(&config, Arc::new(SystemClock)).unwrap();
+        let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
         let Started { context: app, .. } =
             Context::build(config, Arc::new(SystemClock), entropy, network, None)
                 .await
