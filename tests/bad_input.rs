@@ -1,4 +1,4 @@
-//! Bad input and bad luck: each is answered in words, and nothing is lost by it.
+//! Bad input and faults: each is reported in plain words, and no data is lost.
 
 mod faults;
 mod hostile;

@@ -1,6 +1,6 @@
-//! The command line as processes: exit codes, and one line for whatever goes wrong. Here what needs
-//! no registry, in `client` what speaks to one, in `naming` which agent a name means, in `ends` how each command ends,
-//! in `sign` what is carried from one to the other.
+//! The command line as processes: exit codes, and one line per failure. This file has commands without a registry,
+//! `client` commands of a registry, `naming` the agent that a name means, `ends` all exit codes, and `sign` signed
+//! cards.
 
 mod client;
 mod ends;

@@ -1,4 +1,4 @@
-//! The HTTP contract, from outside: the document, who may do what, problem documents, caching, CORS.
+//! The HTTP contract, from outside: the document, authorisation, problem documents, caching, CORS.
 
 mod authorisation;
 mod conformance;

@@ -1,4 +1,4 @@
-//! The search index of a running registry: what an act leaves in it, and files that go missing under it.
+//! The search index of a running registry: the effect of acts, and missing or damaged files.
 
 mod following;
 

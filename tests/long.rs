@@ -1,4 +1,4 @@
-//! A registry under load for as long as one likes: its memory over time, and how it grows.
+//! A registry under load for any length of time: its memory, and how that grows.
 //!
 //! As part of all tests this runs for some seconds and checks that every request is answered and measured.
 //! `LONG_SECONDS=3600 LONG_AGENTS=3000 tests/run long::` runs for an hour to show whether memory grows; it ends with

@@ -1,5 +1,5 @@
-//! Search by meaning in the whole registry, with an encoder that is scripted: what means the same is written down
-//! here. Encoders of real models have tests of their own.
+//! Semantic search in the whole registry, with a scripted encoder whose meanings are defined here. Encoders of real
+//! models have tests of their own.
 
 mod pages;
 mod program;

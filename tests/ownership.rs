@@ -1,4 +1,4 @@
-//! Whose a domain is: proofs, their ends, disputes, opting out, and what an owner may do (docs/ownership.md).
+//! Ownership of domains: proofs, their ends, disputes, opting out, and an owner's acts (docs/ownership.md).
 //!
 //! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 
