@@ -166,7 +166,7 @@ async fn a_replica_that_knows_of_an_act_first_repeats_nobody() {
     let first = page(&here, None).await;
     assert_eq!(first["total"], AGENTS - 1);
     assert_eq!(all_pages(&[&there], first).await, AGENTS - 1);
-    // The page before it showed the suspended agent too.
+    // The order from before the act still shows the suspended agent.
     assert_eq!(all_pages(&[&here], before).await, AGENTS);
 }
 
