@@ -1,4 +1,4 @@
-//! Bad input and bad luck: each is answered in words, and nothing is lost by it.
+//! Bad input and faults: each is reported in plain words, and no data is lost.
 
 mod faults;
 mod hostile;
@@ -14,7 +14,7 @@ use crate::support::setup::Setup;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// A card with that name and one skill.
+/// A card with this name and one skill.
 fn card(name: &str) -> String {
     json!({
         "name": name, "description": "Books flights", "version": "1.0", "capabilities": {},
@@ -27,7 +27,7 @@ fn card(name: &str) -> String {
     .to_string()
 }
 
-/// A registry with one approved agent, which must be there and the same after whatever a test does.
+/// A registry with one approved agent, which must still exist unchanged after every test.
 struct ApprovedAgent {
     origin: Origin,
     registry: ServingRegistry,
@@ -47,7 +47,7 @@ impl ApprovedAgent {
         Self::furnish(registry).await
     }
 
-    /// Registers the agent at a registry that serves.
+    /// Registers the agent at a serving registry.
     async fn furnish(registry: ServingRegistry) -> Self {
         let origin = Origin::start();
         let bytes = card("Fernweh");
@@ -67,7 +67,7 @@ impl ApprovedAgent {
         &self.registry.api
     }
 
-    /// The registry goes on, and what it had it has.
+    /// Checks that the registry still serves, with its data unchanged.
     async fn is_intact(&self) {
         let api = self.api();
         assert_eq!(api.get("/livez").await.status, 200);
@@ -80,7 +80,7 @@ impl ApprovedAgent {
         assert_eq!(domain.expect(200)["agents"], json!([self.agent]));
     }
 
-    /// How many domains are registered.
+    /// Number of registered domains.
     async fn domains(&self) -> usize {
         let domains = self.api().admin("/v1/domains").await.expect(200);
         domains["domains"].as_array().unwrap().len()

@@ -1,4 +1,4 @@
-//! Looks for proofs are leased like visits, and as polite (docs/ownership.md#rechecks).
+//! Checks of proofs are leased like visits, and as polite (docs/ownership.md#rechecks).
 
 use a2a_crawler::pace::Pace;
 use a2a_registry_domain::ownership::OptOut;
@@ -17,7 +17,7 @@ const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3_600 * SECOND;
 const BLOCK: &str = "192.0.2.0/24";
 
-/// A domain that was registered long ago, whose look is due and whose visit is not.
+/// A domain registered long ago, whose check is due and whose visit is not.
 fn due(number: usize) -> domain::Model {
     domain::Model {
         created_at: NOW - 1_000 * HOUR,
@@ -89,7 +89,8 @@ both_databases!(
     a_host_without_a_block_need_not_rest
 );
 
-/// Of one address block two hosts are asked at once, for whatever reason, and a host that was asked rests.
+/// At most two hosts of one address block are contacted at once, for visits and checks together, and each rests
+/// afterwards.
 async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
     let (store, ids) = with((0..3).map(due), url).await;
     let first = look(&store, NOW).await.unwrap();
@@ -97,7 +98,7 @@ async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
     assert!(first.may_contact_host);
     assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[1]);
     assert_eq!(look(&store, NOW).await, None, "the block is busy");
-    // Nor is a visit made there meanwhile.
+    // No visit is made there meanwhile either.
     let write = store.write().await.unwrap();
     write.domain_make_due(ids[0], NOW).await.unwrap();
     write.commit().await.unwrap();
@@ -120,7 +121,7 @@ async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
     );
 }
 
-/// A host that is being visited, or rests, is not asked for proofs; elsewhere looking goes on.
+/// A host in a visit, or resting, is not contacted for proofs; checks of other hosts go on.
 async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
     let resting = domain::Model {
         not_before: NOW + 1,
@@ -140,14 +141,14 @@ async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
     assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[2]);
     assert_eq!(look(&store, NOW).await, None);
     assert_eq!(look(&store, NOW + 1).await.unwrap().domain.id, ids[0]);
-    // The lease of the visit has run out, and nobody came back.
+    // The lease of the visit has expired without an outcome.
     assert_eq!(
         look(&store, NOW + HOUR + 1).await.unwrap().domain.id,
         ids[1]
     );
 }
 
-/// Where somebody waits for the first visit only name servers are asked; the visit goes on beside it.
+/// A requested first visit comes first: its check queries name servers only, and the visit goes on beside it.
 async fn the_first_visit_goes_before_the_first_look(url: &str) {
     let new = domain::Model {
         created_at: NOW,
@@ -170,7 +171,7 @@ async fn the_first_visit_goes_before_the_first_look(url: &str) {
     assert_eq!(look(&store, NOW).await, None, "each look is taken once");
 }
 
-/// A request that comes during a look is met as soon as the host has rested.
+/// A check requested during a check is made as soon as the host has rested.
 async fn a_wish_during_a_look_is_kept(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let check = look(&store, NOW).await.unwrap();
@@ -183,7 +184,7 @@ async fn a_wish_during_a_look_is_kept(url: &str) {
     assert_eq!(wanted.visit_due_at, Some(NOW + 60 * SECOND));
 }
 
-/// A domain that opts out while it is looked at is visited no more, whoever asked for it meanwhile.
+/// A domain that opts out during a check is no longer visited, even if a visit was requested meanwhile.
 async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let check = look(&store, NOW).await.unwrap();
@@ -200,7 +201,7 @@ async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
     assert_eq!(row(&store, ids[0]).await.visit_due_at, None);
 }
 
-/// A host that rests for long does not keep its name servers from being asked: an opt-out is heard all the same.
+/// A long rest of a host does not keep its name servers from being queried: an opt-out is noticed nevertheless.
 async fn a_long_rest_leaves_the_name_servers(url: &str) {
     let resting = domain::Model {
         not_before: NOW + 100 * HOUR,
@@ -214,7 +215,7 @@ async fn a_long_rest_leaves_the_name_servers(url: &str) {
     assert_eq!(look(&store, NOW + HOUR).await, None, "it was taken");
 }
 
-/// Of a domain that was deleted nobody looks for proofs.
+/// A deleted domain is not checked.
 async fn a_deleted_domain_is_not_looked_at(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let write = store.write().await.unwrap();
@@ -224,7 +225,7 @@ async fn a_deleted_domain_is_not_looked_at(url: &str) {
     assert_eq!(row(&store, ids[0]).await.check_due_at, None);
 }
 
-/// A look whose lease has run out ends nobody else's.
+/// A check whose lease has expired does not end the next lease.
 async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let late = look(&store, NOW).await.unwrap();
@@ -234,7 +235,7 @@ async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
     assert_eq!(row(&store, ids[0]).await.lease, next.domain.lease);
 }
 
-/// Where no address block is known no spacing applies.
+/// A host without a known address block needs no rest.
 async fn a_host_without_a_block_need_not_rest(url: &str) {
     let (store, ids) = with(
         [domain::Model {

@@ -1,6 +1,6 @@
-//! The command line as processes: exit codes, and one line for whatever goes wrong. Here what needs
-//! no registry, in `client` what speaks to one, in `naming` which agent a name means, in `ends` how each command ends,
-//! in `sign` what is carried from one to the other.
+//! The command line as processes: exit codes, and one line per failure. This file has commands without a registry,
+//! `client` commands of a registry, `naming` the agent that a name means, `ends` all exit codes, and `sign` signed
+//! cards.
 
 mod client;
 mod ends;
@@ -53,7 +53,7 @@ async fn the_configuration_in_force_is_file_then_environment_then_flags() {
     assert_eq!(shown["limits"]["facets"].as_integer(), Some(5));
     assert_eq!(shown["limits"]["filters"].as_integer(), Some(4));
 
-    // What is shown can be used.
+    // The printed configuration can be used as a file.
     let (_folder, path) = file(&text(&finished.stdout));
     let again = run(&["serve", "--print-config", "--config", &path]).await;
     assert_eq!(again.stdout, finished.stdout);
@@ -166,7 +166,7 @@ async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
     ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
 }
 
-/// Each of several cards is judged whatever becomes of the others, and the worst decides how it ends.
+/// Each of several cards is linted, whatever the others contain, and the worst result decides the exit code.
 #[tokio::test]
 async fn lint_takes_several_cards_and_tells_of_each() {
     let good = card("Echo", "repeat");
@@ -217,7 +217,7 @@ async fn completions_are_a_script_that_the_shell_takes() {
 
 #[tokio::test]
 async fn a_registry_that_is_away_is_named() {
-    // Nothing listens on the port that was for multiplexing once, and nobody but root can.
+    // Port 1 (tcpmux) has no server, and only root can start one there.
     let url = "http://127.0.0.1:1";
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     for arguments in [

@@ -1,4 +1,4 @@
-//! A wall clock that jumps a year ahead and back again: nothing is put off until that year has passed.
+//! Clock jumps: the wall clock is set a year ahead and back, and nothing waits for that year to pass.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,8 @@ fn name(number: usize) -> String {
     format!("d{number}-agents-test.com")
 }
 
-/// A registry whose clock was a year ahead for a while, in which everything that sets moments has happened; with the
-/// lease of a process that is no more.
+/// A registry whose clock was a year ahead for a while, in which every kind of time was stored, among them the lease of
+/// a process that has ended.
 async fn back_from_the_future(url: &str) -> Stage {
     let stage = Stage::new(url).await;
     for number in 0..DOMAINS {
@@ -60,7 +60,7 @@ async fn back_from_the_future(url: &str) -> Stage {
     stage
 }
 
-/// Leasing draws near what is too far away.
+/// Leases visits, which corrects times that are too far in the future, and returns them.
 async fn lease_nothing(stage: &Stage) {
     let leased = visits_lease(&stage.app, 1, LEASE).await.unwrap();
     let held: Vec<(i64, i64)> = leased
@@ -86,7 +86,7 @@ async fn everything_is_near(stage: &Stage) {
         }
     }
     for row in source::Entity::find().all(on).await.unwrap() {
-        // A catalog that is not there rests for a week.
+        // A missing catalog rests for a week.
         let most = now
             + if row.liveness == SourceState::Absent {
                 7 * day
@@ -111,7 +111,7 @@ async fn everything_is_near(stage: &Stage) {
     );
 }
 
-/// Within little more than a day everybody is asked.
+/// Checks that every source is fetched within little more than a day.
 async fn everybody_is_visited(stage: &Stage) {
     let mut visited = BTreeSet::new();
     for _ in 0..28 {
@@ -144,7 +144,7 @@ async fn a_clock_that_was_ahead_puts_nothing_off(url: &str) {
     everybody_is_visited(&stage).await;
 }
 
-/// A process that starts when the clock is right again finds what one before it has left.
+/// A process that starts with the right clock corrects the times that an earlier one stored.
 async fn nor_for_a_process_that_starts_later(url: &str) {
     let stage = back_from_the_future(url).await.restart(|_| ()).await;
     lease_nothing(&stage).await;
@@ -152,7 +152,7 @@ async fn nor_for_a_process_that_starts_later(url: &str) {
     everybody_is_visited(&stage).await;
 }
 
-/// What is rightly far away stays: a host that wants to be left alone for a week is.
+/// Legitimate times far in the future stay, such as a `Retry-After` of a week.
 async fn what_is_rightly_far_away_stays(url: &str) {
     let stage = Stage::new(url).await;
     stage.publish(&name(0), &card("Rests", "A week")).await;
@@ -165,7 +165,7 @@ async fn what_is_rightly_far_away_stays(url: &str) {
             .unwrap()
     };
     let before = row().await;
-    // Nor is what a replica has planned whose clock is a little ahead, or which wrote a moment ago.
+    // So do times stored by a replica whose clock is a little ahead, and times stored a moment ago.
     let behind = stage.app.now().0 - 60_000_000;
     assert_eq!(stage.store.moments_repair(behind).await.unwrap(), 0);
     assert_eq!(row().await, before);

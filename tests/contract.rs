@@ -1,4 +1,4 @@
-//! The HTTP contract, from outside: the document, who may do what, problem documents, caching, CORS.
+//! The HTTP contract, from outside: the document, authorisation, problem documents, caching, CORS.
 
 mod authorisation;
 mod conformance;
@@ -18,7 +18,7 @@ use crate::support::program::{Program, ended, registry, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
-/// Where the document is checked in.
+/// The checked-in document.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
 
 /// A registry with one approved agent, and the origin that publishes its card.
@@ -31,7 +31,7 @@ async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {
     (served, origin, hit)
 }
 
-/// The document of one build is the one served, the one printed and the one checked in, to the byte.
+/// The served, the printed and the checked-in document of a build are equal to the byte.
 #[tokio::test]
 async fn the_document_is_the_one_checked_in() {
     let printed = Program::run(registry(["openapi"])).await;
@@ -59,7 +59,7 @@ async fn the_document_is_the_one_checked_in() {
     assert_eq!(documented, operations().len());
 }
 
-/// The page to browse it comes whole from the registry.
+/// The documentation page loads everything from the registry.
 #[tokio::test]
 async fn the_documentation_needs_nothing_from_outside() {
     let served = Setup::new().start().await;
@@ -89,7 +89,7 @@ fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
         .map(|value| value.to_str().unwrap())
 }
 
-/// A public `GET` may be read by any site, as long as nobody is signed in; nothing else may.
+/// Other sites may read public `GET` responses to anonymous clients, and nothing else.
 #[tokio::test]
 async fn other_sites_may_read_what_is_public_and_nothing_else() {
     let (served, _origin, hit) = with_an_agent().await;
@@ -151,7 +151,7 @@ async fn other_sites_may_read_what_is_public_and_nothing_else() {
     }
 }
 
-/// Whoever has it already is told so; `HEAD` says what `GET` would, without the body.
+/// A client that has the current version gets 304; `HEAD` returns the headers of `GET`, without the body.
 #[tokio::test]
 async fn cards_and_resources_are_sent_once() {
     let (served, origin, hit) = with_an_agent().await;
@@ -194,7 +194,7 @@ async fn cards_and_resources_are_sent_once() {
         assert_eq!(length.unwrap(), body.len(), "{path}");
         assert!(head.bytes().await.unwrap().is_empty(), "{path}");
     }
-    // The tag of a card is the digest of its bytes, and compression does not touch them.
+    // The `ETag` of a card is the digest of its bytes, and compression does not change it.
     let card_path = format!("{}/v1/agents/{id}/card", served.url);
     let plain = http().get(&card_path).header("accept-encoding", "gzip, br");
     let plain = plain.send().await.unwrap();
@@ -208,7 +208,7 @@ async fn cards_and_resources_are_sent_once() {
     );
 }
 
-/// An agent that may not be seen is answered like one that never was.
+/// An agent that the caller may not see gets the same response as one that never existed.
 #[tokio::test]
 async fn hidden_equals_missing() {
     let served = Setup::new().start().await;

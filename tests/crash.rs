@@ -1,4 +1,4 @@
-//! The process dies at the worst moment, or is asked to end: what was acknowledged is there afterwards.
+//! Kills at the worst moments, and proper shutdowns: every acknowledged write survives.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,16 @@ use crate::support::database::Database;
 use crate::support::origin::{Gate, Origin, OriginReply};
 use crate::support::setup::Setup;
 
-/// How often the process is killed.
+/// Number of kills.
 const KILLS: usize = 50;
-/// Origins, so domains, that cards are registered of.
+/// Number of origins, and so of domains.
 const ORIGINS: usize = 4;
-/// Cards of each origin. Together they are as many agents as are looked for at the end.
+/// Cards per origin. Together they are the number of agents expected at the end.
 const CARDS: usize = 100;
-/// Who registers at once.
+/// Number of concurrent clients that register.
 const CLIENTS: usize = 4;
 
-/// Every entry of a list, page by page.
+/// All entries of a list, page by page.
 async fn all(api: &Api, path: &str, member: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut token = String::new();
@@ -41,7 +41,7 @@ async fn all(api: &Api, path: &str, member: &str) -> Vec<Value> {
     }
 }
 
-/// The URLs that the clients register, and those acknowledged.
+/// The URLs to register, and the acknowledged ones.
 struct Registrations {
     urls: Vec<String>,
     next: AtomicUsize,
@@ -50,8 +50,8 @@ struct Registrations {
 }
 
 impl Registrations {
-    /// Registers one URL after the other until the process is gone or nothing is left to do. What was
-    /// not acknowledged is done again later.
+    /// Registers one URL after the other until the process has ended or none is left. URLs without an acknowledgement
+    /// are registered again later.
     async fn go_on(&self, api: &Api) {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
@@ -67,8 +67,8 @@ impl Registrations {
     }
 }
 
-/// Fifty times the process is killed while it acknowledges, crawls and indexes. Nothing that was
-/// acknowledged is missing in the end, and the index says what the database says.
+/// The process is killed fifty times while it acknowledges, crawls and indexes. At the end no acknowledged registration
+/// is missing, and the index equals the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crash_by_kill_fifty_times() {
     let origins: Vec<Origin> = (0..ORIGINS).map(|_| Origin::start()).collect();
@@ -102,7 +102,7 @@ async fn crash_by_kill_fifty_times() {
             tokio::spawn(async move { work.go_on(&api).await })
         });
         let clients: Vec<_> = clients.collect();
-        // After a different number of acknowledgements each time, so at a different moment.
+        // A different number of acknowledgements each time, and so a different moment.
         let enough = before + 1 + kill * 7 % 13;
         count.wait_for(|count| *count >= enough).await.unwrap();
         let ended = registry.program.kill().await;
@@ -120,7 +120,8 @@ async fn crash_by_kill_fifty_times() {
     let missing: Vec<_> = acknowledged.difference(&registered).collect();
     assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
 
-    // What was under way when the process was killed is fetched now, without waiting for a lease.
+    // Visits that were in progress when the process was killed are made now, without waiting for their leases to
+    // expire.
     let mut feed = api.events(0).await;
     let mut discovered = BTreeSet::new();
     while discovered.len() < registered.len() {
@@ -147,7 +148,7 @@ async fn crash_by_kill_fifty_times() {
     registry.stop().await;
 }
 
-/// Every registered URL.
+/// All registered URLs.
 async fn sources(api: &Api) -> BTreeSet<String> {
     let domains = all(api, "/v1/domains?", "domains").await;
     domains
@@ -157,12 +158,12 @@ async fn sources(api: &Api) -> BTreeSet<String> {
         .collect()
 }
 
-/// Asked to end in the middle of a visit, the process gives the visit back and ends in order and in
-/// time; the next one makes the visit at once instead of waiting for a lease to run out.
+/// A process that is ended in the middle of a visit returns the visit's lease and ends properly and in time; the next
+/// process makes the visit at once instead of waiting for the lease to expire.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crash_not_but_end_in_order() {
     const CARD: &str = "/.well-known/agent-card.json";
-    // On PostgreSQL, where no process may take another's lease away.
+    // On PostgreSQL, where a new process must not end the leases of others.
     let database = Database::postgres().await;
     let setup = Setup::new().approve_all().database(database.url());
     let registry = setup.start().await;
@@ -171,8 +172,8 @@ async fn crash_not_but_end_in_order() {
     origin.answer(CARD, OriginReply::json(small_card("Slow")).held_by(&gate));
     let domain = registry.api.register(&origin.url(CARD)).await.domain;
     origin.arrived(CARD, 1).await;
-    // An open stream and a visit under way: both end, and `stop` checks for exit code 0. That it takes
-    // no longer than ten seconds is the program's own promise: beyond them it ends with a complaint.
+    // An open stream and a visit in progress: both end, and `stop` checks for exit code 0. The limit of ten seconds is
+    // the program's own: beyond it, it exits with an error.
     let _feed = registry.api.events(0).await;
     let ended = registry.stop().await;
     assert!(
@@ -183,8 +184,8 @@ async fn crash_not_but_end_in_order() {
     gate.open();
     let again = setup.start().await;
     let mut feed = again.api.events(0).await;
-    // On a machine so slow that the fetch ran out of time before it was broken off, the next look is
-    // minutes away. A lease that was not returned would outlast this wish too: it is only deferred.
+    // On a machine so slow that the fetch timed out before the shutdown, the next attempt would be minutes away, so a
+    // visit is requested. A lease that was not returned would only defer this request, and so be noticed.
     again.api.recrawl(&domain).await;
     let discovered = feed.until("agent.discovered").await;
     assert_eq!(discovered["data"]["domain"], domain.as_str());

@@ -1,12 +1,12 @@
-//! The targets of the virtual crawl, at the size that every run of the tests can afford.
+//! Targets of the virtual crawl, at a size that fits every test run.
 
 use time::Duration;
 
 use crate::virtual_crawl::{Scenario, crawl};
 
-/// Thirty days of two thousand domains on SQLite. So few of them ask to be looked at every hour that it takes
-/// no longer than it must; the bench `virtual_crawl` has the full population. Ten visits in five minutes cannot
-/// be as even as thousands, so the peak may be some visits higher here.
+/// Thirty days of two thousand domains on SQLite. Few of them have an hour's `max-age`, to save time; the bench
+/// `virtual_crawl` has the full population. Ten visits in five minutes cannot be as even as thousands, so the peak may
+/// be some visits higher here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_days_of_two_thousand_domains() {
     let figures = crawl(&Scenario {
@@ -26,7 +26,7 @@ async fn thirty_days_of_two_thousand_domains() {
         f64::from(figures.peak) <= figures.mean * 1.2 + 4.0 * figures.mean.sqrt(),
         "{figures}"
     );
-    // Full fetches, one a week and source, cannot be answered by 304 (docs/model.md#crawl-schedule).
+    // Full fetches, one per week and source, cannot be answered by 304 (docs/model.md#crawl-schedule).
     assert!(
         figures.not_modified_share_of_conditional() >= 0.95,
         "{figures}"

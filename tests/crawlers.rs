@@ -1,4 +1,4 @@
-//! Crawlers as processes of their own on one database: killed, stopped, and asked to end.
+//! Crawler processes on one database: killed, stopped, and shut down.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::support::dice::Dice;
 use crate::support::origin::Origin;
 use crate::support::setup::Setup;
 
-/// Long ago, so that it is due now.
+/// A due time long ago, in microseconds.
 const DUE: i64 = 1;
-/// Long ago too, but after [`DUE`], so that it comes after it.
+/// A later due time, also long ago.
 const DUE_LATER: i64 = 2;
 
-/// A domain of that name, due then.
+/// A domain with this name and due time.
 fn due_domain(name: &str, due: i64) -> domain::Model {
     domain::Model {
         name: name.into(),
@@ -35,7 +35,7 @@ fn due_domain(name: &str, due: i64) -> domain::Model {
     }
 }
 
-/// Adds sites with so many cards each, due then; gives their numbers.
+/// Adds sites with this number of cards each and this due time; returns their numbers.
 async fn add_sites(crew: &mut Crew, count: usize, cards: usize, due: i64) -> Vec<usize> {
     let write = crew.store.write().await.unwrap();
     let mut sites = Vec::new();
@@ -57,14 +57,14 @@ async fn add_sites(crew: &mut Crew, count: usize, cards: usize, due: i64) -> Vec
 }
 
 impl Dice {
-    /// One of the requests that are held, once there is one.
+    /// A random one of the held requests, once there are any.
     async fn pick(&mut self, crew: &Crew) -> HeldRequest {
         let some = |held: Vec<HeldRequest>| (!held.is_empty()).then_some(held);
         let mut held = crew.asked(|crew| some(crew.held())).await;
         held.swap_remove(self.roll(held.len()))
     }
 
-    /// Lets so many requests be answered, one after another.
+    /// Releases this number of responses, one after another.
     async fn let_go(&mut self, crew: &mut Crew, count: usize) {
         for _ in 0..count {
             let held = self.pick(crew).await;
@@ -73,8 +73,8 @@ impl Dice {
     }
 }
 
-/// Checks that each card was kept once, by whoever asked for it last, and that all who were leased its visit
-/// or asked for it before are dead. So nobody asked for what was in the books. Gives how many visits were
+/// Checks that each card was stored once, by the last crawler that requested it, and that all crawlers that leased its
+/// visit or requested it before are dead; so no stored card was fetched again. Returns the number of visits that were
 /// taken over.
 async fn fetched_once_each(crew: &Crew) -> usize {
     let keepers = crew.keepers().await;
@@ -103,9 +103,9 @@ async fn fetched_once_each(crew: &Crew) -> usize {
     taken_over.len()
 }
 
-/// Four crawlers share what is due. One after another is killed, at any moment of its visits, and replaced
-/// while the others go on. Nobody touches what a dead crawler had leased before those leases have run out;
-/// then others take it over, and in the end each source has been fetched once for its due time.
+/// Four crawlers share the due visits. One after another is killed, at random moments of its visits, and replaced while
+/// the others go on. No crawler touches the visits of a dead one before their leases expire; then others take them
+/// over, and in the end each source was fetched once for its due time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn four_crawlers_killed_at_random_share_the_work() {
     const SEED: u64 = 4;
@@ -122,7 +122,7 @@ async fn four_crawlers_killed_at_random_share_the_work() {
         let calm = dice.roll(6);
         dice.let_go(&mut crew, calm).await;
         let held = dice.pick(&crew).await;
-        // Half of them die while they wait; the others while they read the answer, keep it or go on.
+        // Half of the kills come during the wait for a response; the others while it is read or stored, or afterwards.
         if dice.roll(2) == 0 {
             crew.answer(held.site, held.card);
         }
@@ -138,7 +138,7 @@ async fn four_crawlers_killed_at_random_share_the_work() {
             let strangers: Vec<String> = asked.filter(|name| !crew.is_dead(name)).collect();
             assert!(strangers.is_empty(), "{strangers:?} asked all the same");
         }
-        // A lease lasts for many minutes. Those of the living go on.
+        // A lease lasts for many minutes, so those of the dead are ended here; those of living crawlers stay.
         crew.let_run_out(&left).await;
     }
     crew.answer_all_but(&[]);
@@ -147,9 +147,8 @@ async fn four_crawlers_killed_at_random_share_the_work() {
     assert!(taken_over > 0, "somebody died with work left");
 }
 
-/// A crawler that stands still has its visit for as long as its lease lasts: the others look for work, pass
-/// over it though it has been due longest, and take what comes after it. When the crawler goes on its visit
-/// is made, once.
+/// A stopped crawler keeps its visit as long as its lease lasts: the others skip this visit, although it has been due
+/// longest, and lease the next ones. When the crawler continues it completes the visit, which is made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crawler_that_stands_still_keeps_its_visit() {
     const OTHERS: usize = 3;
@@ -163,7 +162,7 @@ async fn a_crawler_that_stands_still_keeps_its_visit() {
     crew.freeze(&still).await;
     crew.answer_all_but(&[site]);
     crew.kept(crew.cards().len() - 1).await;
-    // One for each of the others: to get it, each has to look past the visit that was due before.
+    // One visit for each of the others: to lease it, each must skip the visit that was due earlier.
     let later = add_sites(&mut crew, OTHERS, 1, DUE_LATER).await;
     let taken = |crew: &Crew| later.iter().all(|site| !crew.askers(*site, 0).is_empty());
     crew.asked(|crew| taken(crew).then_some(())).await;
@@ -177,8 +176,8 @@ async fn a_crawler_that_stands_still_keeps_its_visit() {
     assert_eq!(fetched_once_each(&crew).await, 0, "nobody died");
 }
 
-/// A crawler that stands still until its lease has run out is taken for dead: another makes its visit. What
-/// it brings when it goes on after all is not kept, whether the other is still at it or has done it.
+/// A crawler that is stopped until its lease expires counts as dead: another one makes its visit. If it continues, its
+/// outcome is dropped, be the other still in the visit or done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_brought_after_the_lease_is_not_kept() {
     for done in [false, true] {
@@ -195,10 +194,10 @@ async fn what_is_brought_after_the_lease_is_not_kept() {
             crew.answer(site, 0);
             crew.kept(1).await;
         }
-        // From here on only the late one works.
+        // From here on only the late crawler works.
         crew.freeze(&other).await;
-        // It makes one visit at a time and hands each on before it begins the next, and they are kept in that
-        // order: when the next one is in the books the late one has been judged.
+        // It makes one visit at a time, delivers each outcome before it starts the next visit, and outcomes are stored
+        // in that order: so once the next one is stored, the late one has been handled.
         let next = add_sites(&mut crew, 1, 1, DUE_LATER).await[0];
         crew.answer_all_but(&[]);
         crew.thaw(&late);
@@ -212,12 +211,12 @@ async fn what_is_brought_after_the_lease_is_not_kept() {
     }
 }
 
-/// A thousand origins that never answer are being asked when the process is told to end. It gives every visit
-/// back and does not wait for a single one: what does not end in time is told in the log.
+/// The process is ended while it fetches from a thousand origins that never answer. It returns every lease and waits
+/// for no fetch; jobs that do not end in time are logged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     const FETCHES: usize = 1_000;
-    // Each fetch is a connection, here and in the process that is started.
+    // Each fetch is a connection, in this process and in the started one.
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
@@ -260,7 +259,7 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     let took = began.elapsed();
     let complaint = |line: &&String| line.contains("in time") || line.contains("will expire");
     assert_eq!(ended.stderr.iter().find(complaint), None);
-    // The promise itself, not a guess at how fast this machine is.
+    // The limit that the program promises, not an estimate of this machine's speed.
     assert!(took.as_secs() < 5, "it took {took:?}");
     let store = Store::connect(&options(&url)).await.unwrap();
     let rows = domain::Entity::find()

@@ -1,4 +1,4 @@
-//! `demo`: what it prints works as printed, and nothing is left of it.
+//! `demo`: the printed commands work as printed, and no files stay behind.
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -7,14 +7,14 @@ use tokio::process::Command;
 use crate::support::program::{Finished, Program, registry, text};
 use crate::support::serving::{StatusLine, started};
 
-/// A demonstration in a folder for temporary files of its own.
+/// A demonstration whose temporary files are in a folder of its own.
 fn demo(folder: &TempDir) -> Command {
     let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
     command
 }
 
-/// The printed command of that name, as printed.
+/// The printed command with that name, as printed.
 async fn printed(demo: &Program, name: &str) -> String {
     let name = format!(" {name} ");
     demo.find(|line| {
@@ -24,7 +24,7 @@ async fn printed(demo: &Program, name: &str) -> String {
     .await
 }
 
-/// Runs a line as whoever reads it would: in a shell, with nothing set that tests set.
+/// Runs a line like a reader would: in a shell, without the environment of the tests.
 async fn typed(line: &str) -> Finished {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(line);
@@ -90,8 +90,7 @@ async fn the_three_commands_work_as_printed() {
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }
 
-/// To programs it says where it serves, and what, on one line. Its token is the admin's, and it ends on SIGTERM as on
-/// Ctrl-C.
+/// With `--json`, one line has the URLs. Its token is the admin's, and the demonstration ends on SIGTERM as on Ctrl-C.
 #[tokio::test]
 async fn the_printed_token_may_do_everything() {
     let folder = TempDir::new().unwrap();

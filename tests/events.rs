@@ -1,4 +1,4 @@
-//! The one queue: nobody who follows it ever misses a row (docs/model.md#events-index-and-caches).
+//! The event log: no follower ever misses a row (docs/model.md#events-index-and-caches).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn event(subject: &str) -> NewEvent {
     }
 }
 
-/// What a follower that has seen everything up to `seq` sees next.
+/// The next events for a follower that has seen everything up to `seq`.
 async fn follow(store: &Store, seq: &mut i64) -> Vec<String> {
     let rows = events_after(store, *seq, 1000).await.unwrap();
     if let Some(last) = rows.last() {
@@ -35,8 +35,8 @@ async fn follow(store: &Store, seq: &mut i64) -> Vec<String> {
     rows.into_iter().map(|row| row.subject).collect()
 }
 
-/// Two transactions of two processes: the first to write is the last to commit. The second cannot
-/// append until the first has committed, so that a follower who reads after each commit sees both.
+/// Two transactions of two processes: the first to write is the last to commit. The second cannot append until the
+/// first has committed, so a follower that reads after each commit sees both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn interleaved_transactions_hide_nothing_on_postgres() {
     let database = Database::postgres().await;
@@ -66,7 +66,7 @@ async fn interleaved_transactions_hide_nothing_on_postgres() {
     );
 }
 
-/// The other way round: what began first and appends last is seen last, and seen.
+/// The other way round: the transaction that begins first and appends last is seen last, and is seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reversed_commits_are_followed_on_postgres() {
     let database = Database::postgres().await;
@@ -87,8 +87,8 @@ async fn reversed_commits_are_followed_on_postgres() {
 
 both_databases!(a_follower_misses_nothing, what_is_not_committed_never_was);
 
-/// Many writers append at once while a follower reads all the time: it sees every event, once, and
-/// the order of `seq` is the order in which the writers' commits became visible.
+/// Many writers append at once while a follower reads: it sees every event once, and the order of `seq` is the order in
+/// which the writers' commits became visible.
 async fn a_follower_misses_nothing(url: &str) {
     const WRITERS: usize = 8;
     const EACH: usize = 25;
@@ -104,7 +104,7 @@ async fn a_follower_misses_nothing(url: &str) {
                     let subject = format!("{writer}/{number}");
                     write.setting_put(&subject, "x").await.unwrap();
                     if number % 5 == 4 {
-                        // Given up half-way: its number may be lost, its events must be.
+                        // A transaction that is rolled back: its number may be lost, its events must be.
                         write.events_append(vec![event("given up")]).await.unwrap();
                         drop(write);
                         continue;
@@ -166,7 +166,7 @@ async fn a_follower_misses_nothing(url: &str) {
     }
 }
 
-/// No events, no sequence; an event that is not committed never was.
+/// Without events no number is used; an event of a rolled-back transaction never existed.
 async fn what_is_not_committed_never_was(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     assert_eq!(highest_seq(&store).await.unwrap(), 0);
@@ -181,7 +181,7 @@ async fn what_is_not_committed_never_was(url: &str) {
     assert_eq!(events_after(&store, 0, 10).await.unwrap().len(), 1);
 }
 
-/// Another process on the same database follows what this one does, what it hides above all.
+/// Another process on the same database follows the acts of this one, above all those that hide agents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_follows_on_postgres() {
     let database = Database::postgres().await;

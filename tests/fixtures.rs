@@ -1,4 +1,4 @@
-//! The support does what the other tests take for granted.
+//! Tests of the support that the other tests rely on.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::{both_databases, http};
 
 both_databases!(a_database_keeps_rows);
 
-/// Each test has a database of its own that takes what it is given.
+/// Each test has a database of its own that stores rows.
 async fn a_database_keeps_rows(url: &str) {
     let connection = sea_orm::Database::connect(url).await.unwrap();
     for statement in ["CREATE TABLE t (n INTEGER)", "INSERT INTO t VALUES (7)"] {
@@ -30,7 +30,7 @@ async fn a_database_keeps_rows(url: &str) {
     connection.close().await.unwrap();
 }
 
-/// A database goes with its test, even while connections to it are open.
+/// A database is dropped with its test, even while connections to it are open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_postgres_database_is_dropped() {
     let database = Database::postgres().await;
@@ -47,7 +47,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// Lines of both outputs are found whether they come before or after somebody waits for them.
+/// Lines of both outputs are found whether they come before or after the wait for them starts.
 #[tokio::test]
 async fn a_program_is_read_and_ended() {
     let program = Program::start(shell("echo early; echo late >&2; exec sleep 1000"));
@@ -66,7 +66,7 @@ async fn a_program_is_read_and_ended() {
     assert!(!killed.kill().await.status.success());
 }
 
-/// A program that ends without the line that is waited for fails the test at once and in words.
+/// A program that ends without the expected line fails the test at once, with its output.
 #[tokio::test]
 #[should_panic(expected = "out | something else")]
 async fn a_missing_line_is_reported_with_the_output() {
@@ -74,7 +74,7 @@ async fn a_missing_line_is_reported_with_the_output() {
     program.line("never printed").await;
 }
 
-/// Input reaches the program and its exit code comes back.
+/// Input reaches the program, and its exit code is returned.
 #[tokio::test]
 async fn a_program_reads_its_input() {
     let finished = Program::run_with_input(shell("cat; exit 3"), b"one\ntwo\n").await;
@@ -82,14 +82,14 @@ async fn a_program_reads_its_input() {
     assert_eq!(finished.status.code(), Some(3));
 }
 
-/// The program under test is there and can be started.
+/// The program under test exists and can be started.
 #[tokio::test]
 async fn the_registry_starts() {
     let finished = Program::run(registry(["--version"])).await;
     assert!(finished.status.success(), "{finished:?}");
 }
 
-/// An origin counts, revalidates, and can be told something else under way.
+/// An origin counts requests, revalidates, and can get another reply while running.
 #[tokio::test]
 async fn an_origin_revalidates_and_counts() {
     let origin = Origin::start();
@@ -122,7 +122,7 @@ async fn an_origin_revalidates_and_counts() {
     assert!(origin.requests("/other").is_empty());
 }
 
-/// The arrival of a request is an event, and its answer waits for the gate.
+/// The arrival of a request is an event, and its response waits for the gate.
 #[tokio::test]
 async fn an_origin_holds_its_answer() {
     let origin = Origin::start();
@@ -137,7 +137,7 @@ async fn an_origin_holds_its_answer() {
     assert_eq!(answer.headers()["location"], "/elsewhere");
 }
 
-/// A body can go on for ever, or stop in the middle.
+/// A body can be endless, or stop in the middle.
 #[tokio::test]
 async fn an_origin_has_bad_bodies() {
     let origin = Origin::start();
@@ -158,7 +158,7 @@ async fn an_origin_has_bad_bodies() {
     drop((endless, stalled));
 }
 
-/// An origin that is dropped refuses connections, and another can take its place.
+/// A dropped origin refuses connections, and another can take its port.
 #[tokio::test]
 async fn an_origin_goes_away_and_comes_back() {
     let origin = Origin::start();
@@ -170,7 +170,7 @@ async fn an_origin_goes_away_and_comes_back() {
     assert_eq!(again.requests("/").len(), 1);
 }
 
-/// A browser goes even when its test fails before closing it.
+/// A browser ends even if its test fails before closing it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_browser_is_gone() {
     let browser = Browser::open().await;
@@ -186,7 +186,7 @@ async fn a_dropped_browser_is_gone() {
     assert!(test_kill_process(id).is_err());
 }
 
-/// The browser shows a page, and takes its picture.
+/// The browser shows a page, and takes a screenshot.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_browser_shows_a_page() {
     let origin = Origin::start();

@@ -1,4 +1,4 @@
-//! The search index of a running registry: what an act leaves in it, and files that go missing under it.
+//! The search index of a running registry: the effect of acts, and missing or damaged files.
 
 mod following;
 
@@ -52,7 +52,7 @@ impl IndexSetup {
         &self.serving.api
     }
 
-    /// Waits until a search finds so many agents.
+    /// Waits until a search finds this number of agents.
     async fn finds(&self, count: usize) {
         eventually("agents are found", async || {
             let answer = self.api().get("/v1/agents?q=flights&explain=true").await;
@@ -62,18 +62,18 @@ impl IndexSetup {
         .await;
     }
 
-    /// The files of the index with an ending.
+    /// The index files with this extension.
     fn files(&self, ending: &str) -> Vec<PathBuf> {
         files_in(&self.setup.data().join("index"), ending)
     }
 
-    /// Harms every file with an ending, under way and once more between two processes, and waits each time until all
-    /// is well.
+    /// Damages every file with this extension, once while the process runs and once between two processes, and waits
+    /// each time until the index is repaired.
     async fn harmed(mut self, ending: &str, harm: impl Fn(&Path)) -> Self {
         let generation = self.files("pos")[0].parent().unwrap().to_owned();
         self.files(ending).iter().for_each(|file| harm(file));
         eventually("the index is built anew", async || {
-            // A search finds out, or the question that readiness asks.
+            // The damage is noticed by a search, or by the index check of `/readyz`.
             self.api().get("/v1/agents?q=%22search+flights%22").await;
             self.api().get("/readyz").await;
             (!generation.exists()).then_some(())
@@ -88,7 +88,7 @@ impl IndexSetup {
         self
     }
 
-    /// Waits until every agent is found and the registry says that it is ready.
+    /// Waits until every agent is found and the registry is ready.
     async fn well(&self) {
         self.finds(AGENTS).await;
         eventually("it is ready", async || {
@@ -98,7 +98,7 @@ impl IndexSetup {
     }
 }
 
-/// Writes over everything in a file but its last bytes, and leaves its length: what is mapped stays there.
+/// Overwrites everything in a file but its last bytes, and keeps its length, so that memory maps stay valid.
 fn spoil(file: &Path) {
     let length = fs::metadata(file).unwrap().len();
     let body = usize::try_from(length.saturating_sub(140).max(8)).unwrap();
@@ -107,7 +107,7 @@ fn spoil(file: &Path) {
     file.write_all(&vec![0xa5; body]).unwrap();
 }
 
-/// The files of all generations of an index with an ending.
+/// The files with this extension, in all generations of an index.
 fn files_in(index: &Path, ending: &str) -> Vec<PathBuf> {
     let generations = fs::read_dir(index).unwrap();
     let files = generations
@@ -149,7 +149,7 @@ both_databases!(
     an_approved_change_keeps_its_agent_in_search
 );
 
-/// Every act that leaves an agent listed leaves it in every search, and the first search afterwards finds it changed.
+/// An act that leaves an agent listed keeps it in every search, and the first search afterwards finds its new state.
 async fn acts_keep_agents_in_search(url: &str) {
     let world = IndexSetup::of(Setup::new().database(url)).await;
     let api = world.api();
@@ -157,7 +157,7 @@ async fn acts_keep_agents_in_search(url: &str) {
     let id = list["agents"][0]["id"].as_str().unwrap().to_owned();
     let path = format!("/v1/agents/{id}");
     for round in 0..12 {
-        // Others search all the while, and miss nobody.
+        // Another client searches all the while, and misses no agent.
         let watching = async {
             for _ in 0..6 {
                 assert_eq!(api.search("q=flights").await["total"], AGENTS);
@@ -174,7 +174,7 @@ async fn acts_keep_agents_in_search(url: &str) {
     let act = json!({"reason": "a test"});
     api.post(&format!("{path}:suspend"), &act).await.expect(200);
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
-    // What anybody may read counts only whom anybody may find.
+    // Public metrics count only agents that anyone may find.
     eventually("the metrics count those listed", async || {
         let metrics = api.get("/metrics").await.text();
         let counted = format!("a2a_registry_index_agents {}\n", AGENTS - 1);
@@ -197,8 +197,8 @@ async fn acts_keep_agents_in_search(url: &str) {
     world.serving.stop().await;
 }
 
-/// A changed card waits for a decision: the approved one is found until then, and afterwards the new one is, with no
-/// moment between them.
+/// A changed card waits for a decision: the approved one is found until then, and the new one afterwards, without a
+/// gap.
 async fn an_approved_change_keeps_its_agent_in_search(url: &str) {
     let serving = Setup::new().database(url).start().await;
     let api = &serving.api;
@@ -243,7 +243,7 @@ async fn two_processes_without_a_common_address_warn() {
     let first = setup().start_untapped().await;
     let second = setup().start_untapped().await;
     let warning = "server.public_url is not set";
-    // The later one to listen sees the other.
+    // The process that listens later sees the other.
     let line = tokio::select! {
         line = first.program.line(warning) => line,
         line = second.program.line(warning) => line,

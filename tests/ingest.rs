@@ -1,4 +1,4 @@
-//! What becomes of an outcome: agents, versions, decisions, liveness (docs/model.md).
+//! Effects of crawl outcomes: agents, versions, decisions, liveness (docs/model.md).
 
 mod brake;
 mod catalogs;

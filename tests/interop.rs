@@ -1,4 +1,4 @@
-//! Other people's SDKs.
+//! Interoperation with third-party SDKs.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -8,8 +8,8 @@ use crate::support::program::{Program, text};
 use crate::support::sdk::{Conversation, Sdk};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
-/// Without the registry: the agents and clients that the other tests rely on work, each client
-/// finding the card where its own resolver looks.
+/// Without the registry: the agents and clients of the other tests work, and each client finds the card with the SDK's
+/// own resolver.
 #[tokio::test]
 async fn interop_agents_answer_their_own_clients() {
     join_all(Sdk::ALL.map(|sdk| async move {
@@ -29,7 +29,7 @@ async fn interop_agents_answer_their_own_clients() {
     .await;
 }
 
-/// An agent that is started again is the same agent at the same address, as after an upgrade.
+/// A restarted agent is the same agent at the same address, as after an upgrade.
 #[tokio::test]
 async fn an_agent_comes_back_on_its_port() {
     let sdk = Sdk::Py03;
@@ -41,8 +41,8 @@ async fn an_agent_comes_back_on_its_port() {
     assert_eq!(sdk.ask(&base, "again").await.answer, sdk.answer_to("again"));
 }
 
-/// Registered, found by its skill, handed out byte for byte, and spoken to: by its own SDK's client,
-/// which is given nothing but the registry's resolver URL, and by `send`.
+/// An agent of each SDK is registered, found by its skill, and served byte for byte. Its own SDK's client, which gets
+/// only the registry's resolver URL, and `send` both talk to it.
 #[tokio::test]
 async fn every_sdk_is_found_and_spoken_to_through_the_registry() {
     let served = Setup::new().approve_all().start().await;
@@ -56,7 +56,7 @@ async fn every_sdk_is_found_and_spoken_to_through_the_registry() {
 
 async fn through(served: &ServingRegistry, sdk: Sdk) {
     let agent = sdk.agent().await;
-    // The bare address, so that the registry finds the well-known path by itself.
+    // The bare address, so that the registry must find the well-known path itself.
     let registered = served.run(&["register", "--no-wait", &agent.base]).await;
     assert!(registered.status.success(), "{registered:#?}");
 
@@ -91,7 +91,7 @@ async fn through(served: &ServingRegistry, sdk: Sdk) {
         let expected = sdk.answer_to("straight from a shell");
         assert_eq!(text(&sent.stdout), expected, "{sdk:?}");
     }
-    // The registry was never between the two: it has no address that takes messages.
+    // The registry was never between client and agent: it has no route that takes messages.
     let posted = served.request(Method::POST, &format!("/agents/{id}/"));
     assert_eq!(posted.send().await.unwrap().status(), 405);
 }

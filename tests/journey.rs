@@ -1,4 +1,4 @@
-//! The way of a card: registered, fetched, decided on, found, delivered, changed, lost.
+//! Life of a card: registered, fetched, approved, found, served, changed, lost.
 
 use a2a_crawler::{Clock as _, SystemClock};
 use ring::digest::{SHA256, digest};
@@ -17,8 +17,8 @@ use crate::support::waiting::eventually;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// A card whose bytes no serializer would write: odd spacing, order and escapes, members nobody
-/// knows, numbers that lose their form when they are read. Two signatures differ in their bytes only.
+/// A card whose bytes no serializer would write: odd spacing, order and escapes, unknown members, numbers that change
+/// when they are parsed. Two signatures differ in their bytes only.
 fn card(skill: &str, signature: &str) -> String {
     format!(
         "\r\n{{ \"name\"\t: \"Fern\\u0077eh \u{2708}\",\n  \"x-unknown\": {{\"n\": 1.50e1, \"z\":[ ]}},\
@@ -33,7 +33,7 @@ fn card(skill: &str, signature: &str) -> String {
     )
 }
 
-/// The same content as [`card`] with its members in another order, written more tightly.
+/// The same content as [`card`] with its members in another order and less white space.
 fn reordered(card: &str) -> String {
     let Value::Object(members) = serde_json::from_str(card).unwrap() else {
         panic!("a card is an object");
@@ -46,7 +46,7 @@ fn reordered(card: &str) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// `sha256:` and the hex digits, as the registry names cards.
+/// `sha256:` and the hex digits: a digest as the registry writes it.
 fn sha256(bytes: &[u8]) -> String {
     let hex: String = digest(&SHA256, bytes)
         .as_ref()
@@ -56,13 +56,12 @@ fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// A signature as ES256 makes them: 64 bytes in base64url, whose last character has spare bits.
+/// A signature like those of ES256: 64 bytes in base64url, whose last character has spare bits.
 fn signature(fill: &str) -> String {
     format!("{}A", fill.repeat(85))
 }
 
-/// Approves, as a curator through the API, what the next review is about; gives the event of the
-/// approval.
+/// Approves the next review as a curator through the API; returns the event of the approval.
 async fn approve(api: &Api, feed: &mut Feed, about: &str) -> Value {
     let opened = feed.until("review.opened").await;
     api.indexed(seq(&opened)).await;
@@ -78,7 +77,7 @@ async fn approve(api: &Api, feed: &mut Feed, about: &str) -> Value {
     feed.until("agent.approved").await
 }
 
-/// Nothing of an agent that waits for its first approval may show, in any way of asking.
+/// Checks that no kind of request shows an agent that waits for its first approval.
 async fn assert_hidden(api: &Api, agent: &str, card_url: &str, skill: &str) {
     for query in [
         "",
@@ -136,7 +135,7 @@ async fn journey(database: &str, approve_all: bool) {
     let api = &registry.api;
     let mut feed = api.events(0).await;
 
-    // Registered, fetched, and seen by nobody before it is approved.
+    // The card is registered, fetched, and hidden before it is approved.
     let first = card("book-flights", &signature("A"));
     let first_digest = sha256(first.as_bytes());
     origin.answer(CARD, OriginReply::json(first.clone()));
@@ -156,7 +155,7 @@ async fn journey(database: &str, approve_all: bool) {
     };
     api.indexed(seq(&approved)).await;
 
-    // Found in every way, and delivered byte for byte.
+    // The agent is found by every kind of request, and its card is served byte for byte.
     let found = api.search("q=book+flights&tag=travel&facets=tag").await;
     assert_eq!(found["total"], 1, "{found}");
     let hit = &found["agents"][0];
@@ -177,8 +176,8 @@ async fn journey(database: &str, approve_all: bool) {
     }
     assert_served(api, &agent, &first).await;
 
-    // An agent that starts again, signing anew and writing its members in another order, has the same
-    // card: no version, no review, and the approved bytes stay those that are served.
+    // A restarted agent, with a new signature and its members in another order, has the same card: no version, no
+    // review, and the approved bytes are still served.
     for again in [
         card("book-flights", &signature("B")),
         reordered(&card("book-flights", &signature("C"))),
@@ -195,7 +194,7 @@ async fn journey(database: &str, approve_all: bool) {
     let reviews = api.admin("/v1/reviews?state=open").await.expect(200);
     assert_eq!(reviews["reviews"], json!([]));
 
-    // A change is a new version and a new decision; until then the old one is served.
+    // A change is a new version and a new decision; until then the old version is served.
     let second = card("book-trains", &signature("D"));
     let second_digest = sha256(second.as_bytes());
     origin.answer(CARD, OriginReply::json(second.clone()));
@@ -240,7 +239,7 @@ async fn journey(database: &str, approve_all: bool) {
         assert_eq!(old.text(), *bytes);
     }
 
-    // The origin loses the card: stale with the reason, still found and served.
+    // The origin loses the card: the agent is stale with the reason, still found and served.
     origin.answer(CARD, OriginReply::status(404));
     api.recrawl(&domain).await;
     let lost = feed
@@ -259,20 +258,20 @@ async fn journey(database: &str, approve_all: bool) {
 
 both_databases!(journey_under_approve_all, journey_with_reviews);
 
-/// Whatever is registered is approved.
+/// Life of a card when everything is approved automatically.
 async fn journey_under_approve_all(url: &str) {
     journey(url, true).await;
 }
 
-/// Both versions are approved by a curator, and nothing is seen before.
+/// Life of a card when a curator approves both versions, which are hidden before.
 async fn journey_with_reviews(url: &str) {
     journey(url, false).await;
 }
 
 both_databases!(journey_to_gone_and_back);
 
-/// 404 for a whole day makes an agent gone: it leaves search unless it is asked for, keeps its card,
-/// and is back as soon as the origin is.
+/// 404 for a whole day makes an agent gone: only searches that include gone agents find it, its card is kept, and it is
+/// back as soon as the origin is.
 async fn journey_to_gone_and_back(url: &str) {
     let origin = Origin::start();
     let bytes = card("book-flights", &signature("A"));
@@ -292,13 +291,13 @@ async fn journey_to_gone_and_back(url: &str) {
     api.recrawl(&domain).await;
     feed.until_one("agent.liveness", |event| event["data"]["state"] == "stale")
         .await;
-    // Three looks and more, and one second short of a day: still only stale.
+    // Three attempts and more, and one second less than a day: still only stale.
     for step in [Duration::hours(12), Duration::hours(12) - Duration::SECOND] {
         clock.advance(step);
         api.recrawl(&domain).await;
     }
     api.recrawl(&domain).await;
-    // The database was heard of after the leap, and the index has applied what the looks have told.
+    // The database has responded after the clock jump, and the index has applied the events of the visits.
     let found = eventually("the agent is found", || async {
         let answer = api.get("/v1/agents").await;
         let found = (answer.status == 200).then(|| answer.expect(200));
@@ -333,8 +332,8 @@ async fn journey_to_gone_and_back(url: &str) {
     registry.stop().await;
 }
 
-/// Two processes on one PostgreSQL, one that only answers and one that also crawls: what one has
-/// approved the other shows, and what one has suspended neither shows.
+/// Two processes on one PostgreSQL, one that only serves and one that also crawls: an approval at one shows at the
+/// other, and a suspension at one hides the agent at both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn journey_over_two_processes() {
     let database = crate::support::database::Database::postgres().await;
@@ -346,7 +345,7 @@ async fn journey_over_two_processes() {
     };
     let first = setup("api").start().await;
     let second = setup("api").start().await;
-    // It takes no requests, so that there is no address to ask.
+    // This process serves no requests, so it has no URL.
     let crawling = setup("crawler");
     let (crawler, told) = started(crawling.command()).await;
     assert!(
@@ -357,7 +356,7 @@ async fn journey_over_two_processes() {
     let bytes = card("book-flights", &signature("A"));
     origin.answer(CARD, OriginReply::json(bytes.clone()));
 
-    // Registered and decided at one process, crawled by another, followed by the third.
+    // Registered and approved at one process, crawled by another, followed by the third.
     let mut far = second.api.events(0).await;
     let mut near = first.api.events(0).await;
     first.api.register(&origin.url(CARD)).await;
@@ -371,7 +370,7 @@ async fn journey_over_two_processes() {
         assert_served(api, &agent, &bytes).await;
     }
 
-    // Suspended at the other one: there at once, here as soon as the word has come.
+    // Suspended at the other process: hidden there at once, here as soon as the event has arrived.
     let act = json!({"reason": "looked wrong"});
     let path = format!("/v1/agents/{agent}:suspend");
     second.api.post(&path, &act).await.expect(200);

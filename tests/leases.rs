@@ -1,4 +1,4 @@
-//! Visits are leased: to one at a time, for a time (docs/architecture.md#the-way-of-a-card).
+//! Leases of visits: to one crawler at a time, for a limited time (docs/architecture.md#the-way-of-a-card).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::support::database::options;
 const NOW: i64 = 1_795_000_000_000_000;
 const LEASE: i64 = 60_000_000;
 
-/// A domain whose visit is due then.
+/// A domain whose visit is due at that time.
 pub fn domain(number: usize, due: i64) -> domain::Model {
     domain::Model {
         id: 0,
@@ -47,7 +47,7 @@ pub fn domain(number: usize, due: i64) -> domain::Model {
     }
 }
 
-/// A source that has not been asked yet.
+/// A source that was never fetched.
 pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
     source_entity::Model {
         id: 0,
@@ -92,7 +92,7 @@ async fn with_domains(store: &Store, count: usize) -> Vec<i64> {
     let write = store.write().await.unwrap();
     let mut ids = Vec::new();
     for number in 0..count {
-        // The later ones are due earlier.
+        // Later rows are due earlier.
         let due = NOW - number as i64;
         ids.push(write.domain_insert(domain(number, due)).await.unwrap().id);
     }
@@ -129,8 +129,8 @@ both_databases!(
     a_visit_broken_off_keeps_its_distance
 );
 
-/// Several crawlers that lease at once, on PostgreSQL through pools of their own as several processes
-/// have them, get every visit between them and none twice.
+/// Several crawlers that lease at once, on PostgreSQL through separate pools like separate processes, get every visit
+/// between them and none twice.
 async fn no_visit_is_leased_twice(url: &str) {
     let first = Store::open(&options(url)).await.unwrap();
     let all: BTreeSet<i64> = with_domains(&first, 120).await.into_iter().collect();
@@ -158,14 +158,14 @@ async fn no_visit_is_leased_twice(url: &str) {
     for crawler in join_all(crawlers).await {
         leased.extend(crawler.unwrap());
     }
-    // Rows that another crawler is just leasing are passed over, so somebody may have left early.
+    // Rows that another crawler is just leasing are skipped, so a crawler may have stopped too early.
     leased.extend(lease(&first, NOW, 99, 1000).await);
     assert_eq!(leased.len(), all.len(), "none twice");
     assert_eq!(leased.into_iter().collect::<BTreeSet<i64>>(), all);
     assert!(lease(&first, NOW, 100, 1000).await.is_empty());
 }
 
-/// What is due longest comes first, and nothing that is not due.
+/// The visits that are due longest come first, and none that is not due.
 async fn the_longest_due_comes_first(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 3).await;
@@ -183,14 +183,14 @@ async fn the_longest_due_comes_first(url: &str) {
     assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
 }
 
-/// A lease that has run out is anybody's; one that has not is nobody else's, to the microsecond.
+/// An expired lease may be taken by any crawler, an unexpired one by none, to the microsecond.
 async fn an_expired_lease_is_leased_again(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
     assert_eq!(lease(&store, NOW, 1, 9).await.len(), 2);
     assert!(lease(&store, NOW + LEASE, 2, 9).await.is_empty());
     assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
-    // The crawler whose lease it was can no longer give it back.
+    // The crawler that held the expired lease can no longer return it.
     store
         .visits_give_back(
             &ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(),
@@ -202,7 +202,7 @@ async fn an_expired_lease_is_leased_again(url: &str) {
     assert!(lease(&store, NOW + LEASE + 2, 3, 9).await.is_empty());
 }
 
-/// Only the lease itself gives a visit back, and only that one.
+/// Only the current lease can return a visit.
 async fn a_visit_is_given_back_by_its_lease(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 3).await;
@@ -219,7 +219,7 @@ async fn a_visit_is_given_back_by_its_lease(url: &str) {
     assert_eq!(leases, [7, 5, 5]);
 }
 
-/// A visit that is to rest is leased by nobody until it has rested, to the microsecond.
+/// A visit with a pause is not leased before the pause is over, to the microsecond.
 async fn a_visit_given_back_may_rest(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 1).await;
@@ -232,7 +232,7 @@ async fn a_visit_given_back_may_rest(url: &str) {
     assert_eq!(lease(&store, NOW + 7, 6, 9).await, ids);
 }
 
-/// A visit ended by hand, or of a deleted domain, is due no more.
+/// A visit that was ended explicitly, or whose domain was deleted, is no longer due.
 async fn ended_visits_are_not_leased(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
@@ -245,8 +245,8 @@ async fn ended_visits_are_not_leased(url: &str) {
     assert!(store.connection().clone().ping().await.is_ok());
 }
 
-/// Of one address block two visits are under way, however many crawlers lease at once; other blocks,
-/// and hosts without one, are not held up by that.
+/// At most two visits per address block are made at once, with any number of crawlers; other blocks, and hosts without
+/// a block, are not delayed by that.
 async fn an_address_block_is_visited_by_two(url: &str) {
     let first = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&first, 40).await;
@@ -255,7 +255,7 @@ async fn an_address_block_is_visited_by_two(url: &str) {
         .map(|id| (*id, "192.0.2.0/24".to_owned()))
         .collect();
     assert_eq!(lease(&first, NOW, 1, 100).await.len(), 40);
-    // As the first visits of a large import: of those under way already two go on.
+    // Like the first visits of a large import, whose blocks are not known yet: two of those in progress go on.
     let too_many = first.networks_record(&crowded, NOW).await.unwrap();
     assert_eq!(too_many, ids[2..30]);
     assert!(
@@ -297,8 +297,8 @@ async fn an_address_block_is_visited_by_two(url: &str) {
     assert_eq!(lease(&first, NOW, 3, 100).await, [late.id], "another block");
 }
 
-/// What nobody waits for is made at the pace, oldest promise first: a backlog at twice the steady rate.
-/// What somebody waits for is made at once.
+/// Scheduled visits are made at the pace, oldest due time first: a backlog at twice the steady rate. Requested visits
+/// are made at once.
 async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
     const SECOND: i64 = 1_000_000;
     let store = Store::open(&options(url)).await.unwrap();
@@ -361,7 +361,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
     );
 }
 
-/// A visit broken off is due again at once, but no sooner than its host may be asked.
+/// An aborted visit is due again at once, but not before its host may be contacted.
 async fn a_visit_broken_off_keeps_its_distance(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;

@@ -1,8 +1,8 @@
-//! A registry under load for as long as one likes: its memory over time, and how it grows.
+//! A registry under load for any length of time: its memory, and how that grows.
 //!
-//! As part of all tests this runs for some seconds and asserts that everything is answered and measured. The hour
-//! that shows whether memory grows is `LONG_SECONDS=3600 LONG_AGENTS=3000 tests/run long::`; it ends with some minutes in
-//! which nobody asks anything (`LONG_IDLE_SECONDS`).
+//! As part of all tests this runs for some seconds and checks that every request is answered and measured.
+//! `LONG_SECONDS=3600 LONG_AGENTS=3000 tests/run long::` runs for an hour to show whether memory grows; it ends with
+//! some minutes without requests (`LONG_IDLE_SECONDS`).
 
 mod load;
 mod memory;
@@ -23,17 +23,16 @@ mod generator;
 
 use generator::Generator;
 
-/// Cards of one origin, within the limit of agents a domain.
+/// Cards per origin, within the limit of agents per domain.
 const CARDS_PER_ORIGIN: u64 = 45;
-/// From so many seconds on the slope is judged, and not only printed.
+/// Seconds from which on the slope is checked, and not only printed.
 const JUDGED_FROM: u64 = 1_800;
-/// Kibibytes a minute by which memory may grow. As segments merge and caches turn over it goes up and down by a tenth
-/// within an hour, which alone gives slopes of a hundred and more either way.
+/// Maximum growth of memory in KiB per minute. As segments merge and caches are replaced, memory varies by a tenth
+/// within an hour, which alone gives slopes of a hundred and more in either direction.
 const MOST_GROWTH: f64 = 256.0;
-/// Seconds for which the process is watched while nobody asks it anything, in the long form: longer than anything is
-/// kept unused.
+/// Seconds without requests at the end of the long form: longer than any unused memory is kept.
 const IDLE_SECONDS: u64 = 420;
-/// By how much more memory it may hold then than before the load, in parts of what it held before.
+/// Maximum memory after the idle time beyond that before the load, as a fraction of the latter.
 const MOST_KEPT: f64 = 0.5;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -105,7 +104,7 @@ async fn memory_under_load() {
             "{kind} was never answered"
         );
     }
-    // Until then the caches fill.
+    // The caches fill during the first tenth.
     let settled = &samples[samples.len() / 10..];
     let growth = slope(settled);
     println!("slope after the first tenth: {growth:.1} KiB a minute");

@@ -1,8 +1,7 @@
 //! Every end-to-end test of the registry, in one binary: the modules are the areas.
 //!
-//! `tests/run` builds and prepares what these tests stand on (the program, a PostgreSQL server,
-//! other people's SDKs, a browser) and runs them; without it each test that needs one of these
-//! fails and says so.
+//! `tests/run` builds and prepares what these tests need (the program, a PostgreSQL server, third-party SDKs, a
+//! browser) and runs them; without it each test that needs one of these fails with a message that says so.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

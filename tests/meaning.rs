@@ -1,5 +1,5 @@
-//! Search by meaning in the whole registry, with an encoder that is scripted: what means the same is written down
-//! here. Encoders of real models have tests of their own.
+//! Semantic search in the whole registry, with a scripted encoder whose meanings are defined here. Encoders of real
+//! models have tests of their own.
 
 mod pages;
 mod program;
@@ -23,32 +23,32 @@ use uuid::Uuid;
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
-/// Words of one meaning each; what holds none of them means something else.
+/// Words of three topics; a text without any of them has another meaning.
 const TOPICS: [&[&str]; 3] = [
     &["currency", "exchange", "money", "cash", "abroad"],
     &["flight", "flights", "journey", "plane", "travel"],
     &["poem", "poems", "verse", "rhyme"],
 ];
 
-/// How the encoder feels.
+/// Behaviour of the scripted encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,
     Busy,
     Away,
-    /// It takes what it is given and never answers.
+    /// Takes every text and never answers.
     Silent,
-    /// It takes no text that holds "unspeakable".
+    /// Refuses texts that contain "unspeakable".
     Choking,
-    /// It takes no text at all.
+    /// Refuses every text.
     Broken,
 }
 
-/// An encoder that knows [`TOPICS`], and remembers what it was asked.
+/// An encoder that knows [`TOPICS`], and records the texts it gets.
 #[derive(Debug)]
 struct Scripted {
     model: ModelInfo,
-    /// By how many places its topics are turned, so that no two models agree.
+    /// Rotation of the topics' dimensions, so that the vectors of two models differ.
     turn: usize,
     mood: Mutex<Mood>,
     asked: Mutex<Vec<(String, TextKind)>>,
@@ -73,7 +73,7 @@ impl Scripted {
         *self.mood.lock().unwrap() = mood;
     }
 
-    /// What it was asked of one kind since the last time.
+    /// The texts of one kind since the last call.
     fn asked(&self, kind: TextKind) -> Vec<String> {
         let mut asked = self.asked.lock().unwrap();
         let (of_kind, others) = asked.drain(..).partition(|(_, other)| *other == kind);
@@ -134,7 +134,7 @@ async fn open(stage: &Stage, encoder: &Arc<Scripted>) -> Embedding {
     embedding_open(&stage.app, encoder).await.unwrap()
 }
 
-/// Has a model do everything there is to do.
+/// Lets a model embed every agent.
 async fn finish(stage: &Stage, embedding: &mut Embedding) {
     while embedding_step(&stage.app, embedding).await.unwrap() != EmbeddingStep::Done {}
 }
@@ -152,7 +152,7 @@ fn ids(list: &AgentList) -> Vec<Uuid> {
     list.agents.iter().map(|hit| hit.summary.id).collect()
 }
 
-/// Three agents of three meanings, approved; their ids.
+/// Three approved agents of three topics; their ids.
 async fn three(stage: &Stage) -> [Uuid; 3] {
     let bank = stage
         .publish_approved("bank.agents-test.com", &card("Bureau", "Currency exchange"))
@@ -186,7 +186,7 @@ both_databases!(
     a_model_is_calibrated_from_the_agents
 );
 
-/// A question that shares no word with a card finds it by what both mean; by words it finds nothing.
+/// A query without a word of a card finds it in semantic mode, and finds nothing in full-text mode.
 async fn agents_are_found_by_what_they_mean(url: &str) {
     let stage = patient(url).await;
     let [bank, ..] = three(&stage).await;
@@ -194,7 +194,7 @@ async fn agents_are_found_by_what_they_mean(url: &str) {
     assert_eq!((before.mode.as_str(), ids(&before)), ("lexical", vec![]));
     let encoder = Scripted::new("first", 0);
     let mut embedding = open(&stage, &encoder).await;
-    // Until it has come to every agent nothing changes.
+    // Until every agent is embedded nothing changes.
     let none = asked(&stage, QUESTION, Some("semantic")).await;
     assert_eq!((none.mode.as_str(), ids(&none)), ("lexical", vec![]));
     finish(&stage, &mut embedding).await;
@@ -207,7 +207,7 @@ async fn agents_are_found_by_what_they_mean(url: &str) {
     }
     let lexical = asked(&stage, QUESTION, Some("lexical")).await;
     assert_eq!((lexical.mode.as_str(), ids(&lexical)), ("lexical", vec![]));
-    // A question is worked out once, whatever the mode.
+    // A query is embedded once, for all modes.
     assert_eq!(encoder.asked(TextKind::Query), [QUESTION]);
     let bad = SearchQuery {
         q: Some("x".into()),
@@ -219,7 +219,7 @@ async fn agents_are_found_by_what_they_mean(url: &str) {
     assert_eq!((told.len(), told[0].agents, told[0].serving), (1, 3, true));
 }
 
-/// Who comes, says something else or goes is found as it is now; what did not change is not made again.
+/// New, changed and removed agents are found in their current state; an unchanged agent is not embedded again.
 async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
     let stage = patient(url).await;
     let [bank, travel, poet] = three(&stage).await;
@@ -285,7 +285,7 @@ async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
     assert_eq!(kept, 4);
 }
 
-/// Who may not see an agent does not find it by meaning either, and nothing tells that it is there.
+/// An agent that the caller may not see is not found in semantic mode either, and no part of a response depends on it.
 async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
     let stage = patient(url).await;
     let waiting = stage
@@ -305,8 +305,8 @@ async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
     assert_eq!(stage.found(&Caller::default(), &query).await.total, 0);
 }
 
-/// What was made is kept: a process that starts anew asks the encoder for nothing and answers the same, and so does
-/// one whose first walk was broken off.
+/// Vectors are stored: a new process embeds no text again and gives the same results, and so does one whose first pass
+/// was interrupted.
 async fn a_restart_makes_nothing_twice(url: &str) {
     let stage = patient(url).await;
     three(&stage).await;
@@ -338,8 +338,7 @@ async fn a_restart_makes_nothing_twice(url: &str) {
     assert_eq!(encoder.asked(TextKind::Card), [""; 0]);
 }
 
-/// An encoder that is busy, away or silent costs a search its meaning, and nothing else: neither an error nor an
-/// answer that is kept.
+/// A busy, absent or silent encoder turns a search into full text, without an error, and the result is not cached.
 async fn without_an_answer_in_time_words_count_alone(url: &str) {
     let stage = Stage::with(url, |config| config.search.embed_timeout = 1).await;
     let [bank, ..] = three(&stage).await;
@@ -370,7 +369,7 @@ async fn without_an_answer_in_time_words_count_alone(url: &str) {
     );
 }
 
-/// Vectors that cannot be read any more cost a search its meaning, too.
+/// Unreadable vectors turn a search into full text as well.
 async fn without_readable_vectors_words_count_alone(url: &str) {
     let stage = patient(url).await;
     let [_, travel, _] = three(&stage).await;
@@ -397,7 +396,7 @@ async fn without_readable_vectors_words_count_alone(url: &str) {
     }
 }
 
-/// A step that fails is tried again, and loses nothing.
+/// A failed step is tried again, and loses nothing.
 async fn an_encoder_that_comes_back_goes_on(url: &str) {
     let stage = patient(url).await;
     let [bank, ..] = three(&stage).await;
@@ -414,8 +413,8 @@ async fn an_encoder_that_comes_back_goes_on(url: &str) {
     assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
 }
 
-/// A text that the encoder does not take keeps nobody else from being encoded; one that takes none at all is broken,
-/// and nothing is concluded from that.
+/// A text that the encoder refuses does not keep others from being embedded; an encoder that refuses every text is
+/// broken, and no text is blamed for that.
 async fn one_bad_text_stops_nobody(url: &str) {
     let stage = patient(url).await;
     let bad = stage
@@ -434,7 +433,7 @@ async fn one_bad_text_stops_nobody(url: &str) {
     finish(&stage, &mut embedding).await;
     assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
     assert_eq!(meaning_progress(&stage.app)[0].agents, 3);
-    // It is known to have none, and is asked again only when it says something else.
+    // The agent is recorded as having no vector, and is tried again only when its text changes.
     let again = open(&stage, &encoder).await;
     assert!(again.is_complete());
     encoder.feel(Mood::Well);
@@ -450,8 +449,8 @@ async fn one_bad_text_stops_nobody(url: &str) {
     assert_eq!(meaning_progress(&stage.app)[0].agents, 4);
 }
 
-/// Pages of an order by words stay of words when a model comes in between, and an order by meaning that nobody can
-/// continue begins anew and says so.
+/// Pages of a full-text order stay full text when a model comes in between, and a semantic order that cannot be
+/// continued starts anew and reports that.
 async fn pages_do_not_mix_scores(url: &str) {
     let stage = patient(url).await;
     three(&stage).await;
@@ -471,7 +470,7 @@ async fn pages_do_not_mix_scores(url: &str) {
     let encoder = Scripted::new("first", 0);
     let first = page(&stage, None).await;
     assert_eq!((first.mode.as_str(), first.total), ("lexical", 3));
-    // The frozen order is gone with the process; the model serves now.
+    // The frozen order ended with the process; the model is ready now.
     let stage = stage.restart(|_| ()).await;
     stage.settle().await;
     let mut embedding = open(&stage, &encoder).await;
@@ -501,7 +500,7 @@ async fn pages_do_not_mix_scores(url: &str) {
     assert_eq!(ids(&resumed), ids(&first));
 }
 
-/// The model before serves until the new one has come to every agent; then what it made is forgotten.
+/// The old model is used until the new one has embedded every agent; then the old vectors are deleted.
 async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
     let stage = patient(url).await;
     let [bank, ..] = three(&stage).await;
@@ -525,7 +524,7 @@ async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
         ),
         (0, 1)
     );
-    // Another process may still use it; an hour later nobody does.
+    // Another process may still use the old model; an hour later none does.
     assert!(
         !models_forget_but(&stage.app, &["new".into()])
             .await
@@ -548,7 +547,7 @@ async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
     );
 }
 
-/// With twenty agents or more the model's cutoff is worked out from them, once, and kept.
+/// With twenty agents or more the model's cutoff is calibrated from them, once, and stored.
 async fn a_model_is_calibrated_from_the_agents(url: &str) {
     let stage = patient(url).await;
     for number in 0..24 {
@@ -577,7 +576,7 @@ async fn a_model_is_calibrated_from_the_agents(url: &str) {
     assert_eq!(encoder.asked(TextKind::Query), [""; 0], "it is kept");
 }
 
-/// Two processes share what either has made.
+/// Two processes share their vectors.
 #[tokio::test]
 async fn the_second_process_finds_what_the_first_has_made() {
     let database = crate::support::database::Database::postgres().await;
@@ -589,7 +588,7 @@ async fn the_second_process_finds_what_the_first_has_made() {
     let mut embedding = open(&beside, &two).await;
     finish(&beside, &mut embedding).await;
     assert_eq!(ids(&asked(&beside, QUESTION, None).await), [bank]);
-    // What happens afterwards is made by whoever comes first.
+    // Later changes are embedded by the first process to see them.
     let late = stage
         .publish_approved(
             "late.agents-test.com",

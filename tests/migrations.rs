@@ -1,4 +1,4 @@
-//! The schema: the same however it came about, and what the code takes it for.
+//! Database schema: the same by every path of migrations, and equal to the entities in the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ async fn texts(on: &impl sea_orm::ConnectionTrait, query: &str) -> BTreeSet<Stri
         .collect()
 }
 
-/// Tables, columns, types, defaults, indexes and references, as the engine itself tells them.
+/// Tables, columns, types, defaults, indexes and references, as the engine reports them.
 async fn facts(on: &DatabaseConnection) -> BTreeSet<String> {
     let queries: &[&str] = if on.get_database_backend() == DbBackend::Postgres {
         &[
@@ -82,7 +82,7 @@ async fn columns(on: &DatabaseConnection) -> BTreeMap<String, BTreeSet<(String, 
     tables
 }
 
-/// What an entity takes its table for; and that table can be read by it.
+/// Compares an entity with its table, and reads the table through it.
 async fn entity<E: EntityTrait>(
     on: &DatabaseConnection,
     tables: &mut BTreeMap<String, BTreeSet<(String, bool)>>,
@@ -108,8 +108,8 @@ both_databases!(
     only_living_rows_are_unique
 );
 
-/// Step by step, all at once, and after going all the way down and up again: the same schema, and
-/// doing it once more changes nothing.
+/// Migrating step by step, all at once, and after going all the way down and up again gives the same schema, and a
+/// second run changes nothing.
 async fn every_way_leads_to_one_schema(url: &str) {
     let connection = connect(url).await;
     let steps = Migrator::migrations().len() as u32;
@@ -147,8 +147,8 @@ async fn every_way_leads_to_one_schema(url: &str) {
     store.close().await.unwrap();
 }
 
-/// Rows that were there before a step are there after it, as they were. Written as text, because the
-/// code of today knows only today's columns.
+/// Rows from before a step are unchanged after it. Written as SQL text, because the entities only have the newest
+/// columns.
 async fn old_rows_move(url: &str) {
     let connection = connect(url).await;
     let id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
@@ -215,8 +215,7 @@ async fn old_rows_move(url: &str) {
     assert!(event::Entity::find().one(on).await.unwrap().is_none());
 }
 
-/// Every table has an entity with exactly its columns, null where they may be null, and the entity can
-/// read it.
+/// Every table has an entity with exactly its columns, nullable where they are nullable, and the entity can read it.
 async fn entities_are_what_the_tables_are(url: &str) {
     let connection = connect(url).await;
     Migrator::up(&connection, None).await.unwrap();
@@ -249,8 +248,8 @@ async fn entities_are_what_the_tables_are(url: &str) {
     assert!(tables.is_empty(), "tables without an entity: {tables:?}");
 }
 
-/// A row that points at nothing is refused, and so is taking away a row that is pointed at; through
-/// the connections that the registry itself uses.
+/// A row with a dangling reference is refused, and so is deleting a referenced row; through the connections that the
+/// registry itself uses.
 async fn references_hold(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let on = store.connection();
@@ -298,7 +297,7 @@ async fn references_hold(url: &str) {
     assert!(refused.to_lowercase().contains("foreign key"), "{refused}");
 }
 
-/// A name is taken while its domain lives, and free once it has ended.
+/// A name is taken while its domain exists, and free once it has ended.
 async fn only_living_rows_are_unique(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let on = store.connection();

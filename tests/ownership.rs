@@ -1,6 +1,6 @@
-//! Whose a domain is: proofs, their ends, disputes, opting out, and what an owner may do (docs/ownership.md).
+//! Ownership of domains: proofs, their ends, disputes, opting out, and an owner's acts (docs/ownership.md).
 //!
-//! The registry's own fetcher looks for the proofs; only the name server is scripted, and the clock.
+//! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 
 mod attribution;
 mod coverage;
@@ -59,13 +59,13 @@ impl OwnershipSetup {
         Self::on(Stage::new(url).await)
     }
 
-    /// On that stage, whose names it can change.
+    /// A setup on that stage, whose names it can change.
     fn on(stage: Stage) -> Self {
         let names = stage.names.clone();
         Self { stage, names }
     }
 
-    /// A publisher of that name.
+    /// A publisher account with that name.
     async fn account(&self, name: &str) -> Caller {
         let new = NewToken {
             account: name.into(),
@@ -89,14 +89,14 @@ impl OwnershipSetup {
             .unwrap()
     }
 
-    /// Places a TXT record at a name, instead of what was there.
+    /// Places a TXT record at a name, replacing the records there.
     fn place(&self, name: &str, text: &str) {
         let mut records = TxtRecords::default();
         records.push([text]);
         self.names.set_texts(name, TxtAnswer::Records(records));
     }
 
-    /// Places several TXT records at a name, instead of what was there.
+    /// Places several TXT records at a name, replacing the records there.
     fn place_all<'a>(&self, name: &str, texts: impl IntoIterator<Item = &'a str>) {
         let mut records = TxtRecords::default();
         for text in texts {
@@ -109,7 +109,7 @@ impl OwnershipSetup {
         self.names.set_texts(name, TxtAnswer::Absent);
     }
 
-    /// Places what an account is told to place to stay: the first thing it is shown.
+    /// Places the standing record of an account's view: the first record in it.
     fn place_standing(&self, view: &DomainView) {
         let challenge = &view.challenges[0];
         self.place(
@@ -118,14 +118,14 @@ impl OwnershipSetup {
         );
     }
 
-    /// Looks at whatever is due a day and a bit later.
+    /// Makes all due checks a day and a bit later; returns the domain's state.
     async fn next_day(&self) -> String {
         self.stage.advance(Duration::hours(27));
         self.looks().await;
         self.state().await
     }
 
-    /// Looks for proofs of whatever is due and may be looked at; answers of how many domains.
+    /// Makes all due and permitted checks; returns their number.
     async fn looks(&self) -> usize {
         let app = &self.stage.app;
         let mut looks = 0;

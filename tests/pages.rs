@@ -1,4 +1,4 @@
-//! The pages in a real browser: what a person sees, on a desk and on a phone, with script and without.
+//! The HTML pages in a real browser: on a desktop and on a phone, with script and without.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::support::serving::started;
 use crate::support::waiting::answer_in_time;
 use crate::support::{DEADLINE, http};
 
-/// How often a browser, which tells of nothing by itself, is asked again.
+/// Pause between two polls of a browser, which sends no events.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// A demonstration that runs, and where its temporary files are.
+/// A running demonstration, and the folder of its temporary files.
 struct Demo {
     url: String,
     token: String,
@@ -51,7 +51,7 @@ impl Demo {
     }
 }
 
-/// A browser that looks at a demonstration.
+/// A browser on a demonstration's pages.
 struct Visitor<'a> {
     demo: &'a Demo,
     browser: Browser,
@@ -70,8 +70,7 @@ impl<'a> Visitor<'a> {
         self.browser.page().goto(url).await.unwrap();
     }
 
-    /// The first element that fits, as soon as there is one: a click answers before the page it leads
-    /// to is there.
+    /// The first matching element, once it exists: a click returns before the next page is loaded.
     async fn find(&self, selector: &str) -> WebElement {
         let found = self.browser.page().query(By::Css(selector));
         match found.wait(DEADLINE, LOOK_AGAIN).first().await {
@@ -80,14 +79,14 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Searches as a person does.
+    /// Searches with the form.
     async fn search(&self, words: &str) {
         self.find("#q").await.send_keys(words).await.unwrap();
         let button = self.find("form.search button").await;
         button.click().await.unwrap();
     }
 
-    /// Waits until the page's path begins so, and gives all of it.
+    /// Waits until the page's path begins with this text, and returns the path.
     async fn arrives(&self, beginning: &str) -> String {
         let arrived = answer_in_time(async || {
             Some(self.path().await).filter(|path| path.starts_with(beginning))
@@ -98,7 +97,7 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Where the browser is, and what is to be read there.
+    /// The browser's URL, and the visible text there.
     async fn shown(&self) -> String {
         let body = self.browser.page().find(By::Css("body")).await;
         let text = match body {
@@ -108,12 +107,12 @@ impl<'a> Visitor<'a> {
         format!("{}\n{text}", self.path().await)
     }
 
-    /// The visible text of the first element that fits.
+    /// The visible text of the first matching element.
     async fn text(&self, selector: &str) -> String {
         self.find(selector).await.text().await.unwrap()
     }
 
-    /// The visible texts of every element that fits.
+    /// The visible texts of all matching elements.
     async fn texts(&self, selector: &str) -> Vec<String> {
         let mut texts = Vec::new();
         for element in self
@@ -128,7 +127,7 @@ impl<'a> Visitor<'a> {
         texts
     }
 
-    /// Waits until every one of these words is to be seen.
+    /// Waits until all of these words are visible.
     async fn sees(&self, words: &[&str]) {
         let seen = answer_in_time(async || {
             let text = self.shown().await;
@@ -145,7 +144,7 @@ impl<'a> Visitor<'a> {
         format!("{}{}", url.path(), query.unwrap_or_default())
     }
 
-    /// Checks that the page needs no scrolling to the side.
+    /// Checks that the page needs no horizontal scrolling.
     async fn fits(&self, width: u32) {
         let script = "return document.documentElement.scrollWidth";
         let page = self.browser.page().execute(script, Vec::new()).await;
@@ -157,7 +156,7 @@ impl<'a> Visitor<'a> {
         );
     }
 
-    /// Ends the visit. Nothing may have been complained about.
+    /// Ends the visit, without any complaint of the browser.
     async fn leave(self) {
         assert_eq!(self.browser.complaints().await, Vec::<String>::new());
         self.browser.close().await;
@@ -243,7 +242,7 @@ async fn an_agent_is_shown_whole() {
     for (title, word) in [
         ("Python", "import"),
         ("JavaScript", "import"),
-        // A shell talks to the agent itself; SDKs are given the registry's resolver URL.
+        // A shell command goes to the agent itself; SDKs get the registry's resolver URL.
         ("curl", "/rpc'"),
     ] {
         let label = format!("//div[@class='tabs']/label[normalize-space()='{title}']");
@@ -259,7 +258,7 @@ async fn an_agent_is_shown_whole() {
     visitor.leave().await;
 }
 
-/// With the token in the form a domain is registered, and the answer says what came of it.
+/// With the token in the form a domain is registered, and the page shows the result.
 #[tokio::test]
 async fn a_person_registers_a_card() {
     let origin = Origin::start();
@@ -282,7 +281,7 @@ async fn a_person_registers_a_card() {
     assert_eq!(kept, Some(origin.url("/a.json")));
     let kept = visitor.find("#token").await.value().await.unwrap();
     assert_eq!(kept.as_deref(), Some(""), "a token is never sent back");
-    // The browser notes the refusal, which it is right to do.
+    // The browser rightly logs the refused request.
     let refusal = visitor.browser.complaints().await;
     assert!(
         refusal.iter().all(|line| line.contains("401")),
@@ -302,7 +301,7 @@ async fn a_person_registers_a_card() {
         .await
         .unwrap();
     let domain = origin.address().to_string();
-    // The answer is the page itself: no address leads to what only the sender may see.
+    // The response is the page itself: no URL leads to data that only the sender may see.
     let command = format!("a2a-registry domain show '{domain}'");
     let told = [
         "Registered",
@@ -328,7 +327,7 @@ async fn a_person_registers_a_card() {
     let agent = agent.wait(DEADLINE, LOOK_AGAIN);
     let agent = agent.first().await.unwrap();
     visitor.sees(&[&domain, "Ownership"]).await;
-    // Until the agent was listed, there was nothing here for anyone, and the page looked again.
+    // Until the agent was listed its page was a 404 for everyone, and the waiting page polled it.
     let waited = visitor.browser.complaints().await;
     let expected = waited.iter().all(|line| line.contains("404"));
     assert!(expected, "{waited:?}");
@@ -337,7 +336,7 @@ async fn a_person_registers_a_card() {
     visitor.leave().await;
 }
 
-/// Every page on the screen of a phone and of a desk: nothing is cut off at the side.
+/// Every page fits a phone's and a desktop's screen: nothing is cut off at the side.
 #[tokio::test]
 async fn every_page_fits_a_phone_and_a_desk() {
     let demo = demo().await;
@@ -370,14 +369,14 @@ async fn every_page_fits_a_phone_and_a_desk() {
     visitor.leave().await;
 }
 
-/// The width and height that a PNG file says it has.
+/// The width and height in a PNG file's header.
 fn size_of(file: &Path) -> (u32, u32) {
     let bytes = std::fs::read(file).unwrap();
     let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
     (number(16), number(20))
 }
 
-/// Script only adds comfort.
+/// Scripts are a convenience only: every page works without them.
 #[tokio::test]
 async fn the_pages_work_without_script() {
     let demo = demo().await;
@@ -400,8 +399,8 @@ async fn the_pages_work_without_script() {
     visitor.leave().await;
 }
 
-/// The README's picture. It is written into the repository only when asked for, because its bytes
-/// differ from one machine to the next.
+/// The README's screenshot. It is written into the repository only on request, because its bytes differ between
+/// machines.
 #[tokio::test]
 async fn the_readme_has_its_picture() {
     let demo = demo().await;

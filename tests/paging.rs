@@ -1,4 +1,4 @@
-//! Pages of a search, when what the first page was of is no more.
+//! Pages of a search after its frozen order is lost.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ async fn crowd(url: &str) -> Stage {
     for number in 0..AGENTS {
         stage.register(&format!("d{number}.agents-test.com")).await;
     }
-    // Each says it more often than the one before, so that no two are equally good.
+    // Each contains the word once more than the one before, so that no two scores are equal.
     let made = stage
         .visit(|source| {
             let host = source.url.trim_start_matches("https://d");
@@ -64,8 +64,8 @@ both_databases!(
     an_act_moves_no_page_of_an_order_from_before_it
 );
 
-/// The order that a first page froze ends with the process, and is found again as long as nothing has happened
-/// since. Afterwards whoever pages on is told that the order is another one now, and still sees every agent once.
+/// A first page's frozen order is lost with the process, and restored as long as no event has come since. After
+/// that, the next page reports that the order is a new one, and still shows every agent once.
 async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
@@ -82,7 +82,7 @@ async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
         (names(&second), &"relevance".into())
     );
     assert_eq!(next(&again), next(&second));
-    // Something happens that moves nobody.
+    // An event that changes no result.
     let stage = stage.restart(|_| ()).await;
     stage.register("further.agents-test.com").await;
     stage.settle().await;
@@ -115,7 +115,7 @@ async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
     );
 }
 
-/// While the order is kept a new agent moves nothing on the pages to come.
+/// While the order is kept, a new agent changes no later page.
 async fn what_comes_later_moves_no_page(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
@@ -136,7 +136,7 @@ async fn what_comes_later_moves_no_page(url: &str) {
     );
 }
 
-/// An act that is not applied yet makes an order of its own: who pages in the order before it misses nobody.
+/// A pending act makes an order of its own: paging in the order before it misses no agent.
 async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
@@ -149,13 +149,13 @@ async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
         (names(&second), &second["order"]),
         (before, &"relevance".into())
     );
-    // Its own pages follow each other too, before and after it is applied.
+    // The pages of the new order follow each other too, before and after the act is applied.
     assert_eq!(all_pages(&[&stage], shorter.clone()).await, AGENTS - 1);
     stage.settle().await;
     assert_eq!(all_pages(&[&stage], shorter).await, AGENTS - 1);
 }
 
-/// A replica that does not know of an act yet repeats nobody, and neither does one that knows of it first.
+/// A replica that lags behind an act repeats no agent on the next page, and neither does one that is ahead.
 #[tokio::test]
 async fn a_replica_that_knows_of_an_act_first_repeats_nobody() {
     let database = Database::postgres().await;
@@ -166,11 +166,11 @@ async fn a_replica_that_knows_of_an_act_first_repeats_nobody() {
     let first = page(&here, None).await;
     assert_eq!(first["total"], AGENTS - 1);
     assert_eq!(all_pages(&[&there], first).await, AGENTS - 1);
-    // The page before showed the suspended one too.
+    // The order from before the act still shows the suspended agent.
     assert_eq!(all_pages(&[&here], before).await, AGENTS);
 }
 
-/// Suspends the agent in this place of a page; nothing applies it yet.
+/// Suspends the agent at this position of a page; no index applies it yet.
 async fn suspend(stage: &Stage, page: &Value, place: usize) {
     let act = Act {
         reason: "for a while".into(),
@@ -181,7 +181,7 @@ async fn suspend(stage: &Stage, page: &Value, place: usize) {
     suspended.unwrap();
 }
 
-/// How many agents the pages from this one on show, each once; the next one is of the next process.
+/// Number of agents on the pages from this one on, each counted once; the next page comes from the next process.
 async fn all_pages(stages: &[&Stage], first: Value) -> usize {
     let mut seen = names(&first);
     let mut token = next(&first);

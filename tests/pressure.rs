@@ -1,5 +1,5 @@
-//! Clients that keep the registry busy without asking anything: slowly, many at once, without reading, or in no HTTP at
-//! all. Everybody else is answered meanwhile.
+//! Attacks on connections: slow clients, many at once, clients that do not read, or bytes that are not HTTP. All other
+//! clients are served meanwhile.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::support::serving::{ServingRegistry, StatusLine};
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
-/// The largest thing that anybody may ask for.
+/// The largest public response.
 const LARGE: &str = "/docs/swagger-ui-bundle.js";
 
 fn address(api: &Api) -> SocketAddr {
@@ -24,12 +24,12 @@ fn address(api: &Api) -> SocketAddr {
 async fn connect_from(from: &str, api: &Api) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
-    // What is sent and not read is to be seen soon.
+    // With a small buffer the server soon notices that the client does not read.
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(address(api)).await.unwrap()
 }
 
-/// Everything that comes until the other side closes, however it does.
+/// All bytes until the server closes the connection, in whichever way.
 async fn until_closed(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
     timeout(DEADLINE, async {
@@ -43,7 +43,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// One answer of the server, whose body is `ok`.
+/// Reads one response; returns whether its body is `ok`.
 async fn answered(stream: &mut TcpStream) -> bool {
     let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
     if stream.write_all(request).await.is_err() {
@@ -68,7 +68,7 @@ async fn serve(limits: &str) -> ServingRegistry {
         .await
 }
 
-/// The page's form and the API take a body that never ends for as long as a body may take, and no longer.
+/// An endless body, to the page's form and to the API, is accepted up to the body timeout, and no longer.
 #[tokio::test]
 async fn a_body_that_trickles_is_cut_off() {
     let registry = serve("body_seconds = 1").await;
@@ -91,15 +91,15 @@ async fn a_body_that_trickles_is_cut_off() {
     registry.stop().await;
 }
 
-/// Where a client opens one slow connection after the other, others find the registry in order, whatever few files it may
-/// have open.
+/// While one client opens slow connections one after the other, other clients are served as usual, even with a low
+/// limit of open files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_slow_connections_keep_nobody_else_out() {
     let registry = Setup::new().start_after("ulimit -n 512").await;
     let mut slow = Vec::new();
     for number in 0..600 {
         let mut stream = connect_from("127.0.0.2", &registry.api).await;
-        // Those for which there is no place are closed; which, the client learns when it likes.
+        // Connections beyond the limit are closed, which the client may notice later.
         let head = "POST /register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nt";
         let _ = stream.write_all(head.as_bytes()).await;
         slow.push(stream);
@@ -114,7 +114,7 @@ async fn many_slow_connections_keep_nobody_else_out() {
     registry.stop().await;
 }
 
-/// The bound of one address is exact, holds for that address alone, and not for a trusted proxy.
+/// The limit per address is exact, holds for each address alone, and not for a trusted proxy.
 #[tokio::test]
 async fn connections_of_an_address_are_bounded() {
     let setup = Setup::new().configure(
@@ -127,7 +127,7 @@ async fn connections_of_an_address_are_bounded() {
     assert!(answered(&mut first).await && answered(&mut second).await);
     let mut third = connect_from("127.0.0.2", api).await;
     assert!(!answered(&mut third).await);
-    // Those that are open go on, and other addresses are none of its business.
+    // Open connections continue, and other addresses are not affected.
     assert!(answered(&mut first).await);
     let mut other = connect_from("127.0.0.4", api).await;
     assert!(answered(&mut other).await);
@@ -147,12 +147,12 @@ async fn connections_of_an_address_are_bounded() {
     registry.stop().await;
 }
 
-/// A client that asks and does not read holds its connection for as long as bytes may wait, and no longer.
+/// A client that does not read its response keeps its connection up to the write timeout, and no longer.
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let registry = serve("write_seconds = 1").await;
     let mut stream = connect_from("127.0.0.2", &registry.api).await;
-    // More than the system keeps for a client.
+    // More than the system buffers for a client.
     let request = format!("GET {LARGE} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(16);
     stream.write_all(request.as_bytes()).await.unwrap();
     eventually("the connection is cut off", || async {
@@ -165,7 +165,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     registry.stop().await;
 }
 
-/// The first request on a connection has a time limit in the server's library; every further one has it here.
+/// For the first request on a connection the server's library has a timeout; for further ones this server does.
 #[tokio::test]
 async fn a_second_request_that_trickles_is_cut_off() {
     let registry = serve("body_seconds = 1\nrequest_seconds = 2").await;
@@ -176,7 +176,7 @@ async fn a_second_request_that_trickles_is_cut_off() {
     registry.stop().await;
 }
 
-/// What is no HTTP is counted, and fills no log.
+/// Bytes that are not HTTP are counted, and not logged.
 #[tokio::test]
 async fn malformed_requests_are_counted_and_not_told() {
     let registry = Setup::new().start_untapped().await;
@@ -204,7 +204,7 @@ async fn malformed_requests_are_counted_and_not_told() {
     assert!(told.is_empty(), "{told:?}");
 }
 
-/// Metrics can have a port of their own, and are then nowhere else.
+/// Metrics can have a port of their own, and are then not served on the main port.
 #[tokio::test]
 async fn metrics_have_a_port_of_their_own_where_that_is_configured() {
     let registry = Setup::new()

@@ -1,11 +1,11 @@
-//! Searches find what is meant: the targets, on real cards and on our own.
+//! Relevance targets of search, on real cards and on our own.
 
 use std::path::PathBuf;
 
 use crate::relevance::{compare, held_out, own};
 
-/// Held-out examples of real cards find their cards, better than a plain full-text search does on either half of
-/// the cards. No weighing of words that was tried came more than a few hundredths further.
+/// Held-out examples of real cards find their cards, better than a plain full-text search does on either half of the
+/// cards. All weightings of words that were tried gained no more than a few hundredths.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn held_out_examples_find_their_cards() {
     let Some(shared) = std::env::var_os("A2A_REGISTRY_SHARED").map(PathBuf::from) else {
@@ -22,7 +22,7 @@ async fn held_out_examples_find_their_cards() {
     }
 }
 
-/// Questions in the words of users find the agents that are meant.
+/// Queries in the words of users find the intended agents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn questions_of_users_find_what_is_meant() {
     let found = compare(&own()).await;

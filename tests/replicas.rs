@@ -1,5 +1,5 @@
-//! Two replicas on one database answer as one: after different histories of commits, merges and deletions, page by
-//! page from whichever of them.
+//! Two replicas on one database give the same responses: after different histories of commits, merges and deletions,
+//! and with pages from either of them.
 
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::withdrawal::domain_delete;
@@ -80,9 +80,9 @@ async fn two_replicas_answer_as_one() {
         })
         .await;
     first.settle().await;
-    // One commit for each change here; the other replica begins in the middle and applies the rest in a few.
+    // One commit per change here; the other replica starts in the middle and applies the rest in a few commits.
     change_cards(&first, &mut dice, |number| number % 3 == 0).await;
-    // Of looks that change nothing neither hears, whenever it has begun.
+    // Fetches without a change send no event, so neither replica applies any, whenever it started.
     for number in [1, 2, 4] {
         let domain = format!("d{number}.agents-test.com");
         first
@@ -159,8 +159,7 @@ async fn two_replicas_answer_as_one() {
 
 both_databases!(hidden_agents_move_no_score);
 
-/// Agents that wait for a decision, or are held back, leave every score and every explanation as it was, to the
-/// last byte; so does what the metrics say.
+/// Agents that wait for a decision, or are on hold, change no score and no explanation by a single byte, and no metric.
 async fn hidden_agents_move_no_score(url: &str) {
     let stage = Stage::new(url).await;
     for number in 0..6 {
@@ -192,7 +191,7 @@ async fn hidden_agents_move_no_score(url: &str) {
         );
     }
     assert_eq!(listed_agents(&stage.app).await, 6);
-    // A deletion is as little noticed.
+    // A deletion of such an agent changes nothing either.
     domain_delete(&stage.app, &stage.admin, "d12.agents-test.com")
         .await
         .unwrap();

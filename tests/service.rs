@@ -1,5 +1,4 @@
-//! The registry as a service: how it takes signals, what it logs of what is done, and whether it says in time that it is
-//! not ready.
+//! The registry as a service: signals, its log of acts, and whether it reports in time that it is not ready.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use crate::support::stage::card;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// SIGHUP comes when a terminal closes, and from those who want a configuration read again; neither ends a service.
+/// SIGHUP comes from a closed terminal, and from operators who expect a reload; neither ends a service.
 #[tokio::test]
 async fn a_hangup_does_not_end_it() {
     let registry = Setup::new().start().await;
@@ -28,7 +27,7 @@ async fn a_hangup_does_not_end_it() {
     registry.stop().await;
 }
 
-/// The lines of the log that tell of an act, as JSON.
+/// The log lines of acts, as JSON.
 fn acts(lines: &[String]) -> Vec<Value> {
     let lines = lines
         .iter()
@@ -38,7 +37,7 @@ fn acts(lines: &[String]) -> Vec<Value> {
         .collect()
 }
 
-/// Whoever does or decides something is in the log with it, once, and with the request that it came by.
+/// Each act and decision is logged once, with its account and the request id.
 #[tokio::test]
 async fn each_act_is_one_line_of_the_log() {
     let registry = Setup::new()
@@ -83,7 +82,7 @@ async fn each_act_is_one_line_of_the_log() {
     )
     .await
     .expect(200);
-    // What is refused was not done.
+    // A refused act is not logged as done.
     send("req-refused", "/v1/agents/none:suspend", reason)
         .await
         .problem(404, "not-found");
@@ -125,13 +124,13 @@ async fn each_act_is_one_line_of_the_log() {
         let lines = messages.iter().filter(|told| *told == message);
         assert_eq!(lines.count(), 1, "{message}: {messages:?}");
     }
-    // Secrets are in none of it.
+    // The log contains no secret.
     let secret = token["secret"].as_str().unwrap();
     let all = ended.stderr.join("\n");
     assert!(!all.contains(secret) && !all.contains(ADMIN), "{all}");
 }
 
-/// Whatever somebody logs, what was meant for another host is not in it.
+/// At any log level, credentials that are meant for another host are not logged.
 #[tokio::test]
 async fn an_authorization_is_never_logged() {
     const SECRET: &str = "eyJzZWNyZXQtb2YtYW5vdGhlci1ob3N0In0";
@@ -167,7 +166,7 @@ async fn an_authorization_is_never_logged() {
     assert!(leaked.is_empty(), "{leaked:?}");
 }
 
-/// What stands between a registry and its database: passes everything on until it is told to stop.
+/// A proxy between a registry and its database: forwards everything until it is broken.
 struct DatabaseProxy {
     address: std::net::SocketAddr,
     broken: watch::Sender<bool>,
@@ -192,7 +191,7 @@ impl DatabaseProxy {
                         _ = copy_bidirectional(&mut client, &mut there) => return,
                         _ = broken.wait_for(|broken| *broken) => {}
                     }
-                    // As behind a cable that was cut: nothing comes, and nobody says so.
+                    // As behind a cut cable: no bytes arrive, and no error either.
                     let _ = broken.wait_for(|broken| !*broken).await;
                 });
             }
@@ -201,7 +200,7 @@ impl DatabaseProxy {
     }
 }
 
-/// A database that does not answer at all, nor refuses, is told of in time; and that it is back.
+/// A database that neither answers nor refuses is reported in time, and so is its return.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_does_not_wait_for_a_database_that_is_away() {
     let database = Database::postgres().await;

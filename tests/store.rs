@@ -1,4 +1,4 @@
-//! The store by itself: writing at once, tokens, bytes, a database that takes no writes.
+//! Tests of the store by itself: concurrent writes, tokens, bytes, a read-only database.
 
 use std::sync::Arc;
 
@@ -115,8 +115,8 @@ both_databases!(
     tokens_come_and_go
 );
 
-/// Many transactions that read before they write, at once: all of them succeed, and on SQLite, where
-/// they take turns, none is lost.
+/// Many concurrent transactions that read before they write: all of them succeed, and on SQLite, which runs them one at
+/// a time, none is lost.
 async fn writers_queue_instead_of_failing(url: &str) {
     const WRITERS: usize = 16;
     const EACH: usize = 20;
@@ -160,7 +160,7 @@ async fn writers_queue_instead_of_failing(url: &str) {
     }
 }
 
-/// A write that is given up leaves nothing and stands in nobody's way.
+/// A rolled-back write leaves no data and blocks no other.
 async fn a_write_given_up_leaves_nothing(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     for round in 0..50 {
@@ -188,7 +188,7 @@ async fn a_write_given_up_leaves_nothing(url: &str) {
     );
 }
 
-/// Bytes that several versions have are kept once, and as long as one of them is left.
+/// Bytes shared by several versions are stored once, and kept until the last of these versions is deleted.
 async fn shared_bytes_outlive_one_version(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let domain = a_domain(&store).await;
@@ -236,7 +236,7 @@ async fn shared_bytes_outlive_one_version(url: &str) {
     }
 }
 
-/// A database that takes no writes says so, answers reads, and an act on it changes nothing.
+/// A read-only database is reported as such, serves reads, and an act on it changes nothing.
 async fn a_read_only_database_says_so(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
@@ -272,7 +272,7 @@ async fn a_read_only_database_says_so(url: &str) {
     assert!(stage.served(agent.id).await.is_none());
 }
 
-/// Tokens: known by their hash, of one account, gone when revoked or over.
+/// Tokens are found by their hash, belong to one account, and end when revoked or expired.
 async fn tokens_come_and_go(url: &str) {
     let stage = Stage::new(url).await;
     let new = |account: &str, role: Option<Role>, days: Option<u32>| NewToken {
@@ -327,8 +327,8 @@ async fn tokens_come_and_go(url: &str) {
     );
 }
 
-/// Processes that start together on one PostgreSQL database: one of them makes the admin token, the
-/// one it shows is the one that is known, and none fails.
+/// Processes that start together on one PostgreSQL database: exactly one makes the admin token, the shown token is the
+/// valid one, and no start fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_admin_token_is_made_on_postgres() {
     let database = Database::postgres().await;
@@ -364,8 +364,8 @@ async fn one_admin_token_is_made_on_postgres() {
     }
 }
 
-/// A process that stands still in the middle of a write does not make the others wait for as long as it does: the
-/// database ends the write.
+/// A process that is stopped in the middle of a write does not block the others for as long: the database ends the
+/// write.
 #[tokio::test]
 async fn a_write_that_stands_still_ends_on_postgres() {
     let database = Database::postgres().await;
@@ -407,7 +407,7 @@ async fn a_write_that_stands_still_ends_on_postgres() {
     write.commit().await.unwrap_err();
 }
 
-/// Bytes that one write has just found there and refers to are not dropped by another that trims.
+/// Bytes that one write has just found and refers to are not deleted by another that trims.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_about_to_be_used_are_not_dropped_on_postgres() {
     let database = Database::postgres().await;
@@ -447,8 +447,8 @@ async fn bytes_about_to_be_used_are_not_dropped_on_postgres() {
 
 both_databases!(acts_at_once_do_not_undo_each_other);
 
-/// Acts of several people and the crawler on one agent at once: each sees what the others have done.
-/// One decision is made, what was retired stays retired, what was approved stays approved.
+/// Concurrent acts of several people and the crawler on one agent: each sees the effects of the others. One decision is
+/// made, a retired agent stays retired, an approved one stays approved.
 async fn acts_at_once_do_not_undo_each_other(url: &str) {
     let stage = Stage::new(url).await;
     for round in 0..8 {

@@ -1,9 +1,9 @@
-//! Style as a test: who may depend on whom, what a file must and must not hold, and documents that name
-//! only what is there.
+//! Style as a test: permitted dependencies, rules on the content of files, and documents that name only existing
+//! things.
 //!
-//! Each rule is a function from the text of a file to what is wrong with it, so that it is tried on
-//! a bad example as well as on the tree. The tables at the head of the modules are meant to be
-//! extended: a new folder or an agreed exception is one line there.
+//! Each rule is a function from the text of a file to its violations, so that it is tested on a bad example as well as
+//! on the tree. The tables at the head of the modules are meant to be extended: a new folder or an agreed exception is
+//! one line there.
 
 mod bodies;
 mod code;
@@ -19,7 +19,7 @@ mod manifests;
 mod routes;
 mod tree;
 
-/// Fails with one line for each thing that is wrong.
+/// Fails with one line for each violation.
 #[track_caller]
 fn assert_tidy(problems: &[String]) {
     assert!(

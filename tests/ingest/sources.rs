@@ -137,7 +137,7 @@ async fn sources_join_and_part(url: &str) {
     );
     stage.index_equals_database().await;
 
-    // If the older slot changes instead, the second source is what separates.
+    // If the older slot changes instead, the second source gets an agent of its own.
     stage.advance(time::Duration::days(2));
     stage
         .visit(|source| {

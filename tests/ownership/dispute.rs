@@ -201,7 +201,7 @@ async fn both_parties_see_the_same(url: &str) {
     assert_eq!(disputed.list(&disputed.rival).await, [DOMAIN]);
 }
 
-/// Nothing is added to a disputed domain, by its parties or by strangers; a curator, who decides the dispute, may add.
+/// Nothing is added to a disputed domain, by its parties or by strangers; callers who may decide the dispute may add.
 async fn a_disputed_domain_takes_no_registration(url: &str) {
     let disputed = Disputed::new(url).await;
     let house = &disputed.house;

@@ -22,7 +22,7 @@ use crate::support::stage::{OriginAnswer, card};
 
 const OTHER: &str = "other.agents-test.com";
 
-/// Does this while `held` holds a domain, until it waits for that; then lets go and has it done.
+/// Runs `doing` while `held` locks a domain; once `doing` waits for the lock, releases it and awaits `doing`.
 async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>) -> T {
     let mut doing = std::pin::pin!(doing);
     tokio::select! {
@@ -83,8 +83,8 @@ fn nominated() -> (String, bool, String) {
     ("pending".into(), false, "nomination".into())
 }
 
-/// A proof of one host is worked out for the other that redirects to it as that one is once nobody else holds it, and not
-/// as it was before.
+/// A proof of a host is applied to a domain that redirects to it with the domain's state once its lock is free, and not
+/// with the state before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_is_judged_as_it_is_on_postgres() {
     let database = Database::postgres().await;
@@ -100,7 +100,7 @@ async fn a_follower_is_judged_as_it_is_on_postgres() {
     assert_eq!(became(&house).await, nominated());
 }
 
-/// What a redirect brings is judged as the host that answered is once nobody else holds it.
+/// A card behind a redirect is judged by the target host's state once that host's lock is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
     let database = Database::postgres().await;
@@ -112,7 +112,8 @@ async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
     assert_eq!(became(&house).await, nominated());
 }
 
-/// What a redirect has brought while somebody waited to say that the host has another owner is another's too.
+/// A card that a redirect brings while a change of the target's owner waits for the lock belongs to the new owner as
+/// well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
     let database = Database::postgres().await;
@@ -124,7 +125,7 @@ async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
         (lifecycle.as_str(), named, standing.as_str()),
         ("approved", true, "covered")
     );
-    // As ingest does it.
+    // Ingest takes the same lock.
     let held = house.stage.store.write().await.unwrap();
     let other = domains::domain_by_name(&held, OTHER).await.unwrap();
     let agent = house.stage.agent(DOMAIN).await;

@@ -91,7 +91,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
     );
     assert_eq!(view.proofs[0].method.as_str(), "dns");
     assert!(view.next_check.is_some());
-    // The shipped policy approves what waited, and the ladder is one step higher.
+    // The default rules approve the waiting agent, and its level of trust rises by one.
     assert_eq!(
         house.stage.agent(DOMAIN).await.lifecycle,
         Lifecycle::Approved

@@ -1,4 +1,4 @@
-//! What the tests stand on: databases, processes, fake origins, other people's SDKs, a browser.
+//! Support of the end-to-end tests: databases, processes, fake origins, third-party SDKs, a browser.
 //!
 //! A registry is described by a [`setup::Setup`] and started from it: as a process ([`serving`]), on a port of this
 //! process where the clock is to be moved ([`inside`]), or without a network where the test is the crawler ([`stage`]).

@@ -1,4 +1,4 @@
-//! What the tests of signatures share: fixed keys, a signer that knows nothing of canonical forms, and dice.
+//! Shared helpers of the signature tests: fixed keys, a signer without canonical forms, and random numbers.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The crawler over real sockets: what it sends, what it takes, and what it never touches.
+//! The crawler over real sockets: its requests, the responses it accepts, and the addresses it never connects to.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

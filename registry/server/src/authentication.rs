@@ -1,4 +1,4 @@
-//! Who asks, by the secret of a token.
+//! Authentication of callers by the secret of a token.
 
 use a2a_registry_store::accounts;
 use ring::digest::{SHA256, digest};

@@ -1,4 +1,4 @@
-//! The one way out of this process: how names are resolved, and the guarded fetcher.
+//! The only network access of this process: the resolver, and the guarded fetcher.
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
-//! The routes of the API and of everything else but the API document and its page. The router takes the first that fits, so fixed words and verbs stand before the
-//! identifiers that would swallow them; what is asked most often stands first, because it looks at one after the other.
+//! The routes of the API and of everything else but the API document and its page.
+//!
+//! The router takes the first route that matches, so fixed words and verbs stand before the identifiers that would
+//! match them too. It tries the routes one after the other, so the most frequent requests stand first.
 
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;

@@ -1,4 +1,4 @@
-//! The listening side: workers, places for connections, TLS, time limits, and a graceful end.
+//! The HTTP server: workers, slots for connections, TLS, timeouts, and graceful shutdown.
 
 use std::future::{Future, ready};
 use std::net::{SocketAddr, TcpListener};

@@ -54,7 +54,7 @@ impl Registry {
         Self::by(Arc::new(SystemClock), adjust).await
     }
 
-    /// One that goes by that clock.
+    /// A registry with this clock.
     async fn by(clock: Arc<dyn Clock>, adjust: impl FnOnce(&mut Config)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ impl Registry {
             .secret
     }
 
-    /// One request to a server of its own, answered in full.
+    /// Sends one request to a server of its own, and reads the whole response.
     async fn ask(&self, request: TestRequest) -> TestResponse {
         let service = init_service(application(self.state.clone())).await;
         TestResponse::read(service.call(request.to_request()).await.unwrap()).await
@@ -110,7 +110,7 @@ impl Registry {
     }
 }
 
-/// An answer read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 struct TestResponse {
     status: StatusCode,
@@ -140,7 +140,7 @@ impl TestResponse {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Demands a problem document of that kind, and gives it.
+    /// Checks that the response is a problem document of that kind, and returns it.
     #[track_caller]
     fn problem(&self, status: u16, slug: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{self:?}");

@@ -228,7 +228,8 @@ impl Default for SearchConfig {
 pub struct LimitsConfig {
     /// Agents of one domain.
     pub agents_per_domain: usize,
-    /// Number of those, at most half, that are reserved for agents that a proof of the domain covers.
+    /// Agents of one domain that are reserved for agents covered by a proof of the domain; at most half of
+    /// `agents_per_domain`.
     pub agents_reserved: usize,
     /// Sources registered by one account, without catalogs.
     pub sources_per_account: u64,
@@ -289,7 +290,7 @@ impl Default for LimitsConfig {
     }
 }
 
-/// `[log]`: what is written to standard error.
+/// `[log]`: filter and format of the log on standard error.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
