@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use a2a_crawler::dns::{DnsError, Resolver};
+use a2a_crawler::dns::{DnsError, Resolver, TxtAnswer};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
@@ -61,6 +61,10 @@ struct Here;
 impl Resolver for Here {
     async fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, DnsError> {
         Ok(vec![Ipv4Addr::LOCALHOST.into()])
+    }
+
+    async fn texts(&self, _: &str) -> TxtAnswer {
+        TxtAnswer::Absent
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use a2a_crawler::dns::{DnsError, Resolver};
+use a2a_crawler::dns::{DnsError, Resolver, TxtAnswer};
 use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, Freshness, SourceOutcome, SourceTask, SourceVerdict,
     Validators,
@@ -302,5 +302,9 @@ fn card(number: u64, version: i64) -> Vec<u8> {
 impl Resolver for Origins {
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {
         Ok(vec![self.address(number_of(host))])
+    }
+
+    async fn texts(&self, _: &str) -> TxtAnswer {
+        TxtAnswer::Absent
     }
 }
