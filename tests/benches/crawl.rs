@@ -34,7 +34,6 @@ use a2a_crawler::dns::{DnsError, Resolver, TxtAnswer};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
-use a2a_registry_server::commit::publish::event_signal;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::visits::leasing::wake_crawler;
@@ -289,7 +288,7 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
         }),
         ..JobOptions::default()
     };
-    let mut events = event_signal(app);
+    let mut events = app.event_signal();
     let began = Instant::now();
     let jobs = jobs::start(app, options);
     fetched.reaches(cards).await;

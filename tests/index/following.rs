@@ -11,7 +11,6 @@ use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::agents::views::{agent_show, agent_versions};
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::commit::publish::event_signal;
 use a2a_registry_server::domains::acts::{domain_list, domain_show};
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
@@ -338,7 +337,7 @@ async fn a_rebuild_keeps_nothing_from_view(url: &str) {
     })
     .await;
     stage.advance(Duration::minutes(2));
-    let mut heard = event_signal(&stage.app);
+    let mut heard = stage.app.event_signal();
     let seq = hold_back(&stage, ids[0], Hold::Operator.into()).await;
     let heard = tokio::time::timeout(DEADLINE, heard.wait_for(|known| *known >= seq)).await;
     heard.expect("an event is heard of").unwrap();

@@ -1,10 +1,11 @@
 //! Standard output: tables for people, JSON for programs, and no panic when a reader goes away.
 
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::failure::Failure;
+use super::failure::{CommandOutcome, Failure};
 use super::terminal;
 
 /// How the answer is to be written.
@@ -79,4 +80,22 @@ impl Console {
         })?;
         self.raw_json(&text)
     }
+}
+
+/// Reports a failure on standard error, and with `--json` as a document on standard output too; gives the exit code.
+pub fn conclude(result: Result<CommandOutcome, Failure>, console: &Console) -> ExitCode {
+    let failure = match result {
+        Ok(CommandOutcome::Done) => return ExitCode::from(0),
+        Ok(CommandOutcome::No) => return ExitCode::from(1),
+        Err(failure) => failure,
+    };
+    let code = failure.code();
+    if console.json
+        && let Some(document) = failure.document()
+    {
+        // If standard output is closed, the line on standard error still says what failed.
+        let _ = console.raw_json(&document);
+    }
+    failure.complain();
+    ExitCode::from(code)
 }

@@ -1,12 +1,10 @@
 //! How a command ends, in one way for all of them: three exit codes, one line on standard error for whatever went
 //! wrong, and with `--json` the same as a document on standard output.
 
-use std::process::ExitCode;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::console::Console;
 use super::terminal;
 
 /// Result of a command that succeeded.
@@ -154,24 +152,6 @@ impl From<std::io::Error> for Failure {
         }
         Self::Failed(format!("the output cannot be written: {error}"))
     }
-}
-
-/// Says what went wrong, and gives the exit code.
-pub fn conclude(result: Result<CommandOutcome, Failure>, console: &Console) -> ExitCode {
-    let failure = match result {
-        Ok(CommandOutcome::Done) => return ExitCode::from(0),
-        Ok(CommandOutcome::No) => return ExitCode::from(1),
-        Err(failure) => failure,
-    };
-    let code = failure.code();
-    if console.json
-        && let Some(document) = failure.document()
-    {
-        // Whoever does not read it reads the line below, or nothing.
-        let _ = console.raw_json(&document);
-    }
-    failure.complain();
-    ExitCode::from(code)
 }
 
 #[cfg(test)]

@@ -44,8 +44,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use client::Client;
-use console::Console;
-use failure::{CommandOutcome, Failure, conclude};
+use console::{Console, conclude};
+use failure::{CommandOutcome, Failure};
 
 /// Where client commands look for a registry.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";

@@ -13,7 +13,7 @@ use a2a_registry_server::config::{Config, Overrides};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::error::StartError;
 use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::meaning::job::Models;
+use a2a_registry_server::jobs::Models;
 use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::network::Network;
 use a2a_registry_server::serve::{self as server, Listeners};

@@ -88,6 +88,11 @@ impl Context {
         Arc::clone(&self.clock)
     }
 
+    /// Changes whenever this process has appended or seen an event; holds the number of the last one.
+    pub fn event_signal(&self) -> watch::Receiver<i64> {
+        self.wake.events.subscribe()
+    }
+
     /// The configuration in force.
     pub const fn config(&self) -> &Config {
         &self.config

@@ -17,7 +17,7 @@ use crate::search::follow;
 use crate::visits::outage::resume_outage;
 
 pub use crawl::{frontier, sink};
-pub use embed::{Embedders, Models};
+pub use crate::meaning::models::{Embedders, Models};
 
 /// The options of the jobs.
 pub struct JobOptions {

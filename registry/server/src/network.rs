@@ -32,12 +32,14 @@ impl Network {
         Self::through(config, clock, Arc::new(resolver))
     }
 
-    /// Network access for a process that sends no requests: no name resolves.
+    /// Network access for a process that sends no requests: no name resolves, and the certificates of
+    /// `crawler.extra_ca` are not read, so that a command that only reads the database runs without them.
     ///
     /// # Errors
-    /// The errors of [`Network::through`].
+    /// The HTTP client cannot be made.
     pub fn none(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
-        Self::through(config, clock, Arc::new(StaticResolver::new()))
+        let resolver = Arc::new(StaticResolver::new());
+        Self::with(fetcher_config(config), clock, resolver)
     }
 
     /// Network access with this resolver.
@@ -56,18 +58,35 @@ impl Network {
                 StartError("crawler.contact must be a URL, such as https://example.com/crawler or mailto:ops@example.com".into())
             })?),
         };
-        let fetcher_config = FetcherConfig {
-            guard: Guard::new(crawler.guard()),
-            limits: FetchLimits::default(),
+        let config = FetcherConfig {
             contact,
             extra_ca: read_roots(&crawler.extra_ca).map_err(StartError)?,
-            key_hosts: crawler.key_hosts.clone(),
+            ..fetcher_config(config)
         };
-        let fetcher = Fetcher::new(fetcher_config, Arc::clone(&resolver), clock)
+        Self::with(config, clock, resolver)
+    }
+
+    fn with(
+        config: FetcherConfig,
+        clock: Arc<dyn Clock>,
+        resolver: Arc<dyn Resolver>,
+    ) -> Result<Self, StartError> {
+        let fetcher = Fetcher::new(config, Arc::clone(&resolver), clock)
             .map_err(|error| StartError(error.to_string()))?;
         Ok(Self {
             resolver,
             fetcher: Arc::new(fetcher),
         })
+    }
+}
+
+/// What the configuration says of requests, without the contact and without certificates from files.
+fn fetcher_config(config: &Config) -> FetcherConfig {
+    FetcherConfig {
+        guard: Guard::new(config.crawler.guard()),
+        limits: FetchLimits::default(),
+        contact: None,
+        extra_ca: Vec::new(),
+        key_hosts: config.crawler.key_hosts.clone(),
     }
 }

@@ -12,7 +12,6 @@ use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::commit::publish::event_signal;
 use a2a_registry_server::config::{AllowPorts, Config};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::domains::register::register;
@@ -37,7 +36,7 @@ fn config(folder: &std::path::Path) -> Config {
 
 /// Waits until the index has applied every event there is.
 async fn settled(app: &Context, done: impl AsyncFn(&Context) -> bool) {
-    let mut signal = event_signal(app);
+    let mut signal = app.event_signal();
     let wait = async {
         while !done(app).await {
             let tick = std::time::Duration::from_millis(50);

@@ -10,12 +10,10 @@ use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::entity::{domain, pace};
-use super::networks::VISITS_PER_NETWORK;
+use super::networks::{PACE, VISITS_PER_NETWORK};
 use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
 
-/// The key of the one row of the pace. Every lease locks it first, so that leases are given one after another.
-pub(super) const PACE: i64 = 1;
 /// How often more domains are picked if those found are in busy address blocks.
 const PICK_ROUNDS: usize = 4;
 

@@ -6,9 +6,11 @@ use sea_orm::ActiveValue::Set;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect};
 
 use super::entity::{domain, pace};
-use super::leases::PACE;
 use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
+
+/// The key of the one row of `pace`. Every lease locks it first, so that leases are given one after another.
+pub(super) const PACE: i64 = 1;
 
 /// Visits under way at once in one address block: a /24 or a /48.
 pub const VISITS_PER_NETWORK: u32 = 2;

@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use crate::authentication::{TOKEN_PREFIX, hash};
 use crate::caller::Caller;
-use crate::commit::ledger::{Ledger, SYSTEM};
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind, StartError};

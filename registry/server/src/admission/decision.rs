@@ -12,7 +12,9 @@ use a2a_registry_store::{Write, accounts, decisions, domains, versions};
 use uuid::Uuid;
 
 use crate::admission::change::change_between;
-use crate::commit::ledger::{AgentState, Approver, Ledger};
+use crate::commit::approver::Approver;
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;

@@ -9,7 +9,8 @@ use a2a_registry_store::{agents, decisions, reviews, settings};
 use uuid::Uuid;
 
 use crate::admission::decision::{decide_waiting, revoke_approval};
-use crate::commit::ledger::{Ledger, POLICY};
+use crate::commit::approver::POLICY;
+use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;

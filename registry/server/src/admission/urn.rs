@@ -9,7 +9,9 @@ use a2a_registry_store::entity::domain;
 use a2a_registry_store::{Write, agents};
 use serde_json::json;
 
-use crate::commit::ledger::{AgentState, Ledger, SYSTEM};
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
 use crate::error::AppError;
 use crate::visibility::is_proved;
 

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use crate::agents::owner::agent_to_change;
 use crate::agents::views::{agent_show, agent_visible};
 use crate::caller::{Account, Caller};
-use crate::commit::ledger::{AgentState, Ledger};
-use crate::commit::pins;
+use crate::commit::approver::check_reason;
+use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_act;
-use crate::commit::state::{check_reason, state_of};
+use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
@@ -73,7 +73,7 @@ pub async fn agent_resume(
             ));
         }
         if let Some(newest) = newest {
-            pins::accept(&mut state.agent, &newest.thumbprints);
+            state.pin_keys(&newest.thumbprints);
             ledger.put_agent(&state.agent);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use a2a_card::UnknownTarget;
 use a2a_registry_api::limits::CardForm;
-use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::header::{self, EntityTag, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -11,6 +11,7 @@ use crate::agents::cards;
 use crate::agents::cards::agent_card_as;
 use crate::http::answer;
 use crate::http::auth::CardReader;
+use crate::http::conditional::conditional;
 use crate::http::envelope::leave_untouched;
 use crate::http::path::AgentRef;
 use crate::http::problem::Problem;
@@ -146,32 +147,27 @@ pub async fn agent_card_well_known_0_2(
     Ok(deliver(&request, &card, answer::JSON, CURRENT))
 }
 
-/// The card, or 304 where the caller names its tag.
+/// The card, or 304 if the caller has it.
 fn deliver(
     request: &HttpRequest,
     card: &ServedCard,
     media_type: HeaderValue,
     caching: HeaderValue,
 ) -> HttpResponse {
-    let mut answer = if answer::matches(request.headers(), &card.etag) {
-        HttpResponse::NotModified().finish()
-    } else {
+    let tag = EntityTag::new_strong(card.digest.clone());
+    let mut response = conditional(request, tag, caching, || {
         HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, media_type))
             .body(card.bytes.clone())
-    };
-    let headers = answer.headers_mut();
+    });
+    let headers = response.headers_mut();
     if request.headers().contains_key(header::ACCEPT_ENCODING) {
         leave_untouched(headers);
     }
-    headers.insert(header::CACHE_CONTROL, caching);
     if !card.losses.is_empty()
         && let Ok(losses) = HeaderValue::from_str(&card.losses.join(", "))
     {
         headers.insert(CONVERSION, losses);
     }
-    if let Ok(etag) = HeaderValue::from_str(&card.etag) {
-        headers.insert(header::ETAG, etag);
-    }
-    answer
+    response
 }

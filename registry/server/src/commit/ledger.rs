@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::commit::pins;
-pub use crate::commit::touched::Touched;
+use crate::commit::approver::{Approver, POLICY};
+use crate::commit::state::AgentState;
+use crate::commit::touched::Touched;
 use crate::error::AppError;
 use a2a_registry_domain::admission::Rule;
 use a2a_registry_domain::coverage::CoverageLevel;
@@ -20,63 +21,6 @@ use a2a_registry_store::entity::{agent, body, decision, hold, review, version, v
 use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Kept, Write};
-
-/// The actor of decisions by a rule.
-pub const POLICY: &str = "policy";
-/// The actor of what the crawler finds.
-pub const CRAWLER: &str = "crawler";
-/// The actor of consequences that nobody decides, as of time or a failed check.
-pub const SYSTEM: &str = "system";
-
-/// An agent with its holds and open review, while an act changes them.
-#[derive(Debug, Clone)]
-pub struct AgentState {
-    /// The row.
-    pub agent: agent::Model,
-    /// Its holds.
-    pub holds: Vec<Hold>,
-    /// Its open review.
-    pub open_review: Option<review::Model>,
-}
-
-impl AgentState {
-    /// Whether the open review is of this version and this class of change.
-    pub(crate) fn is_under_review(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
-        self.open_review.as_ref().is_some_and(|open| {
-            let same = match (&open.change_class, class) {
-                (None, None) => true,
-                (Some(reviewed), Some(class)) => *reviewed == class,
-                _ => false,
-            };
-            open.version_id == version && same
-        })
-    }
-}
-
-/// Who or what decided, and why.
-#[derive(Debug, Clone)]
-pub struct Approver {
-    /// The account's name, or [`POLICY`].
-    pub actor: String,
-    /// The rule that decided; [`Rule::Person`] for a person.
-    pub rule: Rule,
-    /// The reason that the approver gave.
-    pub reason: Option<String>,
-    /// Whether the approver is the submitter.
-    pub self_approved: bool,
-}
-
-impl Approver {
-    /// A decision by a rule.
-    pub fn policy(rule: Rule) -> Self {
-        Self {
-            actor: POLICY.into(),
-            rule,
-            reason: None,
-            self_approved: false,
-        }
-    }
-}
 
 /// The collected changes of one act.
 #[derive(Debug)]
@@ -184,7 +128,7 @@ impl<'a> Ledger<'a> {
             state.agent.approved_version = Some(version.id);
         }
         // An approval of a card also accepts the keys that sign it.
-        pins::accept(&mut state.agent, &version.thumbprints);
+        state.pin_keys(&version.thumbprints);
         let lifecycle = state.agent.lifecycle.known();
         if matches!(lifecycle, Some(Lifecycle::Pending | Lifecycle::Rejected)) {
             state.agent.lifecycle = Lifecycle::Approved.into();

@@ -1,9 +1,9 @@
 //! The one way an act is written and published: its rows are locked and read, its changes gathered in a ledger and
 //! written with their events in one transaction; then caches are invalidated and the index follows.
 
+pub mod approver;
 pub mod ledger;
 pub mod locks;
-pub mod pins;
 pub mod publish;
 pub mod state;
 pub mod touched;

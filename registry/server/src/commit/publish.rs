@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::commit::ledger::Touched;
+use crate::commit::touched::Touched;
 use crate::context::Context;
 
 /// Invalidates the caches that a write has made stale, and wakes the followers.
@@ -51,8 +51,3 @@ pub(crate) async fn index_reaches(context: &Context, seq: i64) {
 
 /// The longest wait of an act for the index.
 pub(crate) const APPLIED_WITHIN: Duration = Duration::from_secs(2);
-
-/// Changes whenever this process has appended or seen an event.
-pub fn event_signal(context: &Context) -> tokio::sync::watch::Receiver<i64> {
-    context.wake.events.subscribe()
-}

@@ -1,13 +1,43 @@
-//! Reads an agent before an act changes it, and checks the act's reason.
+//! An agent while an act changes it: its row, its holds and its open review.
 
-use a2a_registry_api::limits::MAX_REASON;
-use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_store::entity::{agent, review};
 use a2a_registry_store::{Write, agents, reviews};
 use uuid::Uuid;
 
-use crate::caller::Account;
-use crate::commit::ledger::{AgentState, Approver};
 use crate::error::AppError;
+
+/// An agent with its holds and open review, while an act changes them.
+#[derive(Debug, Clone)]
+pub struct AgentState {
+    /// The row.
+    pub agent: agent::Model,
+    /// Its holds.
+    pub holds: Vec<Hold>,
+    /// Its open review.
+    pub open_review: Option<review::Model>,
+}
+
+impl AgentState {
+    /// Whether the open review is of this version and this class of change.
+    pub(crate) fn is_under_review(&self, version: Uuid, class: Option<ChangeClass>) -> bool {
+        self.open_review.as_ref().is_some_and(|open| {
+            let same = match (&open.change_class, class) {
+                (None, None) => true,
+                (Some(reviewed), Some(class)) => *reviewed == class,
+                _ => false,
+            };
+            open.version_id == version && same
+        })
+    }
+    /// Pins the keys with these thumbprints, in place of those pinned before; none leaves the pins as they are.
+    pub(crate) fn pin_keys(&mut self, thumbprints: &str) {
+        if !thumbprints.is_empty() {
+            thumbprints.clone_into(&mut self.agent.pins);
+        }
+    }
+}
 
 /// Reads an agent with its holds and open review, inside a write.
 pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, AppError> {
@@ -23,26 +53,4 @@ pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, A
         holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
         open_review,
     })
-}
-
-/// Refuses an empty reason, and one that is too long.
-pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
-    let length = reason.trim().chars().count();
-    if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {
-        return Ok(());
-    }
-    Err(AppError::invalid(
-        "/reason",
-        format!("A reason has 1 to {MAX_REASON} characters, without U+0000."),
-    ))
-}
-
-/// The approver of a person's decision, marked as self-approved if that person submitted the agent.
-pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Approver {
-    Approver {
-        actor: account.name.clone(),
-        rule: Rule::Person,
-        reason: Some(reason.to_owned()),
-        self_approved: state.agent.submitter == Some(account.id),
-    }
 }

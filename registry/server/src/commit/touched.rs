@@ -10,7 +10,7 @@ use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::{Handle, Write};
 use uuid::Uuid;
 
-use crate::commit::ledger::{CRAWLER, POLICY, SYSTEM};
+use crate::commit::approver::{CRAWLER, POLICY, SYSTEM};
 use crate::error::AppError;
 use crate::visibility::{Openness, is_listed, visible_to};
 

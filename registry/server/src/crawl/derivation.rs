@@ -15,12 +15,14 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::admission::decision::{decide_newest, decide_waiting, submitter_name};
-use crate::commit::ledger::{AgentState, Ledger, POLICY, SYSTEM};
+use crate::commit::approver::{POLICY, SYSTEM};
+use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
-use crate::commit::state::state_of;
+use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::{KeptKeySet, Signatures};
+use crate::sources::https_origin;
 
 /// Versions derived again per transaction.
 const PAGE: u64 = 200;
@@ -54,7 +56,7 @@ impl CardSurroundings {
     /// The surroundings of a card of that domain, given the agent's previous bytes.
     pub(crate) fn of(domain: &str, previous: Option<&[u8]>) -> Self {
         Self {
-            site: Url::parse(&format!("https://{domain}/")).ok(),
+            site: https_origin(domain),
             previous: previous.and_then(|bytes| a2a_card::parse(bytes).ok()),
         }
     }

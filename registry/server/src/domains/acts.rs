@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::admission::covering::follow_coverage;
 use crate::caller::{Account, Caller};
+use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
 use crate::commit::publish::{after_act, after_write};
-use crate::commit::state::check_reason;
 use crate::context::Context;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
@@ -251,29 +251,6 @@ pub(crate) async fn domain_visible(
     } else {
         Ok(row)
     }
-}
-
-/// The agents among these that are listed and visible to a caller with these labels.
-pub(crate) async fn listed_of(
-    context: &Context,
-    rows: Vec<agent::Model>,
-    labels: &[String],
-) -> Result<Vec<agent::Model>, AppError> {
-    let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.id).collect();
-    let held: std::collections::HashSet<uuid::Uuid> = agents::holds_of(&context.store, &ids)
-        .await?
-        .into_iter()
-        .map(|row| row.agent_id)
-        .collect();
-    Ok(rows
-        .into_iter()
-        .filter(|row| is_listed(row, &[]) && !held.contains(&row.id))
-        .filter(|row| {
-            visible_to(row, Openness::Listed, &[])
-                .iter()
-                .any(|label| labels.contains(label))
-        })
-        .collect())
 }
 
 /// The proof row of an admin's vouch for a domain, and for the sources of the account that it names.

@@ -4,9 +4,9 @@ use a2a_registry_api::{DomainView, NewGeneration};
 use a2a_registry_domain::role::Permission;
 
 use crate::caller::Caller;
+use crate::commit::approver::check_reason;
 use crate::commit::locks::write_with_followers;
 use crate::commit::publish::after_act;
-use crate::commit::state::check_reason;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;

@@ -2,6 +2,7 @@
 
 pub mod acts;
 pub mod adding;
+pub(crate) mod detail_level;
 pub mod generation;
 pub mod keys;
 pub mod not_listed;
@@ -11,6 +12,7 @@ pub mod register;
 pub mod register_page;
 pub mod registered;
 pub mod routes;
+pub(crate) mod row_views;
 pub mod rows;
 pub mod shown;
 pub mod target;

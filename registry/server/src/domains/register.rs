@@ -13,15 +13,18 @@ use serde_json::json;
 
 use crate::admission::covering::follow_coverage;
 use crate::caller::Caller;
-use crate::commit::ledger::{Ledger, SYSTEM, Touched};
+use crate::commit::approver::{Approver, SYSTEM};
+use crate::commit::ledger::Ledger;
 use crate::commit::publish::{after_write, searchable};
-use crate::commit::state::{person, state_of};
+use crate::commit::state::state_of;
+use crate::commit::touched::Touched;
 use crate::config::Registration as WhoRegisters;
 use crate::context::Context;
 use crate::domains::acts::refuse_opted_out;
 use crate::domains::adding::add_sources;
+use crate::domains::detail_level::DetailLevel;
 use crate::domains::target::{Target, target};
-use crate::domains::view::{DetailLevel, domain_view};
+use crate::domains::view::domain_view;
 use crate::domains::visible_part::unfetched;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenge;
@@ -248,7 +251,7 @@ async fn approve_pending(
     let Some(key) = versions::version_keys(write, &[version]).await?.pop() else {
         return Ok(());
     };
-    let by = person(account, &state, "approved with the registration");
+    let by = Approver::person(account, &state, "approved with the registration");
     ledger.approve(&mut state, &key, class, &by);
     Ok(())
 }

@@ -17,7 +17,6 @@ use url::Url;
 
 use crate::authentication::authenticate;
 use crate::caller::Caller;
-use crate::commit::publish::event_signal;
 use crate::config::{Config, Registration as Admission};
 use crate::context::Context;
 use crate::domains::acts::domain_show;
@@ -148,7 +147,7 @@ async fn first_result(
         let mut sources = view.sources.iter();
         !new.is_empty() && !sources.any(|one| new.contains(&one.url) && !is_new(one))
     };
-    let mut signal = event_signal(context);
+    let mut signal = context.event_signal();
     let mut view = registered;
     let found = async {
         while waits(&view) {

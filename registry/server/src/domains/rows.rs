@@ -11,7 +11,6 @@ use uuid::Uuid;
 use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::acts::listed_of;
 use crate::domains::visible_part::DomainAgents;
 use crate::error::AppError;
 
@@ -82,4 +81,27 @@ async fn agents_for(
         listed,
         all,
     })
+}
+
+/// The agents among these that are listed and visible to a caller with these labels.
+async fn listed_of(
+    context: &Context,
+    rows: Vec<agent::Model>,
+    labels: &[String],
+) -> Result<Vec<agent::Model>, AppError> {
+    let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.id).collect();
+    let held: std::collections::HashSet<uuid::Uuid> = agents::holds_of(&context.store, &ids)
+        .await?
+        .into_iter()
+        .map(|row| row.agent_id)
+        .collect();
+    Ok(rows
+        .into_iter()
+        .filter(|row| is_listed(row, &[]) && !held.contains(&row.id))
+        .filter(|row| {
+            visible_to(row, Openness::Listed, &[])
+                .iter()
+                .any(|label| labels.contains(label))
+        })
+        .collect())
 }

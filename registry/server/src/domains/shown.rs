@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
+use crate::domains::detail_level::{DetailLevel, detail_level};
 use crate::domains::not_listed::not_listed;
+use crate::domains::row_views::{check_view, proof_view};
 use crate::domains::rows::DomainRows;
-use crate::domains::view::{DetailLevel, detail_level, proof_view};
 use crate::domains::visible_part::{Disclosure, VisiblePart};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
@@ -228,23 +229,5 @@ fn known_by(row: &entity::owner_marks::Model) -> OwnerFingerprint {
         tls_key: marks.tls_key,
         card_keys: marks.card_keys.into_iter().collect(),
         at: Timestamp(row.seen_at),
-    }
-}
-
-/// A stored result of a proof check, as callers see it.
-pub(crate) fn check_view(row: &proof_check::Model) -> ProofCheck {
-    ProofCheck {
-        at: Timestamp(row.at),
-        method: row.method.0.clone(),
-        place: row.place.clone(),
-        outcome: row.outcome.0.clone(),
-        detail: row.detail.clone(),
-        wanted: row.wanted.clone(),
-        found: row
-            .found
-            .as_deref()
-            .and_then(|found| serde_json::from_str(found).ok())
-            .unwrap_or_default(),
-        aliased: row.aliased,
     }
 }

@@ -6,12 +6,11 @@ use a2a_registry_domain::role::Permission;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
-use crate::domains::shown::check_view;
+use crate::domains::row_views::check_view;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::is_provable;
-use crate::ownership::proofs::check_rows;
 use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
 
 /// Checks the caller's proofs of a domain now; for a curator, those of all accounts.
@@ -42,12 +41,10 @@ pub async fn domain_verify(
         write.commit().await?;
     }
     let request = check_request(context, &row, Some(caller)).await?;
-    let mut result = run_check(context, &request).await?;
-    record_check(context, &row, &mut result, &account.name).await?;
-    // As they are stored, so that the response and the domain's checks say the same.
-    let rows = check_rows(&row, &result, &account.name, context.now());
+    let result = run_check(context, &request).await?;
+    let checks = record_check(context, &row, result, &account.name).await?;
     Ok(Verification {
         domain: domain_view(context, caller, row.id).await?,
-        checks: rows.iter().map(check_view).collect(),
+        checks: checks.iter().map(check_view).collect(),
     })
 }

@@ -14,22 +14,12 @@ use time::OffsetDateTime;
 
 use crate::caller::Caller;
 use crate::context::Context;
+use crate::domains::row_views::day_view;
 use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
 use crate::error::AppError;
 use crate::ownership::{is_party, was_never_owned};
 use crate::sources::source_name;
-
-/// The level of detail that a caller sees of a domain (docs/model.md#visibility).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DetailLevel {
-    /// State, proofs' method and time, liveness.
-    Outside,
-    /// Attempts too, without addresses.
-    Owner,
-    /// Everything.
-    Curator,
-}
 
 /// The view of a domain for a caller.
 pub(crate) async fn domain_view(
@@ -83,121 +73,6 @@ pub(crate) async fn domain_views(
         views.push(shown.view(&mut attempts).await?);
     }
     Ok(views)
-}
-
-/// The level of detail for a caller, by the domain's proofs and owner marks: each party to a dispute sees as much as
-/// the other, and the account that registered a domain as much as an owner until it has one.
-pub(crate) fn detail_level(
-    caller: &Caller,
-    row: &domain::Model,
-    proofs: &[proof::Model],
-    marks: &[entity::owner_marks::Model],
-) -> DetailLevel {
-    let registered = was_never_owned(row, marks) && caller.is(row.account_id);
-    if caller.may(Permission::SeeAll) {
-        DetailLevel::Curator
-    } else if registered || has_proved(caller, row, proofs) {
-        DetailLevel::Owner
-    } else {
-        DetailLevel::Outside
-    }
-}
-
-/// Whether the caller has proved a domain, alone or in dispute.
-pub(crate) fn has_proved(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
-    let party = caller.account.as_ref();
-    let party = party.is_some_and(|account| is_party(row, proofs, account.id));
-    party || caller.is(row.owner_id)
-}
-
-pub(crate) fn proof_view(row: &proof::Model, detail_level: DetailLevel) -> Proof {
-    Proof {
-        method: row.method.0.clone(),
-        at: Timestamp(row.proved_at),
-        seen: Timestamp(row.held_at),
-        missing_since: row.absent_since.map(Timestamp),
-        reason: row
-            .reason
-            .clone()
-            .filter(|_| detail_level != DetailLevel::Outside),
-    }
-}
-
-fn day_view(row: &source_day::Model) -> SourceDay {
-    let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
-    SourceDay {
-        day: at.date().to_string(),
-        looks: u32::try_from(row.looks).unwrap_or(0),
-        good: u32::try_from(row.good).unwrap_or(0),
-    }
-}
-
-/// The view of a source, whose `id` is its [`source_name`].
-pub(crate) fn source_view(
-    row: &source::Model,
-    attempts: Option<Vec<attempt::Model>>,
-    detail_level: DetailLevel,
-) -> SourceView {
-    let mut attempts: Vec<AttemptView> = attempts
-        .unwrap_or_default()
-        .into_iter()
-        .map(|row| AttemptView {
-            at: Timestamp(row.at),
-            cache: cache_state(&row).map(str::to_owned),
-            elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
-            outcome: row.outcome,
-            status: row.status.and_then(|status| u16::try_from(status).ok()),
-            address: row.address.filter(|_| detail_level == DetailLevel::Curator),
-            detail: row.detail,
-            url: row.url,
-        })
-        .collect();
-    if detail_level == DetailLevel::Outside {
-        attempts.clear();
-    }
-    let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
-    SourceView {
-        id: String::new(),
-        url: row.url.clone(),
-        kind: row.kind.0.clone(),
-        state: row.liveness.0.clone(),
-        agent: None,
-        coverage: Coverage::Nomination.into(),
-        own: false,
-        limit_met: row.limit_met.clone(),
-        last_attempt,
-        attempts,
-        next_due: Some(Timestamp(row.next_due_at)),
-        validators: (detail_level != DetailLevel::Outside).then(|| known_validators(row)),
-        max_age: row
-            .max_age
-            .filter(|_| detail_level != DetailLevel::Outside)
-            .and_then(|seconds| u32::try_from(seconds).ok()),
-        vary: row
-            .vary
-            .clone()
-            .filter(|_| detail_level != DetailLevel::Outside),
-        days: Vec::new(),
-    }
-}
-
-/// How the cached copy was used in an attempt.
-fn cache_state(row: &attempt::Model) -> Option<&'static str> {
-    match AttemptOutcome::from_name(&row.outcome)? {
-        AttemptOutcome::NotModified => Some("revalidated"),
-        AttemptOutcome::Card | AttemptOutcome::Catalog if row.conditional => Some("replaced"),
-        AttemptOutcome::Card | AttemptOutcome::Catalog => Some("whole"),
-        _ => None,
-    }
-}
-
-/// The validators for the next conditional request, which is only sent to the URL that gave them.
-fn known_validators(row: &source::Model) -> KnownValidators {
-    let usable = row.validator_url.is_some();
-    KnownValidators {
-        etag: usable && row.etag.is_some(),
-        last_modified: usable && row.last_modified.is_some(),
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
-use crate::domains::view::{DetailLevel, has_proved, source_view};
+use crate::domains::detail_level::{DetailLevel, has_proved};
+use crate::domains::row_views::source_view;
 use crate::sources::new_source;
 use crate::visibility::visible_to_registrant;
 

@@ -19,7 +19,6 @@ use utoipa::IntoParams;
 
 use crate::authentication::authenticate;
 use crate::caller::Caller;
-use crate::commit::publish::event_signal;
 use crate::context::Context;
 use crate::events::list as events;
 use crate::events::list::events_after;
@@ -169,7 +168,7 @@ fn stream(
         caller,
         token: bearer(request)?.map(str::to_owned),
         position,
-        signal: event_signal(&state.context),
+        signal: state.context.event_signal(),
         shutdown: state.shutdown.clone(),
         begun: false,
         _permit: permit,

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::commit::publish::event_signal;
 use crate::error::AppError;
 use crate::health::readiness::{Readiness, readiness};
 use crate::http::problem::{Problem, ProblemDocument};
@@ -110,7 +109,7 @@ pub async fn no_metrics() -> Result<HttpResponse, Problem> {
 pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Problem> {
     let index = state.context.index();
     let applied_seq = index.applied_seq();
-    let appended = *event_signal(&state.context).borrow();
+    let appended = *state.context.event_signal().borrow();
     let open = state
         .context
         .config()

@@ -1,7 +1,7 @@
-//! JSON responses with entity tags, and conditional requests.
+//! JSON responses, with entity tags where the caller may ask for them again.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderMap, HeaderValue};
+use actix_web::http::header::{self, EntityTag, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
@@ -9,6 +9,7 @@ use ring::digest;
 use serde::Serialize;
 
 use crate::error::AppError;
+use crate::http::conditional::conditional;
 use crate::http::problem::Problem;
 
 /// The default media type.
@@ -42,41 +43,16 @@ pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
 pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpResponse, Problem> {
     let body = encode(value)?;
     let hash = digest::digest(&digest::SHA256, &body);
-    let tag = format!("W/\"{}\"", BASE64URL_NOPAD.encode(&hash.as_ref()[..16]));
-    let mut answer = if matches(request.headers(), &tag) {
-        let mut answer = HttpResponse::NotModified();
-        answer.insert_header((header::CACHE_CONTROL, REVALIDATE));
-        answer.finish()
-    } else {
-        bytes(StatusCode::OK, Bytes::from(body))
-    };
-    if let Ok(tag) = HeaderValue::try_from(tag) {
-        answer.headers_mut().insert(header::ETAG, tag);
-    }
-    Ok(answer)
+    Ok(conditional(
+        request,
+        EntityTag::new_weak(BASE64URL_NOPAD.encode(&hash.as_ref()[..16])),
+        REVALIDATE,
+        || bytes(StatusCode::OK, Bytes::from(body)),
+    ))
 }
 
 fn encode(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()).into())
-}
-
-/// Whether `If-None-Match` names the tag, by weak comparison (RFC 9110 section 13.1.2).
-pub fn matches(headers: &HeaderMap, tag: &str) -> bool {
-    if !headers.contains_key(header::IF_NONE_MATCH) {
-        return false;
-    }
-    let tag = opaque(tag);
-    headers
-        .get_all(header::IF_NONE_MATCH)
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-        .map(str::trim)
-        .any(|known| known == "*" || opaque(known) == tag)
-}
-
-/// A tag without the mark of weakness.
-fn opaque(tag: &str) -> &str {
-    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 /// A response of JSON with a secret, which no cache may store.

@@ -7,6 +7,7 @@ pub mod allowed;
 pub mod answer;
 pub mod auth;
 pub mod body;
+pub(crate) mod conditional;
 pub mod connection;
 pub mod connections;
 pub mod envelope;

@@ -10,7 +10,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::commit::publish::event_signal;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::meaning::embedding::{
@@ -18,6 +17,7 @@ use crate::meaning::embedding::{
     vectors_left_over,
 };
 use crate::meaning::models;
+use crate::meaning::models::{Embedders, Models};
 
 /// How often the database is polled for events of other processes.
 const POLL: Duration = Duration::from_secs(1);
@@ -29,27 +29,6 @@ const PAUSE: Duration = Duration::from_secs(10);
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(3600);
 /// Agents between two progress lines in the log.
 const LOG_EVERY: u64 = 1000;
-
-/// The models of a process.
-#[derive(Debug, Clone)]
-pub struct Embedders {
-    /// The configured one.
-    pub wanted: Arc<dyn Embedder>,
-    /// The previous one, which serves until every agent has vectors of the configured one.
-    pub former: Option<Arc<dyn Embedder>>,
-}
-
-/// The source of a process's models.
-#[derive(Debug, Clone, Default)]
-pub enum Models {
-    /// None: searches are full text only.
-    #[default]
-    None,
-    /// The models of configuration and data folder, if there are any.
-    Configured,
-    /// These.
-    Given(Embedders),
-}
 
 /// Runs every model until it is cancelled; returns at once without models.
 pub(crate) fn start(
@@ -180,7 +159,7 @@ async fn open_embedding(context: &Context, embedder: &Arc<dyn Embedder>) -> Embe
 
 /// Runs the steps of a model until `enough`.
 async fn embed(context: &Context, embedding: &mut Embedding, enough: impl Fn(&Embedding) -> bool) {
-    let mut signal = event_signal(context);
+    let mut signal = context.event_signal();
     let pace = NonZeroU32::new(context.config().search.embed_rate)
         .map(|rate| RateLimiter::direct(Quota::per_second(rate)));
     let (mut made, mut logged) = (0, 0);

@@ -1,4 +1,4 @@
-//! Opens the models that the configuration and the data folder name.
+//! The models of a process: which ones, and how those that the configuration and the data folder name are opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,27 @@ use a2a_registry_embed::{
 
 use crate::context::Context;
 use crate::meaning::embedding::model_before;
-use crate::meaning::job::Embedders;
+
+/// The models of a process.
+#[derive(Debug, Clone)]
+pub struct Embedders {
+    /// The configured one.
+    pub wanted: Arc<dyn Embedder>,
+    /// The previous one, which serves until every agent has vectors of the configured one.
+    pub former: Option<Arc<dyn Embedder>>,
+}
+
+/// The source of a process's models.
+#[derive(Debug, Clone, Default)]
+pub enum Models {
+    /// None: searches are full text only.
+    #[default]
+    None,
+    /// The models of configuration and data folder, if there are any.
+    Configured,
+    /// These.
+    Given(Embedders),
+}
 
 /// The value for no model.
 const OFF: &str = "off";

@@ -12,23 +12,24 @@ use a2a_registry_store::{Write, agents, domains};
 use serde_json::json;
 
 use crate::admission::covering::{DomainCoverage, cover_agent, follow_coverage};
-use crate::commit::ledger::{Ledger, SYSTEM, Touched};
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
 use crate::commit::locks::domain_locked;
-use crate::commit::pins::accept_keys;
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
+use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::proofs::{insert_checks, update_proofs};
+use crate::ownership::proofs::update_proofs;
 use crate::ownership::{CheckResult, ProofResult};
+use crate::signatures::pins::accept_keys;
 use crate::visits::SPACING;
 
 /// A check that decided nothing because the circuit breaker was open is repeated after this, as fetches of cards are:
 /// soon after the outage, and not a day later.
 const BREAKER_INTERVAL: i64 = HOUR;
 
-/// Applies the result of a check that `actor` asked for: stores it, begins and ends proofs, and updates the domain and
-/// its agents.
+/// Applies the result of a check that `actor` asked for: begins and ends proofs, and updates the domain and its agents.
 pub(crate) async fn apply_check(
     context: &Context,
     write: &Write,
@@ -38,7 +39,6 @@ pub(crate) async fn apply_check(
     result: &CheckResult,
     actor: &str,
 ) -> Result<(), AppError> {
-    insert_checks(write, row, result, actor, ledger.now()).await?;
     let changes = update_proofs(write, ledger, row, result, actor).await?;
     follow_record(row, result);
     let next = next_check_at(context, row, result, changes.in_doubt, ledger.now());

@@ -17,9 +17,11 @@ use uuid::Uuid;
 
 use crate::admission::coverage::origin_of;
 use crate::admission::covering::{DomainCoverage, cover_agent};
-use crate::commit::ledger::{AgentState, Ledger, SYSTEM, Touched};
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
-use crate::commit::state::state_of;
+use crate::commit::state::{AgentState, state_of};
+use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::sources::slot_of;

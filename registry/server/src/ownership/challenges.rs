@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::admission::change::owner_extension;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::sources::https_origin;
 
 /// Whether a domain can be proved at all: it is a host name on port 443 (docs/ownership.md#proofs).
 pub(crate) fn is_provable(row: &domain::Model) -> bool {
@@ -137,7 +138,7 @@ pub(crate) fn challenge_views(
             Some(expires),
         ),
     ];
-    if let Ok(origin) = Url::parse(&format!("https://{host}/")) {
+    if let Some(origin) = https_origin(host) {
         views.push(Challenge {
             method: Method::Http.into(),
             name: None,

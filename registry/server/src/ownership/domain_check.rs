@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use url::Url;
 
 use crate::ownership::{CheckRequest, CheckResult, Claimant, ProofResult};
+use crate::sources::https_origin;
 
 /// Parents of a host whose records are checked, the nearest first: a record three levels up still counts.
 const MAX_PARENTS: usize = 3;
@@ -20,6 +21,8 @@ const MAX_FILES: usize = 7;
 /// The limits and means of one check.
 struct CheckScope<'a> {
     fetcher: &'a Fetcher,
+    /// The URL of the host's root; `None` if its name makes none.
+    origin: Option<Url>,
     /// The host by which records name this registry.
     registry: &'a str,
     /// Whether the host itself may be contacted, or only its name server.
@@ -65,6 +68,7 @@ pub(crate) async fn check_domain(
         .map_or(request.contact_if_unknown, |opted_out| !opted_out);
     let scope = CheckScope {
         fetcher,
+        origin: https_origin(&request.host),
         registry,
         may_contact_host: permitted && request.may_contact_host,
         files_left: AtomicUsize::new(MAX_FILES),
@@ -94,10 +98,10 @@ pub(crate) async fn check_domain(
 async fn observe_owner_marks(scope: &CheckScope<'_>, host: &str, result: &mut CheckResult) {
     let fetcher = scope.fetcher;
     result.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
-    if let Ok(origin) = Url::parse(&format!("https://{host}/"))
+    if let Some(origin) = &scope.origin
         && scope.may_contact_host()
     {
-        result.tls_key = fetcher.tls_key(&origin).await.ok();
+        result.tls_key = fetcher.tls_key(origin).await.ok();
     }
 }
 
@@ -155,10 +159,10 @@ async fn check_claimant(
         };
         let one_off = fetcher.check_dns_one_off(host, &expected, now).await;
         all.push(with(judged(Method::Dns, one_off)));
-        if let Ok(origin) = Url::parse(&format!("https://{host}/"))
+        if let Some(origin) = &scope.origin
             && scope.take_file()
         {
-            let file = fetcher.check_https_file(&origin, &expected, now).await;
+            let file = fetcher.check_https_file(origin, &expected, now).await;
             let wait = file.retry_after.unwrap_or(0);
             scope.retry_after.fetch_max(wait, Ordering::Relaxed);
             all.push(with(judged(Method::Http, file)));

@@ -9,7 +9,8 @@ use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::{domain, source};
 use futures::future::join_all;
 
-use crate::commit::ledger::{Ledger, SYSTEM};
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
 use crate::commit::publish::after_write;
 use crate::context::Context;

@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use crate::admission::covering::{DomainCoverage, cover_agent};
 use crate::admission::decision::revoke_approval;
-use crate::commit::ledger::{Ledger, Touched};
+use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
+use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::apply_check::follow_redirects;

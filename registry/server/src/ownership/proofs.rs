@@ -4,28 +4,16 @@ use std::collections::BTreeMap;
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::{Method, ProofHistory, ProofOutcome};
-use a2a_registry_domain::timestamp::{HOUR, Timestamp};
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, proof, proof_check};
 use a2a_registry_store::{Write, domains};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::ledger::{Ledger, SYSTEM};
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
 use crate::error::AppError;
 use crate::ownership::{CheckResult, ProofResult};
-
-/// Stores the result at each place, for the owner to see.
-pub(crate) async fn insert_checks(
-    write: &Write,
-    row: &domain::Model,
-    result: &CheckResult,
-    actor: &str,
-    now: Timestamp,
-) -> Result<(), AppError> {
-    let checks = check_rows(row, result, actor, now);
-    let hour_ago = now.plus(-HOUR).0;
-    Ok(write.checks_insert(row.id, checks, hour_ago).await?)
-}
 
 /// The result at each place, as it is stored.
 pub(crate) fn check_rows(

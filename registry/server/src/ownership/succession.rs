@@ -9,7 +9,8 @@ use a2a_registry_store::entity::{self, domain};
 use a2a_registry_store::{Write, agents, domains, ownership, versions};
 use uuid::Uuid;
 
-use crate::commit::ledger::{SYSTEM, Touched};
+use crate::commit::approver::SYSTEM;
+use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::generation::begin_generation;

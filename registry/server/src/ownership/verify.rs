@@ -5,19 +5,22 @@ use a2a_registry_domain::ownership::FAILED_CHECKS;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE, SECOND, Timestamp};
 use a2a_registry_store::checks::{CheckLeaseRequest, DueCheck};
-use a2a_registry_store::entity::{domain, proof};
+use a2a_registry_store::entity::{domain, proof, proof_check};
 use a2a_registry_store::{domains, ownership};
 use uuid::Uuid;
 
 use crate::caller::{Account, Caller};
-use crate::commit::ledger::{Ledger, SYSTEM, Touched};
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
 use crate::commit::publish::{after_write, searchable};
+use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::{accept_keys_of, apply_check};
 use crate::ownership::challenges::{account_uri, registry_host};
 use crate::ownership::first_check::is_patience_over;
+use crate::ownership::proofs::check_rows;
 use crate::ownership::succession::follow_owner;
 use crate::ownership::{CheckRequest, CheckResult, Claimant, domain_check, is_provable};
 use crate::sources::host_of;
@@ -54,9 +57,10 @@ pub async fn check_run(context: &Context, check: &DueCheck) -> Result<(), AppErr
         may_contact_host: check.may_contact_host,
         ..check_request(context, &check.domain, None).await?
     };
-    let mut result = run_check(context, &request).await?;
-    record_check(context, &check.domain, &mut result, SYSTEM).await?;
-    check_end(context, check, result.contacted_host, result.retry_after).await
+    let result = run_check(context, &request).await?;
+    let (contacted_host, retry_after) = (result.contacted_host, result.retry_after);
+    record_check(context, &check.domain, result, SYSTEM).await?;
+    check_end(context, check, contacted_host, retry_after).await
 }
 
 /// Gives back a check that was not run, or was cancelled; it is due again minutes later.
@@ -105,29 +109,34 @@ pub(crate) async fn run_check(
     })
 }
 
-/// Records a check's result and applies it to the domain. If the result shows a new owner, the proofs found for
-/// accounts of the old generation do not count.
+/// Records a check's result and applies it to the domain; returns the result at each place, as it is stored. If the
+/// result shows a new owner, the proofs found for accounts of the old generation do not count.
 pub(crate) async fn record_check(
     context: &Context,
     checked: &domain::Model,
-    result: &mut CheckResult,
+    mut result: CheckResult,
     actor: &str,
-) -> Result<(), AppError> {
+) -> Result<Vec<proof_check::Model>, AppError> {
     let (write, mut row, followers) = write_with_followers(context, checked).await?;
     // A new owner ends proofs too, and is detected on port 443 alone.
     let succeeded = if result.breaker_open || !is_provable(&row) {
         Touched::default()
     } else {
-        follow_owner(context, &write, &mut row, &followers, result).await?
+        follow_owner(context, &write, &mut row, &followers, &mut result).await?
     };
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let now = ledger.now();
+    let checks = check_rows(&row, &result, actor, now);
+    write
+        .checks_insert(row.id, checks.clone(), now.plus(-HOUR).0)
+        .await?;
     apply_check(
         context,
         &write,
         &mut ledger,
         &mut row,
         &followers,
-        result,
+        &result,
         actor,
     )
     .await?;
@@ -136,9 +145,9 @@ pub(crate) async fn record_check(
     after_write(context, &succeeded);
     after_write(context, &touched);
     context.wake.visits.notify_one();
-    let accepted = accept_keys_of(context, &row, result).await?;
+    let accepted = accept_keys_of(context, &row, &result).await?;
     searchable(context, &[&succeeded, &touched, &accepted]).await;
-    Ok(())
+    Ok(checks)
 }
 
 /// The check to run for a domain: of the caller's claims, or of all accounts with a proof or an open challenge.

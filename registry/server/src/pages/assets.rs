@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETag, EntityTag, Header as _, IfNoneMatch,
-};
+use actix_web::http::header::{CONTENT_TYPE, EntityTag, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use rust_embed::{Embed, EmbeddedFile};
 
 use crate::error::AppError;
+use crate::http::conditional::conditional;
 use crate::http::problem::Problem;
 
 #[derive(Embed)]
@@ -35,32 +34,23 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, Problem> {
     let file = Static::get(&name).ok_or_else(AppError::no_address)?;
     let tag = tag(&file);
-    let lasting = request.query_string() == format!("v={tag}");
-    let caching = if lasting {
+    let is_versioned = request.query_string() == format!("v={tag}");
+    let caching = HeaderValue::from_static(if is_versioned {
         "public, max-age=31536000, immutable"
     } else {
         "public, no-cache"
-    };
-    let entity = EntityTag::new_strong(tag);
-    let known = match IfNoneMatch::parse(&request) {
-        Ok(IfNoneMatch::Any) => true,
-        Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|other| other.weak_eq(&entity)),
-        Err(_) => false,
-    };
-    let mut response = if known {
-        HttpResponse::NotModified()
-    } else {
-        HttpResponse::Ok()
-    };
-    response
-        .insert_header(ETag(entity))
-        .insert_header((CACHE_CONTROL, caching));
-    if known {
-        return Ok(response.finish());
-    }
-    Ok(response
-        .insert_header((CONTENT_TYPE, content_type(&name)))
-        .body(file.data.into_owned()))
+    });
+    let media_type = content_type(&name);
+    Ok(conditional(
+        &request,
+        EntityTag::new_strong(tag),
+        caching,
+        || {
+            HttpResponse::Ok()
+                .insert_header((CONTENT_TYPE, media_type))
+                .body(file.data.into_owned())
+        },
+    ))
 }
 
 /// The media types of the files, with their character sets.

@@ -11,7 +11,8 @@ use crate::agents::documents::interfaces;
 use crate::agents::views::{findings_of, key_binding};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::view::{detail_level, proof_view};
+use crate::domains::detail_level::detail_level;
+use crate::domains::row_views::proof_view;
 use crate::error::{AppError, ErrorKind};
 
 /// The full content of a review.

@@ -10,9 +10,10 @@ use a2a_registry_store::{Handle, StoreError, agents, domains, reviews, versions}
 use uuid::Uuid;
 
 use crate::caller::Caller;
+use crate::commit::approver::{Approver, check_reason};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_act;
-use crate::commit::state::{check_reason, person, state_of};
+use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, page_size};
@@ -153,7 +154,7 @@ async fn review_decide(
         ));
     }
     let class = question.change_class()?;
-    let by = person(account, &state, &decision.reason);
+    let by = Approver::person(account, &state, &decision.reason);
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     match kind {
         DecisionKind::Approve => ledger.approve(&mut state, &key, class, &by),

@@ -8,7 +8,6 @@ use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::commit::publish::event_signal;
 use crate::context::Context;
 use crate::search::indexing::{
     IndexingError, index_anew, index_examined, index_next, index_verified,
@@ -46,7 +45,7 @@ async fn follow(context: &Arc<Context>, rebuild: Option<String>, cancel: &Cancel
         wanted: rebuild,
         ..Rebuilds::default()
     };
-    let mut signal = event_signal(context);
+    let mut signal = context.event_signal();
     let mut examined = context.now();
     if rebuilds.wanted.is_none() {
         let context = Arc::clone(context);

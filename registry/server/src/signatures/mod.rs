@@ -1,6 +1,7 @@
 //! Verifies the signatures of a card with fetched and enrolled keys.
 
 pub mod findings;
+pub mod pins;
 pub mod verdict;
 
 use std::collections::BTreeSet;

@@ -129,6 +129,11 @@ pub(crate) fn host_of(name: &str) -> Option<&str> {
     (!own && !literal).then_some(host)
 }
 
+/// The https URL of a domain's name, or of its host; `None` if they make none.
+pub(crate) fn https_origin(name: &str) -> Option<Url> {
+    Url::parse(&format!("https://{name}/")).ok()
+}
+
 /// The row of a new source, which is due.
 pub(crate) fn new_source(
     domain_id: i64,

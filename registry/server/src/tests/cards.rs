@@ -6,7 +6,6 @@ use a2a_registry_api::Registration;
 use actix_web::test::TestRequest;
 use ring::digest::{SHA256, digest};
 
-use crate::commit::publish::event_signal;
 use crate::domains::register::register;
 use crate::jobs;
 use crate::jobs::JobOptions;
@@ -28,7 +27,7 @@ pub(crate) async fn with_agents(
         };
         register(registry.context(), &admin, &what).await.unwrap();
     }
-    let mut signal = event_signal(registry.context());
+    let mut signal = registry.context().event_signal();
     let found = async {
         loop {
             let list = registry.get("/v1/agents?q=flights").await.json();

@@ -10,9 +10,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::urn;
-use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
-use crate::commit::pins;
-use crate::commit::pins::key_changed;
+use crate::commit::approver::CRAWLER;
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::crawl::derivation::{CardSurroundings, derive};
 use crate::crawl::ingest::arrival::{Arrival, CardContent};
@@ -23,6 +23,8 @@ use crate::crawl::ingest::version::{add_version, note_giver};
 use crate::error::AppError;
 use crate::ownership::challenges::claimed_account;
 use crate::signatures::KeptKeySet;
+use crate::signatures::pins;
+use crate::signatures::pins::key_changed;
 
 /// Ingests a card; returns whether its content is new.
 pub(crate) async fn ingest_card(

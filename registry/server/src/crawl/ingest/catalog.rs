@@ -14,7 +14,8 @@ use a2a_registry_store::{Write, domains};
 use serde_json::json;
 use time::Duration;
 
-use crate::commit::ledger::{CRAWLER, Ledger};
+use crate::commit::approver::CRAWLER;
+use crate::commit::ledger::Ledger;
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::crawl::ingest::relisting::Relisting;

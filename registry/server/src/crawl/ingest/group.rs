@@ -21,7 +21,7 @@ use time::Duration;
 use uuid::Uuid;
 
 use crate::admission::coverage::{SourceCoverage, origin_of};
-use crate::commit::ledger::AgentState;
+use crate::commit::state::AgentState;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::sources::asks_for_a_card;

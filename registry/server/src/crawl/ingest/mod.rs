@@ -29,8 +29,10 @@ use serde_json::json;
 
 use crate::admission::coverage::origin_of;
 use crate::admission::covering::follow_coverage;
-use crate::commit::ledger::{CRAWLER, Ledger, SYSTEM, Touched};
+use crate::commit::approver::{CRAWLER, SYSTEM};
+use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
+use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};

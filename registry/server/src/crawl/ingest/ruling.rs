@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use crate::admission::change::change_between;
 use crate::admission::decision::{DecisionInput, decide_on};
-use crate::commit::ledger::{AgentState, Approver, CRAWLER, Ledger, POLICY};
+use crate::commit::approver::{Approver, CRAWLER, POLICY};
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;

@@ -10,7 +10,9 @@ use a2a_registry_store::versions::VersionKey;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
+use crate::commit::approver::CRAWLER;
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::crawl::ingest::arrival::CardContent;
 use crate::crawl::ingest::group::Group;

@@ -10,7 +10,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::change::{bytes_of, change_between};
-use crate::commit::ledger::{AgentState, CRAWLER, Ledger};
+use crate::commit::approver::CRAWLER;
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::crawl::derivation::{CardSurroundings, derive};
 use crate::crawl::ingest::arrival::Arrival;

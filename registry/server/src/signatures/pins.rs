@@ -8,7 +8,9 @@ use a2a_registry_store::entity::agent;
 use a2a_registry_store::{Write, versions};
 use serde_json::json;
 
-use crate::commit::ledger::{AgentState, CRAWLER, Ledger, SYSTEM};
+use crate::commit::approver::{CRAWLER, SYSTEM};
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
 use crate::error::AppError;
 
 /// The most pinned keys of one agent.
@@ -75,17 +77,10 @@ pub(crate) async fn accept_keys(
     if ledger.coverage_of(&newest) != CoverageLevel::Covered {
         return Ok(());
     }
-    accept(&mut state.agent, &newest.thumbprints);
+    state.pin_keys(&newest.thumbprints);
     let reason = "the domain's record was found after the key had changed";
     ledger.lift(state, Hold::KeyChanged, SYSTEM, reason);
     let data = json!({"pins": state.agent.pins});
     ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
     Ok(())
-}
-
-/// Pins these keys for an agent.
-pub(crate) fn accept(agent: &mut agent::Model, thumbprints: &str) {
-    if !thumbprints.is_empty() {
-        thumbprints.clone_into(&mut agent.pins);
-    }
 }

@@ -1,0 +1,61 @@
+//! Who decided and why: a rule or a person, with the reason that a person must give.
+
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_domain::admission::Rule;
+
+use crate::caller::Account;
+use crate::commit::state::AgentState;
+use crate::error::AppError;
+
+/// The actor of decisions by a rule.
+pub const POLICY: &str = "policy";
+/// The actor of what the crawler finds.
+pub const CRAWLER: &str = "crawler";
+/// The actor of consequences that nobody decides, as of time or a failed check.
+pub const SYSTEM: &str = "system";
+
+/// Who or what decided, and why.
+#[derive(Debug, Clone)]
+pub struct Approver {
+    /// The account's name, or [`POLICY`].
+    pub actor: String,
+    /// The rule that decided; [`Rule::Person`] for a person.
+    pub rule: Rule,
+    /// The reason that the approver gave.
+    pub reason: Option<String>,
+    /// Whether the approver is the submitter.
+    pub self_approved: bool,
+}
+
+impl Approver {
+    /// A decision by a rule.
+    pub fn policy(rule: Rule) -> Self {
+        Self {
+            actor: POLICY.into(),
+            rule,
+            reason: None,
+            self_approved: false,
+        }
+    }
+    /// The decision of a person, marked as self-approved if that person submitted the agent.
+    pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Self {
+        Self {
+            actor: account.name.clone(),
+            rule: Rule::Person,
+            reason: Some(reason.to_owned()),
+            self_approved: state.agent.submitter == Some(account.id),
+        }
+    }
+}
+
+/// Refuses an empty reason, and one that is too long.
+pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
+    let length = reason.trim().chars().count();
+    if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {
+        return Ok(());
+    }
+    Err(AppError::invalid(
+        "/reason",
+        format!("A reason has 1 to {MAX_REASON} characters, without U+0000."),
+    ))
+}
