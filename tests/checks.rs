@@ -3,10 +3,10 @@
 use a2a_crawler::pace::Pace;
 use a2a_registry_domain::ownership::OptOut;
 use a2a_registry_store::Store;
-use a2a_registry_store::checks::{CheckLeaseRequest, DueCheck};
+use a2a_registry_store::check_leases::{CheckLeaseRequest, DueCheck};
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::domain;
-use a2a_registry_store::leases::LeaseRequest;
+use a2a_registry_store::visit_leases::LeaseRequest;
 
 use crate::leases;
 use crate::support::both_databases;

@@ -7,7 +7,7 @@ use a2a_crawler::pace::Pace;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_store::entity::{domain, source as source_entity};
-use a2a_registry_store::leases::LeaseRequest;
+use a2a_registry_store::visit_leases::LeaseRequest;
 use a2a_registry_store::{Handle as _, Store, planned};
 use futures::future::join_all;
 use tokio::sync::Barrier;

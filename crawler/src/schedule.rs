@@ -1,4 +1,4 @@
-//! The schedule: when a source is fetched next. Pure: the time and the random number are arguments.
+//! The schedule of revalidation: when a source is fetched next, and whether conditionally or in full. Pure: the time and the random number are arguments.
 
 use std::hash::{DefaultHasher, Hasher as _};
 

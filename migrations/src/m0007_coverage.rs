@@ -1,4 +1,5 @@
-//! Who registered each source, which source gave each version of a card, and removed registrations.
+//! Who registered each source, which source gave each version of a card, and removed registrations; the columns
+//! `answered_by`, `limit_met`, `zone`, `vouched_account`.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

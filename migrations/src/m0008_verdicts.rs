@@ -1,4 +1,4 @@
-//! The result of verifying each signature of a card, stored with the card's version.
+//! The column `verdicts`: the result of verifying each signature of a card, stored with the card's version.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

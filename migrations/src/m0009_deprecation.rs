@@ -1,4 +1,4 @@
-//! The deprecation notice of an agent.
+//! The column `deprecation`: the deprecation notice of an agent.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

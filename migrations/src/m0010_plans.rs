@@ -1,4 +1,5 @@
-//! The planned due time of a source that was requested earlier, and the address of its last good response.
+//! The planned due time of a source that was requested earlier (`planned_at`), and the address of its last good response
+//! (`answered_from`).
 
 use sea_orm_migration::{prelude::*, schema::*};
 

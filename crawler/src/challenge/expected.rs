@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use url::Url;
 
-use super::standing_record::Policy;
+use super::dns_standing::Policy;
 
 /// Label of the name that holds a one-off record.
 pub const CHALLENGE_LABEL: &str = "_a2a-registry-challenge";

@@ -17,11 +17,11 @@
 //! that a proof gives are the caller's business.
 
 mod check;
+mod checks;
+pub mod dns_one_off;
+pub mod dns_standing;
 mod expected;
 mod file;
-mod network;
-pub mod one_off_record;
-pub mod standing_record;
 
 pub use check::{Check, CheckVerdict, Format, MAX_FOUND, Reach};
 pub use expected::{

@@ -1,4 +1,7 @@
 //! Freshness of a response (RFC 9111, as a shared cache) and its validators (RFC 9110).
+//!
+//! A conditional request is made and its 304 read in `fetch/source.rs`; the program that stores the source then keeps
+//! the card and records the success (`crawl/ingest/source.rs` of the server).
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;

@@ -1,7 +1,6 @@
 //! How a command ends, in one way for all of them: three exit codes, one line on standard error for whatever went
 //! wrong, and with `--json` the same as a document on standard output.
 
-
 use bytes::Bytes;
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::card::ServedCard;
 use super::tasks::Tasks;
 use super::trip::{self, Planner};
-use super::{ledger, recipe, v0};
+use super::{ledger_converter, recipe, v0};
 
 /// The longest request body an agent reads, in bytes.
 const REQUEST_LIMIT: usize = 64 * 1024;
@@ -85,7 +85,7 @@ pub async fn start_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
                 "0.2 over JSON-RPC",
                 ledger_base,
                 AGENT_PATH,
-                ledger::EXAMPLE,
+                ledger_converter::EXAMPLE,
             ),
             agent(
                 "Recipe Scaler",
@@ -117,7 +117,7 @@ fn listen() -> io::Result<(TcpListener, String)> {
 
 fn serve_ledger(listener: TcpListener, base: &str) -> io::Result<Server> {
     let tasks = web::Data::new(Tasks::default());
-    let setup = agent(ledger::card(base), AGENT_PATH);
+    let setup = agent(ledger_converter::card(base), AGENT_PATH);
     serve(listener, move |config| {
         config
             .app_data(tasks.clone())
@@ -127,7 +127,9 @@ fn serve_ledger(listener: TcpListener, base: &str) -> io::Result<Server> {
 }
 
 async fn answer_ledger(tasks: web::Data<Tasks>, body: web::Bytes) -> HttpResponse {
-    v0::dispatch(&body, &tasks, |incoming| ledger::send(incoming, &tasks))
+    v0::dispatch(&body, &tasks, |incoming| {
+        ledger_converter::send(incoming, &tasks)
+    })
 }
 
 fn serve_recipe(listener: TcpListener, base: &str, clock: Arc<dyn Clock>) -> io::Result<Server> {

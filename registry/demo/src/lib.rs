@@ -9,7 +9,7 @@ mod card;
 mod fault;
 mod incoming;
 mod jsonrpc;
-mod ledger;
+mod ledger_converter;
 mod recipe;
 mod tasks;
 mod trip;

@@ -1,4 +1,7 @@
 //! The admission rules: pure, the first match decides (docs/model.md#admission).
+//!
+//! An invalid signature blocks every rule here; `admission/decision.rs` of the server drops an approval that was given
+//! with the registration for it, and `crawl/derivation.rs` puts a served card on hold whose signature becomes invalid.
 
 use std::fmt;
 
@@ -152,7 +155,8 @@ impl Ruling {
 }
 
 text_enum! {
-    /// An obstacle that keeps a rule that trusts the domain from approving a card.
+    /// An obstacle that keeps a rule from approving a card. An invalid signature stops every rule, the others those that
+    /// trust the domain.
     Obstacle {
         /// The domain is not proved, and not on `allow_domains`.
         Unproved = "unproved",
@@ -172,7 +176,7 @@ pub fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
     explain(facts, rules).0
 }
 
-/// The ruling; for a review with the obstacles that kept rules 4 and 5 from approving.
+/// The ruling; for a review with the obstacles that kept the rules from approving.
 pub fn explain(facts: &Facts<'_>, rules: &Rules) -> (Ruling, Vec<Obstacle>) {
     match first_to_decide(facts, rules) {
         Ok(ruling) => (ruling, Vec::new()),

@@ -16,8 +16,8 @@ use crate::ownership::job as prove;
 use crate::search::follow;
 use crate::visits::outage::resume_outage;
 
-pub use crawl::{frontier, sink};
 pub use crate::meaning::models::{Embedders, Models};
+pub use crawl::{frontier, sink};
 
 /// The options of the jobs.
 pub struct JobOptions {

@@ -1,8 +1,7 @@
 //! Visibility: the labels that may find and see an agent (docs/model.md#visibility).
 
 use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
-use a2a_registry_domain::ownership::DomainState;
-use a2a_registry_store::entity::{agent, domain, hold};
+use a2a_registry_store::entity::{agent, hold};
 use uuid::Uuid;
 
 use crate::caller::{CURATORS, Caller, INTERNAL, PUBLIC, account_label};
@@ -86,9 +85,4 @@ pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_he
     visible_to(agent, Openness::of(false, is_held), &own)
         .iter()
         .any(|label| labels.contains(label))
-}
-
-/// Whether the owner of a domain has proved it by a record or a file. An operator's word is no such proof.
-pub(crate) fn is_proved(row: &domain::Model) -> bool {
-    row.state == DomainState::Verified && row.owner_id.is_some()
 }

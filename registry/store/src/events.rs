@@ -1,4 +1,4 @@
-//! The event log: events are appended in the transaction of the change that they report.
+//! The event log, which is the audit log too: events are appended in the transaction of the change that they report.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;

@@ -6,7 +6,7 @@
 
 pub mod accounts;
 pub mod agents;
-pub mod checks;
+pub mod check_leases;
 mod clock_repair;
 mod connect;
 pub mod coverage;
@@ -17,7 +17,7 @@ pub mod entity;
 mod error;
 pub mod events;
 mod kept;
-pub mod leases;
+pub mod visit_leases;
 mod listen;
 mod networks;
 pub mod ownership;

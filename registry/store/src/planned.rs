@@ -2,7 +2,7 @@
 
 use sea_orm::{ConnectionTrait, DbBackend, FromQueryResult, Statement};
 
-use super::leases::{VisitCause, visits_oldest};
+use super::visit_leases::{VisitCause, visits_oldest};
 use super::{Handle, StoreError};
 
 /// The rate of all planned visits.

@@ -137,7 +137,7 @@ pub(crate) async fn cover_agent(
     let row = covering.row;
     let newest = state.agent.newest_version;
     let newest = newest.map_or(CoverageLevel::Nomination, |id| covering.of_version(id));
-    if crate::visibility::is_proved(row)
+    if row.is_proved()
         && state.agent.urn.is_none()
         && let Some(name) = name_of(write, &state.agent).await?
     {

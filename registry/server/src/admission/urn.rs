@@ -13,7 +13,6 @@ use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
 use crate::error::AppError;
-use crate::visibility::is_proved;
 
 /// Gives an agent its URN: its identifier in the domain's own catalog, else one made of its name. It keeps the URN for
 /// ever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the proof
@@ -27,7 +26,7 @@ pub(crate) async fn assign<'i>(
     name: &str,
     standing: CoverageLevel,
 ) -> Result<(), AppError> {
-    if state.agent.urn.is_some() || !is_proved(row) || standing != CoverageLevel::Covered {
+    if state.agent.urn.is_some() || !row.is_proved() || standing != CoverageLevel::Covered {
         return Ok(());
     }
     let taken: HashSet<String> = agents::urns_of(write, &row.name)

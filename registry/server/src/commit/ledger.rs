@@ -400,6 +400,10 @@ impl<'a> Ledger<'a> {
             write.hold_lift(agent, hold).await?;
         }
         write.sources_end_of(&self.retired, self.now.0).await?;
-        Touched::by(write, agents, self.events).await
+        let touched = Touched::by(write, agents, &self.events).await?;
+        Ok(Touched {
+            seq: write.events_append(self.events).await?,
+            ..touched
+        })
     }
 }

@@ -49,19 +49,18 @@ impl LoggedAct {
 }
 
 impl Touched {
-    /// Appends these events, and reads the agents that they touch as the write leaves them.
+    /// Reads these agents as the write leaves them; the events are not appended yet.
     pub(crate) async fn by(
         write: &Write,
         agents: Vec<Uuid>,
-        events: Vec<NewEvent>,
+        events: &[NewEvent],
     ) -> Result<Self, AppError> {
         let changed = changed_agents(write, &agents).await?;
         let acts = events.iter().filter_map(LoggedAct::of).collect();
-        let seq = write.events_append(events).await?;
         Ok(Self {
             agents,
             changed,
-            seq,
+            seq: None,
             acts,
         })
     }

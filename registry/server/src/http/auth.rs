@@ -16,10 +16,10 @@ use crate::authentication::{TOKEN_PREFIX, authenticate};
 use crate::caller::Caller;
 use crate::config::Registration;
 use crate::error::AppError;
+use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::state::State;
-use crate::http::writes::{client_address, network};
 
 /// Any caller, with or without a token. An invalid token is refused even where none is needed.
 #[derive(Debug, Clone)]
@@ -178,7 +178,7 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
     }
     let state = state(request)?;
     match client_address(request, &state.context.config().server.trusted_proxies) {
-        Some(address) => state.writes.admit(address),
+        Some(address) => state.anonymous_writes.admit(address),
         None => Ok(()),
     }
 }

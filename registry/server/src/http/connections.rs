@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Config;
-use crate::http::writes::network;
+use crate::http::client_address::network;
 
 /// Connections use at most three quarters of the process's file descriptors.
 const SHARE: (u64, u64) = (3, 4);

@@ -4,9 +4,11 @@
 //! all of them: request ids, problem documents, headers, metrics.
 
 pub mod allowed;
+pub mod anonymous_write_limit;
 pub mod answer;
 pub mod auth;
 pub mod body;
+pub mod client_address;
 pub(crate) mod conditional;
 pub mod connection;
 pub mod connections;
@@ -18,4 +20,3 @@ pub mod problem_pages;
 pub mod query;
 pub mod request_id;
 pub mod state;
-pub mod writes;

@@ -101,21 +101,6 @@ pub fn by_status(status: StatusCode) -> &'static ProblemKind {
     })
 }
 
-/// The page at `GET /problems/{slug}`. Every text on it is a constant of this file.
-pub fn page(kind: &ProblemKind) -> String {
-    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n\
-         <p>Status {status}, type <code>/problems/{slug}</code></p>\n<p>{text}</p>\n</body>\n</html>\n",
-        title = escape(kind.title),
-        status = kind.status.as_u16(),
-        slug = kind.slug,
-        text = escape(kind.explanation),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

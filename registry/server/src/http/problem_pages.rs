@@ -1,4 +1,4 @@
-//! `GET /problems/{slug}`: what a kind of problem means, in words.
+//! `GET /problems/{slug}`: a page that explains a kind of problem.
 
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, get};
@@ -24,5 +24,20 @@ pub async fn problem_page(slug: Slug) -> Result<HttpResponse, Problem> {
             header::CACHE_CONTROL,
             HeaderValue::from_static("max-age=3600"),
         ))
-        .body(problem_kinds::page(kind)))
+        .body(page(kind)))
+}
+
+/// The page at `GET /problems/{slug}`. Every text on it is a constant of [`problem_kinds`].
+fn page(kind: &problem_kinds::ProblemKind) -> String {
+    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n\
+         <p>Status {status}, type <code>/problems/{slug}</code></p>\n<p>{text}</p>\n</body>\n</html>\n",
+        title = escape(kind.title),
+        status = kind.status.as_u16(),
+        slug = kind.slug,
+        text = escape(kind.explanation),
+    )
 }

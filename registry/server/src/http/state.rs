@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::writes;
+use super::anonymous_write_limit::AnonymousWriteLimit;
 use crate::context::Context;
 use crate::metrics::Metrics;
 
@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 pub struct State {
     pub(crate) context: Arc<Context>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) writes: writes::Writes,
+    pub(crate) anonymous_writes: AnonymousWriteLimit,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) shutdown: CancellationToken,
 }
@@ -24,7 +24,7 @@ impl State {
     pub fn new(context: Arc<Context>, metrics: Arc<Metrics>, shutdown: CancellationToken) -> Self {
         let streams = context.config().limits.streams.min(Semaphore::MAX_PERMITS);
         Self {
-            writes: writes::Writes::new(&context),
+            anonymous_writes: AnonymousWriteLimit::new(&context),
             streams: Arc::new(Semaphore::new(streams)),
             context,
             metrics,

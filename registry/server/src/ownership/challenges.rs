@@ -1,7 +1,7 @@
 //! Challenges: the record or file that an account places to prove a domain.
 
 use a2a_card::AgentCard;
-use a2a_crawler::challenge::standing_record::Policy;
+use a2a_crawler::challenge::dns_standing::Policy;
 use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
 use a2a_registry_api::Challenge;
 use a2a_registry_domain::ownership::CHALLENGE_LASTS;

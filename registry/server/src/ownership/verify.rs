@@ -4,7 +4,7 @@ use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::ownership::FAILED_CHECKS;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{HOUR, MINUTE, SECOND, Timestamp};
-use a2a_registry_store::checks::{CheckLeaseRequest, DueCheck};
+use a2a_registry_store::check_leases::{CheckLeaseRequest, DueCheck};
 use a2a_registry_store::entity::{domain, proof, proof_check};
 use a2a_registry_store::{domains, ownership};
 use uuid::Uuid;

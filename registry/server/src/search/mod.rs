@@ -1,23 +1,18 @@
-//! Search, suggestions and look-ups: cached responses, a bounded pool, pages.
+//! Search, suggestions and look-ups.
 
 pub mod follow;
-pub mod frozen;
+pub mod frozen_pages;
 pub mod indexing;
 pub mod page;
+pub(crate) mod page_token;
+pub(crate) mod pool;
 pub mod query;
 pub mod render;
 pub mod routes;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
-use a2a_registry_search::{
-    Index, IndexError, SearchAnswer, SearchRequest, Sort, SortPosition, SortValue, asked_text,
-};
+use a2a_registry_search::{SearchRequest, Sort, asked_text};
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
@@ -25,52 +20,16 @@ use crate::database::demand_database;
 use crate::error::AppError;
 use crate::memory::meanings::Mode;
 use crate::paging::page_size;
-use crate::search::frozen::{freeze, frozen_at, frozen_page};
+use crate::search::frozen_pages::{freeze, frozen_at, frozen_page};
+use crate::search::page_token::PagePosition;
+use crate::search::pool::{run, search_or_full_text};
 use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use crate::search::render::{hit, list};
 
-/// The most searches that wait for a thread; further ones get 503.
-const QUEUE: usize = 256;
 /// The most completions of a prefix.
 const SUGGESTIONS: usize = 10;
 /// The most agents of one address.
 const LOOKUPS: usize = 20;
-
-/// The position at which a page begins.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Position {
-    /// The frozen list, and the offset in it.
-    frozen: Option<(u64, usize)>,
-    /// The sort key of the last hit shown, to continue without a frozen list.
-    last: LastSortKey,
-    /// The mode that the scores are of.
-    mode: Mode,
-    id: Uuid,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-enum LastSortKey {
-    Score(f32),
-    Name(String),
-    Time(i64),
-}
-
-/// Searches in the given mode, or full text only if the vectors cannot be read; returns the mode used.
-fn search_or_full_text(
-    index: &Index,
-    mut request: SearchRequest,
-) -> Result<(SearchAnswer, Mode), IndexError> {
-    match index.search(&request) {
-        Err(IndexError::Vectors(error)) => {
-            tracing::warn!(%error, "vectors cannot be read; this search is full text only");
-            request.meaning = None;
-            // A position among hybrid scores is none among full text scores.
-            request.after = None;
-        }
-        answer => return Ok((answer?, Mode::of(&request))),
-    }
-    Ok((index.search(&request)?, Mode::Lexical))
-}
 
 /// Searches and lists agents; the response is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
 ///
@@ -110,7 +69,7 @@ pub async fn search(
     let size = page_size(query.page_size)?;
     let mut request = query.request(caller, &context.config.limits)?;
     request.meaning = meant.map(|meant| meant.meaning);
-    let position: Option<Position> = match &query.page_token {
+    let position: Option<PagePosition> = match &query.page_token {
         Some(token) => Some(context.signer.position(&canonical, caller, token)?),
         None => None,
     };
@@ -152,7 +111,7 @@ async fn live_page(
     query: &SearchQuery,
     canonical: &str,
     mut request: SearchRequest,
-    position: Option<Position>,
+    position: Option<PagePosition>,
 ) -> Result<(Bytes, Mode), AppError> {
     // Full text and hybrid scores cannot be compared: a full text list continues as such, and a semantic one without a
     // model begins again.
@@ -164,7 +123,7 @@ async fn live_page(
     let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
     let resumed = by_relevance && position.is_some();
     let goes_on = began.is_none_or(|began| began == asked);
-    request.after = position.filter(|_| goes_on).map(Position::into_sort);
+    request.after = position.filter(|_| goes_on).map(PagePosition::into_sort);
     if by_relevance && !resumed {
         request.freeze = true;
     }
@@ -179,7 +138,7 @@ async fn live_page(
         context.signer.token(
             canonical,
             caller,
-            &Position::of(&last.position, frozen, mode),
+            &PagePosition::of(&last.position, frozen, mode),
         )
     });
     let order = if resumed { "resumed" } else { query.order() };
@@ -246,78 +205,6 @@ pub async fn lookup(
         })
         .collect::<Result<_, _>>()?;
     Ok(Lookup { agents })
-}
-
-/// Runs a search on a thread of the bounded pool.
-async fn run<T: Send + 'static>(
-    context: &Context,
-    search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
-) -> Result<T, AppError> {
-    let pool = &context.searches;
-    let Some(place) = QueueSlot::take(&pool.waiting) else {
-        return Err(AppError::unavailable(
-            "Too many searches are waiting; try again.",
-            1,
-        ));
-    };
-    let permit = Arc::clone(&pool.pool).acquire_owned().await;
-    drop(place);
-    let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
-    let index = context.index.clone();
-    let outcome = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        index.asked(search)
-    })
-    .await;
-    if context.index.damage().is_some() {
-        context.wake.damage.notify_one();
-    }
-    match outcome {
-        Ok(answer) => Ok(answer?),
-        Err(error) => Err(AppError::internal(format!("a search was aborted: {error}"))),
-    }
-}
-
-/// A place in the queue, freed when it is dropped: a caller may disconnect while it waits.
-struct QueueSlot<'a>(&'a AtomicUsize);
-
-impl<'a> QueueSlot<'a> {
-    /// The next free place; `None` if the queue is full.
-    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
-        let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::AcqRel) < QUEUE).then_some(place)
-    }
-}
-
-impl Drop for QueueSlot<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Position {
-    fn of(position: &SortPosition, frozen: Option<(u64, usize)>, mode: Mode) -> Self {
-        let last = match &position.value {
-            SortValue::Score(score) => LastSortKey::Score(*score),
-            SortValue::Name(name) => LastSortKey::Name(name.clone()),
-            SortValue::Time(time) => LastSortKey::Time(*time),
-        };
-        Self {
-            frozen,
-            last,
-            mode,
-            id: position.id,
-        }
-    }
-
-    fn into_sort(self) -> SortPosition {
-        let value = match self.last {
-            LastSortKey::Score(score) => SortValue::Score(score),
-            LastSortKey::Name(name) => SortValue::Name(name),
-            LastSortKey::Time(time) => SortValue::Time(time),
-        };
-        SortPosition { value, id: self.id }
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use a2a_registry_store::{Handle, Kept, StoreError, ownership};
 use serde::{Deserialize, Serialize};
 
 use crate::signatures::KeptKeySet;
-use crate::visibility::is_proved;
 
 /// Characters of a key's name in a sentence.
 const MAX_NAME: usize = 100;
@@ -160,7 +159,7 @@ impl KeyBinding {
     pub(crate) fn of(row: &domain::Model, enrolled: &[enrolled_key::Model]) -> Self {
         let thumbprints = enrolled.iter().map(|key| key.thumbprint.clone());
         Self {
-            proved: is_proved(row),
+            proved: row.is_proved(),
             enrolled: thumbprints.collect(),
         }
     }

@@ -9,7 +9,7 @@ use a2a_registry_domain::ids::random_number;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, source};
-use a2a_registry_store::leases::LeaseRequest;
+use a2a_registry_store::visit_leases::LeaseRequest;
 use a2a_registry_store::{StoreError, domains, planned};
 use time::OffsetDateTime;
 

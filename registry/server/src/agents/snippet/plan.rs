@@ -1,4 +1,5 @@
-//! Chooses the interface, protocol version and credentials of a snippet.
+//! Chooses the interface, protocol version and credentials of a snippet. The rules of the choice, such as which OAuth
+//! scheme, are those of `send`: [`a2a_client::choice`].
 
 use a2a_card::{AgentCard, AskedScheme};
 use a2a_client::choice::{

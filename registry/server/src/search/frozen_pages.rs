@@ -11,9 +11,10 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::meanings::Mode;
 use crate::memory::orders::{FrozenResults, FrozenState};
+use crate::search::page_token::{LastSortKey, PagePosition};
+use crate::search::pool::{run, search_or_full_text};
 use crate::search::query::SearchQuery;
 use crate::search::render::list;
-use crate::search::{LastSortKey, Position, run, search_or_full_text};
 
 /// The frozen list of a page token. If another process served the first page, or this one has dropped the list, it is
 /// searched again, as long as index and overlay have not changed since.
@@ -22,7 +23,7 @@ pub(crate) async fn frozen_at(
     caller: &Caller,
     canonical: &str,
     request: &SearchRequest,
-    position: &Position,
+    position: &PagePosition,
 ) -> Result<Option<(Arc<FrozenResults>, usize)>, AppError> {
     let Some((key, offset)) = position.frozen else {
         return Ok(None);
@@ -129,8 +130,12 @@ pub(crate) async fn frozen_page(
     let more = order.total > page.end as u64;
     // All hits of the page may have been hidden since; the list still gives the start of the next page.
     let position = match answer.hits.last() {
-        Some(last) => Some(Position::of(&last.position, Some((key, page.end)), mode)),
-        None => page.last_place.map(|id| Position {
+        Some(last) => Some(PagePosition::of(
+            &last.position,
+            Some((key, page.end)),
+            mode,
+        )),
+        None => page.last_place.map(|id| PagePosition {
             frozen: Some((key, page.end)),
             last: LastSortKey::Score(0.0),
             mode,
@@ -149,7 +154,7 @@ fn key_named(context: &Context, caller: &Caller, query: &SearchQuery, canonical:
     let position = token.and_then(|token| {
         let position = context
             .signer
-            .position::<Position>(canonical, caller, token);
+            .position::<PagePosition>(canonical, caller, token);
         position.ok()
     });
     let frozen = position.and_then(|position| position.frozen);

@@ -4,10 +4,10 @@ use time::OffsetDateTime;
 use url::Url;
 
 use super::check::{Check, CheckVerdict, Format, Reach};
+use super::dns_standing::RecordVerdict;
 use super::expected::{Expected, standing_name, standing_record};
 use super::file::{FileAnswer, MAX_FILE_BYTES};
-use super::standing_record::RecordVerdict;
-use super::{one_off_record, standing_record as standing_records};
+use super::{dns_one_off, dns_standing};
 use crate::dns::{TxtAnswer, TxtRecords};
 use crate::fetch::{Fetcher, GetOptions, retry_after};
 
@@ -38,7 +38,7 @@ impl Fetcher {
         }
         let [plain, own] = &names;
         let (first, second) = tokio::join!(self.texts(plain), self.texts(own));
-        let judge = |text: &str| match one_off_record::judge(text, &token, now) {
+        let judge = |text: &str| match dns_one_off::judge(text, &token, now) {
             Ok(record) => RecordVerdict::Proves {
                 reach: Reach::Exact,
                 until: Some(record.expiry),
@@ -72,9 +72,7 @@ impl Fetcher {
     ) -> Check {
         let name = standing_name(host);
         let wanted = match account {
-            Some(account) => {
-                standing_record(registry, account, standing_records::Policy::Exact, None)
-            }
+            Some(account) => standing_record(registry, account, dns_standing::Policy::Exact, None),
             None => format!("{registry}; policy=none"),
         };
         let mut check = Check::new(Format::DnsStanding, vec![name.clone()], wanted);
@@ -82,7 +80,7 @@ impl Fetcher {
             return check.ended(CheckVerdict::Refused, &refused);
         }
         let answer = self.texts(&name).await;
-        let judge = |text: &str| standing_records::judge(text, registry, account, now);
+        let judge = |text: &str| dns_standing::judge(text, registry, account, now);
         let NameResult { verdict, detail } = judge_name(&mut check, &name, answer, judge);
         check.ended(verdict, &detail)
     }

@@ -1,11 +1,10 @@
 //! The rate limit of writes without a token, by address.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::HttpRequest;
 use governor::clock::{Clock, Reference};
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
@@ -13,6 +12,7 @@ use governor::{Quota, RateLimiter};
 
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::http::client_address::network;
 
 /// The most addresses stored at once. If more write in one minute, all of them wait.
 const MAX_ADDRESSES: usize = 100_000;
@@ -20,21 +20,21 @@ const MAX_ADDRESSES: usize = 100_000;
 type Limiter = RateLimiter<IpAddr, DashMapStateStore<IpAddr>, Ticks, NoOpMiddleware<Tick>>;
 
 /// Counts anonymous writes by address.
-pub struct Writes {
+pub struct AnonymousWriteLimit {
     limiter: Limiter,
     ticks: Ticks,
     max_addresses: usize,
 }
 
-impl std::fmt::Debug for Writes {
+impl std::fmt::Debug for AnonymousWriteLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writes")
+        f.debug_struct("AnonymousWriteLimit")
             .field("addresses", &self.limiter.len())
             .finish_non_exhaustive()
     }
 }
 
-impl Writes {
+impl AnonymousWriteLimit {
     /// The limit of the configuration, per minute and address. It uses monotonic time: a clock that is set back must
     /// not make a caller wait for a year.
     pub fn new(context: &Arc<Context>) -> Self {
@@ -96,45 +96,6 @@ fn refused(seconds: u32) -> AppError {
     }
 }
 
-/// The network that limits are counted by: the holder of one IPv6 address usually has the whole /64.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let prefix = u128::from(address) & (u128::MAX << 64);
-            IpAddr::V6(Ipv6Addr::from(prefix))
-        }
-        v4 => v4,
-    }
-}
-
-/// The address a request comes from: the peer's, or, behind trusted proxies, the last one in
-/// `X-Forwarded-For` that is not a trusted proxy itself.
-pub fn client_address(request: &HttpRequest, trusted: &[IpAddr]) -> Option<IpAddr> {
-    let peer = request.peer_addr()?.ip().to_canonical();
-    if !trusted.contains(&peer) {
-        return Some(peer);
-    }
-    let forwarded: Vec<&str> = request
-        .headers()
-        .get_all("x-forwarded-for")
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-        .collect();
-    for hop in forwarded.iter().rev() {
-        match hop
-            .trim()
-            .parse::<IpAddr>()
-            .map(|address| address.to_canonical())
-        {
-            Ok(address) if trusted.contains(&address) => {}
-            Ok(address) => return Some(address),
-            // An entry that no trusted proxy has written cannot be trusted, nor those before it.
-            Err(_) => break,
-        }
-    }
-    Some(peer)
-}
-
 /// The registry's monotonic clock as the limiter reads it.
 #[derive(Clone)]
 struct Ticks(Arc<dyn Fn() -> u64 + Send + Sync>);
@@ -175,79 +136,52 @@ mod tests {
 
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use actix_web::test::TestRequest;
-
     use super::*;
 
-    fn writes(per_minute: u32, max: usize) -> (Writes, Arc<AtomicU64>) {
+    fn limit(per_minute: u32, max: usize) -> (AnonymousWriteLimit, Arc<AtomicU64>) {
         let now = Arc::new(AtomicU64::new(1_700_000_000_000_000));
         let read = Arc::clone(&now);
         (
-            Writes::with_ticks(per_minute, max, move || read.load(Ordering::Relaxed)),
+            AnonymousWriteLimit::with_ticks(per_minute, max, move || read.load(Ordering::Relaxed)),
             now,
         )
     }
 
     #[test]
     fn the_next_write_waits_and_then_is_admitted() {
-        let (writes, now) = writes(30, 10);
+        let (limit, now) = limit(30, 10);
         let address: IpAddr = "192.0.2.1".parse().unwrap();
         for _ in 0..30 {
-            writes.admit(address).unwrap();
+            limit.admit(address).unwrap();
         }
         assert_eq!(
-            writes.admit(address).unwrap_err().kind,
+            limit.admit(address).unwrap_err().kind,
             ErrorKind::TooManyRequests
         );
-        writes.admit("192.0.2.2".parse().unwrap()).unwrap();
+        limit.admit("192.0.2.2".parse().unwrap()).unwrap();
         now.fetch_add(2_000_000, Ordering::Relaxed);
-        writes.admit(address).unwrap();
-        assert!(writes.admit(address).is_err());
+        limit.admit(address).unwrap();
+        assert!(limit.admit(address).is_err());
     }
 
     #[test]
     fn addresses_are_forgotten_so_that_their_number_is_bounded() {
-        let (writes, now) = writes(1, 3);
+        let (limit, now) = limit(1, 3);
         for last in 1..=3 {
-            writes.admit(IpAddr::from([192, 0, 2, last])).unwrap();
+            limit.admit(IpAddr::from([192, 0, 2, last])).unwrap();
         }
-        assert!(writes.admit(IpAddr::from([192, 0, 2, 4])).is_err());
+        assert!(limit.admit(IpAddr::from([192, 0, 2, 4])).is_err());
         // An address is forgotten a minute after it could write again.
         now.fetch_add(121_000_000, Ordering::Relaxed);
-        writes.admit(IpAddr::from([192, 0, 2, 4])).unwrap();
-        assert_eq!(writes.limiter.len(), 1);
+        limit.admit(IpAddr::from([192, 0, 2, 4])).unwrap();
+        assert_eq!(limit.limiter.len(), 1);
     }
 
     #[test]
     fn one_ipv6_network_counts_as_one_address() {
-        let (writes, _) = writes(1, 10);
-        writes.admit("2001:db8::1".parse().unwrap()).unwrap();
-        assert!(writes.admit("2001:db8::2".parse().unwrap()).is_err());
-        writes.admit("2001:db8:0:1::1".parse().unwrap()).unwrap();
-    }
-
-    #[test]
-    fn only_trusted_proxies_are_believed() {
-        let proxy: IpAddr = "10.0.0.1".parse().unwrap();
-        let from = |peer: &str, forwarded: &str, trusted: &[IpAddr]| {
-            let request = TestRequest::default()
-                .peer_addr(format!("{peer}:1").parse().unwrap())
-                .insert_header(("x-forwarded-for", forwarded))
-                .to_http_request();
-            client_address(&request, trusted).unwrap().to_string()
-        };
-        assert_eq!(from("192.0.2.9", "198.51.100.1", &[proxy]), "192.0.2.9");
-        assert_eq!(
-            from("10.0.0.1", "6.6.6.6, 198.51.100.1", &[proxy]),
-            "198.51.100.1"
-        );
-        assert_eq!(
-            from("10.0.0.1", "198.51.100.1, 10.0.0.1", &[proxy]),
-            "198.51.100.1"
-        );
-        assert_eq!(
-            from("10.0.0.1", "198.51.100.1, nonsense", &[proxy]),
-            "10.0.0.1"
-        );
+        let (limit, _) = limit(1, 10);
+        limit.admit("2001:db8::1".parse().unwrap()).unwrap();
+        assert!(limit.admit("2001:db8::2".parse().unwrap()).is_err());
+        limit.admit("2001:db8:0:1::1".parse().unwrap()).unwrap();
     }
 }

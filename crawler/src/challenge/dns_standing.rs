@@ -191,5 +191,5 @@ pub fn judge(
 }
 
 #[cfg(test)]
-#[path = "standing_record_tests.rs"]
+#[path = "dns_standing_tests.rs"]
 mod tests;

@@ -1,0 +1,78 @@
+//! The address that a request comes from, behind trusted proxies too, and the network it belongs to.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use actix_web::HttpRequest;
+
+/// The network that limits are counted by: the holder of one IPv6 address usually has the whole /64.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let prefix = u128::from(address) & (u128::MAX << 64);
+            IpAddr::V6(Ipv6Addr::from(prefix))
+        }
+        v4 => v4,
+    }
+}
+
+/// The address a request comes from: the peer's, or, behind trusted proxies, the last one in
+/// `X-Forwarded-For` that is not a trusted proxy itself.
+pub fn client_address(request: &HttpRequest, trusted: &[IpAddr]) -> Option<IpAddr> {
+    let peer = request.peer_addr()?.ip().to_canonical();
+    if !trusted.contains(&peer) {
+        return Some(peer);
+    }
+    let forwarded: Vec<&str> = request
+        .headers()
+        .get_all("x-forwarded-for")
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .collect();
+    for hop in forwarded.iter().rev() {
+        match hop
+            .trim()
+            .parse::<IpAddr>()
+            .map(|address| address.to_canonical())
+        {
+            Ok(address) if trusted.contains(&address) => {}
+            Ok(address) => return Some(address),
+            // An entry that no trusted proxy has written cannot be trusted, nor those before it.
+            Err(_) => break,
+        }
+    }
+    Some(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        let proxy: IpAddr = "10.0.0.1".parse().unwrap();
+        let from = |peer: &str, forwarded: &str, trusted: &[IpAddr]| {
+            let request = TestRequest::default()
+                .peer_addr(format!("{peer}:1").parse().unwrap())
+                .insert_header(("x-forwarded-for", forwarded))
+                .to_http_request();
+            client_address(&request, trusted).unwrap().to_string()
+        };
+        assert_eq!(from("192.0.2.9", "198.51.100.1", &[proxy]), "192.0.2.9");
+        assert_eq!(
+            from("10.0.0.1", "6.6.6.6, 198.51.100.1", &[proxy]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            from("10.0.0.1", "198.51.100.1, 10.0.0.1", &[proxy]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            from("10.0.0.1", "198.51.100.1, nonsense", &[proxy]),
+            "10.0.0.1"
+        );
+    }
+}

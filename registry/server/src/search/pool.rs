@@ -1,0 +1,77 @@
+//! The bounded pool of threads that searches run on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use a2a_registry_search::{Index, IndexError, SearchAnswer, SearchRequest};
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::memory::meanings::Mode;
+
+/// The most searches that wait for a thread; further ones get 503.
+const QUEUE: usize = 256;
+
+/// Runs a search on a thread of the bounded pool.
+pub(super) async fn run<T: Send + 'static>(
+    context: &Context,
+    search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
+) -> Result<T, AppError> {
+    let pool = &context.searches;
+    let Some(place) = QueueSlot::take(&pool.waiting) else {
+        return Err(AppError::unavailable(
+            "Too many searches are waiting; try again.",
+            1,
+        ));
+    };
+    let permit = Arc::clone(&pool.pool).acquire_owned().await;
+    drop(place);
+    let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
+    let index = context.index.clone();
+    let outcome = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        index.asked(search)
+    })
+    .await;
+    if context.index.damage().is_some() {
+        context.wake.damage.notify_one();
+    }
+    match outcome {
+        Ok(answer) => Ok(answer?),
+        Err(error) => Err(AppError::internal(format!("a search was aborted: {error}"))),
+    }
+}
+
+/// A place in the queue, freed when it is dropped: a caller may disconnect while it waits.
+struct QueueSlot<'a>(&'a AtomicUsize);
+
+impl<'a> QueueSlot<'a> {
+    /// The next free place; `None` if the queue is full.
+    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::AcqRel) < QUEUE).then_some(place)
+    }
+}
+
+impl Drop for QueueSlot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Searches in the given mode, or full text only if the vectors cannot be read; returns the mode used.
+pub(super) fn search_or_full_text(
+    index: &Index,
+    mut request: SearchRequest,
+) -> Result<(SearchAnswer, Mode), IndexError> {
+    match index.search(&request) {
+        Err(IndexError::Vectors(error)) => {
+            tracing::warn!(%error, "vectors cannot be read; this search is full text only");
+            request.meaning = None;
+            // A position among hybrid scores is none among full text scores.
+            request.after = None;
+        }
+        answer => return Ok((answer?, Mode::of(&request))),
+    }
+    Ok((index.search(&request)?, Mode::Lexical))
+}
