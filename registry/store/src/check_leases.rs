@@ -8,9 +8,9 @@ use sea_orm::sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::entity::{domain, pace};
-use super::visit_leases::unleased;
 use super::networks::{PACE, VISITS_PER_NETWORK};
 use super::rows::locked;
+use super::visit_leases::unleased;
 use super::{Handle, Store, StoreError, Write};
 
 /// A request for the lease of one due check.

@@ -17,7 +17,6 @@ pub mod entity;
 mod error;
 pub mod events;
 mod kept;
-pub mod visit_leases;
 mod listen;
 mod networks;
 pub mod ownership;
@@ -27,6 +26,7 @@ mod rows;
 pub mod settings;
 pub mod vectors;
 pub mod versions;
+pub mod visit_leases;
 
 pub use connect::{Handle, Store, StoreOptions, Synchronous, Write};
 pub use error::{CorruptRow, StoreError, StoreErrorKind};

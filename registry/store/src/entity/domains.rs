@@ -36,11 +36,6 @@ pub mod domain {
         pub dns_proved: bool,
         /// The contact for problems.
         pub contact: Option<String>,
-        /// Whether its owner has proved it by a record or a file. An operator's word is no such proof.
-        pub fn is_proved(&self) -> bool {
-            self.state == DomainState::Verified && self.owner_id.is_some()
-        }
-
         /// Who has opted it out of being listed.
         pub opted_out_by: Option<Kept<OptOut>>,
         /// When its last proof ended.
@@ -75,6 +70,11 @@ pub mod domain {
         /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
         pub fn state(&self) -> Result<DomainState, StoreError> {
             self.state.of("domains", "state", self.id)
+        }
+
+        /// Whether its owner has proved it by a record or a file. An operator's word is no such proof.
+        pub fn is_proved(&self) -> bool {
+            self.state == DomainState::Verified && self.owner_id.is_some()
         }
 
         /// Who has opted it out of being listed.
