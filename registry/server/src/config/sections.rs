@@ -222,7 +222,7 @@ impl Default for SearchConfig {
     }
 }
 
-/// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). Admins are exempt from the first three.
+/// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not hold for admins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
