@@ -78,20 +78,20 @@ async fn row(store: &Store, id: i64) -> domain::Model {
 }
 
 both_databases!(
-    a_look_counts_as_a_visit_to_its_block,
-    a_host_that_is_busy_or_rests_is_passed_over,
-    the_first_visit_goes_before_the_first_look,
-    a_wish_during_a_look_is_kept,
-    a_wish_does_not_go_past_an_opt_out,
-    a_long_rest_leaves_the_name_servers,
-    a_deleted_domain_is_not_looked_at,
-    a_late_end_leaves_the_next_lease_alone,
-    a_host_without_a_block_need_not_rest
+    a_check_counts_as_a_visit_to_its_block,
+    a_busy_or_resting_host_is_skipped,
+    the_first_visit_comes_before_the_first_check,
+    a_request_during_a_check_is_kept,
+    a_requested_visit_does_not_override_an_opt_out,
+    name_servers_are_queried_while_a_host_rests,
+    a_deleted_domain_is_not_checked,
+    an_expired_lease_does_not_end_the_next_one,
+    a_host_without_an_address_block_needs_no_rest
 );
 
 /// At most two hosts of one address block are contacted at once, for visits and checks together, and each rests
 /// afterwards.
-async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
+async fn a_check_counts_as_a_visit_to_its_block(url: &str) {
     let (store, ids) = with((0..3).map(due), url).await;
     let first = look(&store, NOW).await.unwrap();
     assert_eq!(first.domain.id, ids[2], "it waits longest");
@@ -122,7 +122,7 @@ async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
 }
 
 /// A host in a visit, or resting, is not contacted for proofs; checks of other hosts go on.
-async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
+async fn a_busy_or_resting_host_is_skipped(url: &str) {
     let resting = domain::Model {
         not_before: NOW + 1,
         ..due(9)
@@ -149,7 +149,7 @@ async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
 }
 
 /// A requested first visit comes first: its check queries name servers only, and the visit goes on beside it.
-async fn the_first_visit_goes_before_the_first_look(url: &str) {
+async fn the_first_visit_comes_before_the_first_check(url: &str) {
     let new = domain::Model {
         created_at: NOW,
         not_before: NOW,
@@ -172,7 +172,7 @@ async fn the_first_visit_goes_before_the_first_look(url: &str) {
 }
 
 /// A check requested during a check is made as soon as the host has rested.
-async fn a_wish_during_a_look_is_kept(url: &str) {
+async fn a_request_during_a_check_is_kept(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let check = look(&store, NOW).await.unwrap();
     let write = store.write().await.unwrap();
@@ -185,7 +185,7 @@ async fn a_wish_during_a_look_is_kept(url: &str) {
 }
 
 /// A domain that opts out during a check is no longer visited, even if a visit was requested meanwhile.
-async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
+async fn a_requested_visit_does_not_override_an_opt_out(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let check = look(&store, NOW).await.unwrap();
     let write = store.write().await.unwrap();
@@ -202,7 +202,7 @@ async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
 }
 
 /// A long rest of a host does not keep its name servers from being queried: an opt-out is noticed nevertheless.
-async fn a_long_rest_leaves_the_name_servers(url: &str) {
+async fn name_servers_are_queried_while_a_host_rests(url: &str) {
     let resting = domain::Model {
         not_before: NOW + 100 * HOUR,
         ..due(1)
@@ -216,7 +216,7 @@ async fn a_long_rest_leaves_the_name_servers(url: &str) {
 }
 
 /// A deleted domain is not checked.
-async fn a_deleted_domain_is_not_looked_at(url: &str) {
+async fn a_deleted_domain_is_not_checked(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let write = store.write().await.unwrap();
     write.domain_end(ids[0], NOW).await.unwrap();
@@ -226,7 +226,7 @@ async fn a_deleted_domain_is_not_looked_at(url: &str) {
 }
 
 /// A check whose lease has expired does not end the next lease.
-async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
+async fn an_expired_lease_does_not_end_the_next_one(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let late = look(&store, NOW).await.unwrap();
     let after = NOW + HOUR + 1;
@@ -236,7 +236,7 @@ async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
 }
 
 /// A host without a known address block needs no rest.
-async fn a_host_without_a_block_need_not_rest(url: &str) {
+async fn a_host_without_an_address_block_needs_no_rest(url: &str) {
     let (store, ids) = with(
         [domain::Model {
             network: None,

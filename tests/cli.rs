@@ -34,7 +34,7 @@ fn file(content: &str) -> (TempDir, String) {
 }
 
 #[tokio::test]
-async fn the_configuration_in_force_is_file_then_environment_then_flags() {
+async fn flags_override_the_environment_which_overrides_the_file() {
     let (_folder, path) = file(
         "[server]\nlisten = \"127.0.0.1:1001\"\npublic_url = \"https://file.example\"\n\
          [limits]\nfacets = 3\nfilters = 4\n",
@@ -60,7 +60,7 @@ async fn the_configuration_in_force_is_file_then_environment_then_flags() {
 }
 
 #[tokio::test]
-async fn every_mistake_in_a_configuration_is_named_at_once() {
+async fn all_mistakes_in_a_configuration_are_reported_at_once() {
     let (_folder, path) = file(
         "[server]\nlissen = \"127.0.0.1:1\"\npublic_url = \"ftp://x\"\ndrain_seconds = \"soon\"\n\
          [crawler]\nconcurrency = 0\nallow_ports = \"some\"\nallow_networks = [\"10.0.0.0/99\"]\n\
@@ -85,7 +85,7 @@ async fn every_mistake_in_a_configuration_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_named() {
+async fn a_port_in_use_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let folder = TempDir::new().unwrap();
@@ -102,7 +102,7 @@ async fn a_taken_port_is_named() {
 }
 
 #[tokio::test]
-async fn wrong_usage_is_one_line() {
+async fn wrong_usage_is_reported_in_one_line() {
     for (arguments, named) in [
         (&["serve", "--lissen", "x"][..], "--lissen"),
         (&["serve", "--listen", "x"], "--listen"),
@@ -138,7 +138,7 @@ async fn wrong_usage_is_one_line() {
 }
 
 #[tokio::test]
-async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
+async fn the_exit_code_of_lint_shows_the_worst_finding() {
     let good = card("Echo", "repeat");
     let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
     assert_ne!(good, broken);
@@ -168,7 +168,7 @@ async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
 
 /// Each of several cards is linted, whatever the others contain, and the worst result decides the exit code.
 #[tokio::test]
-async fn lint_takes_several_cards_and_tells_of_each() {
+async fn lint_reports_each_of_several_cards() {
     let good = card("Echo", "repeat");
     let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
     let (_one, good) = file(&good);
@@ -204,7 +204,7 @@ async fn lint_takes_several_cards_and_tells_of_each() {
 }
 
 #[tokio::test]
-async fn completions_are_a_script_that_the_shell_takes() {
+async fn the_shell_accepts_the_completion_script() {
     let script = run(&["completions", "bash"]).await;
     ended(&script, 0, "");
     assert!(text(&script.stdout).contains("complete -F"));
@@ -216,7 +216,7 @@ async fn completions_are_a_script_that_the_shell_takes() {
 }
 
 #[tokio::test]
-async fn a_registry_that_is_away_is_named() {
+async fn an_unreachable_registry_is_reported() {
     // Port 1 (tcpmux) has no server, and only root can start one there.
     let url = "http://127.0.0.1:1";
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";

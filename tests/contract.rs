@@ -33,7 +33,7 @@ async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {
 
 /// The served, the printed and the checked-in document of a build are equal to the byte.
 #[tokio::test]
-async fn the_document_is_the_one_checked_in() {
+async fn the_served_document_equals_the_checked_in_one() {
     let printed = Program::run(registry(["openapi"])).await;
     ended(&printed, 0, "");
     let printed = format!("{}\n", text(&printed.stdout));
@@ -61,7 +61,7 @@ async fn the_document_is_the_one_checked_in() {
 
 /// The documentation page loads everything from the registry.
 #[tokio::test]
-async fn the_documentation_needs_nothing_from_outside() {
+async fn the_documentation_page_loads_nothing_from_elsewhere() {
     let served = Setup::new().start().await;
     let moved = served.request(Method::GET, "/docs").send().await.unwrap();
     assert_eq!(moved.status(), 308);
@@ -91,7 +91,7 @@ fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
 
 /// Other sites may read public `GET` responses to anonymous clients, and nothing else.
 #[tokio::test]
-async fn other_sites_may_read_what_is_public_and_nothing_else() {
+async fn other_sites_may_read_public_responses_only() {
     let (served, _origin, hit) = with_an_agent().await;
     let id = hit.summary.id;
     let allowed = |answer: &Response| {
@@ -153,7 +153,7 @@ async fn other_sites_may_read_what_is_public_and_nothing_else() {
 
 /// A client that has the current version gets 304; `HEAD` returns the headers of `GET`, without the body.
 #[tokio::test]
-async fn cards_and_resources_are_sent_once() {
+async fn unchanged_responses_get_304() {
     let (served, origin, hit) = with_an_agent().await;
     let id = hit.summary.id;
     let domain = origin.address().to_string();
@@ -210,7 +210,7 @@ async fn cards_and_resources_are_sent_once() {
 
 /// An agent that the caller may not see gets the same response as one that never existed.
 #[tokio::test]
-async fn hidden_equals_missing() {
+async fn a_hidden_agent_looks_like_a_missing_one() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", OriginReply::json(card("Secret", "hide")));

@@ -70,7 +70,7 @@ impl Registrations {
 /// The process is killed fifty times while it acknowledges, crawls and indexes. At the end no acknowledged registration
 /// is missing, and the index equals the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crash_by_kill_fifty_times() {
+async fn acknowledged_writes_survive_fifty_kills() {
     let origins: Vec<Origin> = (0..ORIGINS).map(|_| Origin::start()).collect();
     let mut urls = Vec::new();
     for at in 0..CARDS {
@@ -161,7 +161,7 @@ async fn sources(api: &Api) -> BTreeSet<String> {
 /// A process that is ended in the middle of a visit returns the visit's lease and ends properly and in time; the next
 /// process makes the visit at once instead of waiting for the lease to expire.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crash_not_but_end_in_order() {
+async fn a_terminated_process_returns_its_leases() {
     const CARD: &str = "/.well-known/agent-card.json";
     // On PostgreSQL, where a new process must not end the leases of others.
     let database = Database::postgres().await;

@@ -65,7 +65,7 @@ impl Dice {
     }
 
     /// Releases this number of responses, one after another.
-    async fn let_go(&mut self, crew: &mut Crew, count: usize) {
+    async fn release_responses(&mut self, crew: &mut Crew, count: usize) {
         for _ in 0..count {
             let held = self.pick(crew).await;
             crew.answer(held.site, held.card);
@@ -120,7 +120,7 @@ async fn four_crawlers_killed_at_random_share_the_work() {
     add_sites(&mut crew, SITES, CARDS, DUE).await;
     for _ in 0..KILLS {
         let calm = dice.roll(6);
-        dice.let_go(&mut crew, calm).await;
+        dice.release_responses(&mut crew, calm).await;
         let held = dice.pick(&crew).await;
         // Half of the kills come during the wait for a response; the others while it is read or stored, or afterwards.
         if dice.roll(2) == 0 {
@@ -130,7 +130,7 @@ async fn four_crawlers_killed_at_random_share_the_work() {
         let left = crew.leased_to(&held.by).await;
         crew.start().await;
         let meanwhile = 1 + dice.roll(4);
-        dice.let_go(&mut crew, meanwhile).await;
+        dice.release_responses(&mut crew, meanwhile).await;
         for site in &left {
             let holders = crew.holders(*site).await;
             assert_eq!(holders.last(), Some(&held.by), "its lease lasts");
@@ -150,7 +150,7 @@ async fn four_crawlers_killed_at_random_share_the_work() {
 /// A stopped crawler keeps its visit as long as its lease lasts: the others skip this visit, although it has been due
 /// longest, and lease the next ones. When the crawler continues it completes the visit, which is made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crawler_that_stands_still_keeps_its_visit() {
+async fn a_stopped_crawler_keeps_its_visit() {
     const OTHERS: usize = 3;
     let mut crew = Crew::new(1).await;
     for _ in 0..=OTHERS {
@@ -179,7 +179,7 @@ async fn a_crawler_that_stands_still_keeps_its_visit() {
 /// A crawler that is stopped until its lease expires counts as dead: another one makes its visit. If it continues, its
 /// outcome is dropped, be the other still in the visit or done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_brought_after_the_lease_is_not_kept() {
+async fn an_outcome_after_the_lease_is_dropped() {
     for done in [false, true] {
         let mut crew = Crew::new(1).await;
         let site = add_sites(&mut crew, 1, 1, DUE).await[0];

@@ -92,7 +92,7 @@ async fn the_three_commands_work_as_printed() {
 
 /// With `--json`, one line has the URLs. Its token is the admin's, and the demonstration ends on SIGTERM as on Ctrl-C.
 #[tokio::test]
-async fn the_printed_token_may_do_everything() {
+async fn the_printed_token_is_the_admins() {
     let folder = TempDir::new().unwrap();
     let (demo, told) = started(demo(&folder)).await;
     let (url, token) = (told.url(), told.admin_token().unwrap());

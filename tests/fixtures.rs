@@ -124,7 +124,7 @@ async fn an_origin_revalidates_and_counts() {
 
 /// The arrival of a request is an event, and its response waits for the gate.
 #[tokio::test]
-async fn an_origin_holds_its_answer() {
+async fn an_origin_holds_its_response() {
     let origin = Origin::start();
     let gate = Gate::default();
     origin.answer("/slow", OriginReply::redirect("/elsewhere").held_by(&gate));
@@ -139,7 +139,7 @@ async fn an_origin_holds_its_answer() {
 
 /// A body can be endless, or stop in the middle.
 #[tokio::test]
-async fn an_origin_has_bad_bodies() {
+async fn an_origin_can_send_endless_and_stalled_bodies() {
     let origin = Origin::start();
     origin.answer("/endless", OriginReply::endless());
     origin.answer("/stalled", OriginReply::stalled("{\"name\":"));
@@ -160,7 +160,7 @@ async fn an_origin_has_bad_bodies() {
 
 /// A dropped origin refuses connections, and another can take its port.
 #[tokio::test]
-async fn an_origin_goes_away_and_comes_back() {
+async fn a_dropped_origin_frees_its_port() {
     let origin = Origin::start();
     let (address, url) = (origin.address(), origin.url("/"));
     drop(origin);

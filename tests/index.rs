@@ -120,7 +120,7 @@ fn files_in(index: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_file_is_mended_under_way_and_at_the_start() {
+async fn a_missing_index_file_is_repaired_while_serving_and_at_start() {
     let mut world = IndexSetup::of(Setup::new()).await;
     for ending in ENDINGS {
         world = world
@@ -131,7 +131,7 @@ async fn a_missing_file_is_mended_under_way_and_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_is_mended_under_way_and_at_the_start() {
+async fn a_damaged_index_file_is_repaired_while_serving_and_at_start() {
     let mut world = IndexSetup::of(Setup::new()).await;
     for ending in ENDINGS {
         world = world.harmed(ending, spoil).await;

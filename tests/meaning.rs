@@ -173,21 +173,21 @@ async fn three(stage: &Stage) -> [Uuid; 3] {
 const QUESTION: &str = "somebody who brings my cash along when I go abroad";
 
 both_databases!(
-    agents_are_found_by_what_they_mean,
-    what_an_agent_says_anew_is_what_it_means,
-    who_waits_for_approval_is_not_found_by_meaning,
-    a_restart_makes_nothing_twice,
-    without_an_answer_in_time_words_count_alone,
-    without_readable_vectors_words_count_alone,
-    an_encoder_that_comes_back_goes_on,
-    one_bad_text_stops_nobody,
+    semantic_search_finds_agents_without_a_shared_word,
+    a_changed_agent_is_found_by_its_new_text,
+    a_hidden_agent_is_not_found_by_semantic_search,
+    a_restart_embeds_nothing_again,
+    a_silent_encoder_turns_a_search_into_full_text,
+    unreadable_vectors_turn_a_search_into_full_text,
+    a_failed_embedding_step_is_retried,
+    one_refused_text_does_not_stop_the_others,
     pages_do_not_mix_scores,
     a_changed_model_takes_over_when_it_is_ready,
     a_model_is_calibrated_from_the_agents
 );
 
 /// A query without a word of a card finds it in semantic mode, and finds nothing in full-text mode.
-async fn agents_are_found_by_what_they_mean(url: &str) {
+async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
     let stage = patient(url).await;
     let [bank, ..] = three(&stage).await;
     let before = asked(&stage, QUESTION, None).await;
@@ -220,7 +220,7 @@ async fn agents_are_found_by_what_they_mean(url: &str) {
 }
 
 /// New, changed and removed agents are found in their current state; an unchanged agent is not embedded again.
-async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
+async fn a_changed_agent_is_found_by_its_new_text(url: &str) {
     let stage = patient(url).await;
     let [bank, travel, poet] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
@@ -286,7 +286,7 @@ async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
 }
 
 /// An agent that the caller may not see is not found in semantic mode either, and no part of a response depends on it.
-async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
+async fn a_hidden_agent_is_not_found_by_semantic_search(url: &str) {
     let stage = patient(url).await;
     let waiting = stage
         .publish("bank.agents-test.com", &card("Bureau", "Currency exchange"))
@@ -307,7 +307,7 @@ async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
 
 /// Vectors are stored: a new process embeds no text again and gives the same results, and so does one whose first pass
 /// was interrupted.
-async fn a_restart_makes_nothing_twice(url: &str) {
+async fn a_restart_embeds_nothing_again(url: &str) {
     let stage = patient(url).await;
     three(&stage).await;
     let encoder = Scripted::new("first", 0);
@@ -339,7 +339,7 @@ async fn a_restart_makes_nothing_twice(url: &str) {
 }
 
 /// A busy, absent or silent encoder turns a search into full text, without an error, and the result is not cached.
-async fn without_an_answer_in_time_words_count_alone(url: &str) {
+async fn a_silent_encoder_turns_a_search_into_full_text(url: &str) {
     let stage = Stage::with(url, |config| config.search.embed_timeout = 1).await;
     let [bank, ..] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
@@ -370,7 +370,7 @@ async fn without_an_answer_in_time_words_count_alone(url: &str) {
 }
 
 /// Unreadable vectors turn a search into full text as well.
-async fn without_readable_vectors_words_count_alone(url: &str) {
+async fn unreadable_vectors_turn_a_search_into_full_text(url: &str) {
     let stage = patient(url).await;
     let [_, travel, _] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
@@ -397,7 +397,7 @@ async fn without_readable_vectors_words_count_alone(url: &str) {
 }
 
 /// A failed step is tried again, and loses nothing.
-async fn an_encoder_that_comes_back_goes_on(url: &str) {
+async fn a_failed_embedding_step_is_retried(url: &str) {
     let stage = patient(url).await;
     let [bank, ..] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
@@ -415,7 +415,7 @@ async fn an_encoder_that_comes_back_goes_on(url: &str) {
 
 /// A text that the encoder refuses does not keep others from being embedded; an encoder that refuses every text is
 /// broken, and no text is blamed for that.
-async fn one_bad_text_stops_nobody(url: &str) {
+async fn one_refused_text_does_not_stop_the_others(url: &str) {
     let stage = patient(url).await;
     let bad = stage
         .publish_approved("bad.agents-test.com", &card("Bad", "An unspeakable poem"))
@@ -578,7 +578,7 @@ async fn a_model_is_calibrated_from_the_agents(url: &str) {
 
 /// Two processes share their vectors.
 #[tokio::test]
-async fn the_second_process_finds_what_the_first_has_made() {
+async fn two_processes_share_their_vectors() {
     let database = crate::support::database::Database::postgres().await;
     let stage = patient(database.url()).await;
     let [bank, ..] = three(&stage).await;

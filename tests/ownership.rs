@@ -2,6 +2,7 @@
 //!
 //! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 
+mod approval;
 mod attribution;
 mod coverage;
 mod dispute;
@@ -18,7 +19,6 @@ mod site;
 mod succession;
 mod ways;
 mod withdrawal;
-mod word;
 
 use std::sync::Arc;
 

@@ -210,7 +210,7 @@ async fn a_person_finds_an_agent() {
 
 /// Everything about an agent on one page, with snippets that can be unfolded and copied.
 #[tokio::test]
-async fn an_agent_is_shown_whole() {
+async fn an_agents_page_shows_everything() {
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
     visitor.visit(&demo.agent("Trip Planner").await).await;
@@ -338,7 +338,7 @@ async fn a_person_registers_a_card() {
 
 /// Every page fits a phone's and a desktop's screen: nothing is cut off at the side.
 #[tokio::test]
-async fn every_page_fits_a_phone_and_a_desk() {
+async fn every_page_fits_a_phone_and_a_desktop() {
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
     let agent = demo.agent("Trip Planner").await;
@@ -402,7 +402,7 @@ async fn the_pages_work_without_script() {
 /// The README's screenshot. It is written into the repository only on request, because its bytes differ between
 /// machines.
 #[tokio::test]
-async fn the_readme_has_its_picture() {
+async fn the_readme_has_its_screenshot() {
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
     visitor.browser.resize(1280, 800).await;

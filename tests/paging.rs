@@ -59,14 +59,14 @@ async fn crowd(url: &str) -> Stage {
 }
 
 both_databases!(
-    a_page_token_outlives_the_order_it_was_of,
-    what_comes_later_moves_no_page,
-    an_act_moves_no_page_of_an_order_from_before_it
+    a_page_token_outlives_its_frozen_order,
+    a_new_agent_changes_no_later_page,
+    a_pending_act_changes_no_page_of_an_earlier_order
 );
 
 /// A first page's frozen order is lost with the process, and restored as long as no event has come since. After
 /// that, the next page reports that the order is a new one, and still shows every agent once.
-async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
+async fn a_page_token_outlives_its_frozen_order(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
     assert_eq!(
@@ -116,7 +116,7 @@ async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
 }
 
 /// While the order is kept, a new agent changes no later page.
-async fn what_comes_later_moves_no_page(url: &str) {
+async fn a_new_agent_changes_no_later_page(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
     let before = names(&page(&stage, next(&first)).await);
@@ -137,7 +137,7 @@ async fn what_comes_later_moves_no_page(url: &str) {
 }
 
 /// A pending act makes an order of its own: paging in the order before it misses no agent.
-async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
+async fn a_pending_act_changes_no_page_of_an_earlier_order(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
     let before = names(&page(&stage, next(&first)).await);
@@ -157,7 +157,7 @@ async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
 
 /// A replica that lags behind an act repeats no agent on the next page, and neither does one that is ahead.
 #[tokio::test]
-async fn a_replica_that_knows_of_an_act_first_repeats_nobody() {
+async fn a_replica_ahead_or_behind_repeats_no_agent() {
     let database = Database::postgres().await;
     let here = crowd(database.url()).await;
     let there = here.beside().await;

@@ -210,7 +210,7 @@ async fn a_rejected_card_is_never_shown() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
+async fn refused_names_get_one_line_and_the_rest_is_registered() {
     // This server may not fetch from loopback addresses.
     let strict = Setup::bare().start().await;
     for target in [
@@ -300,7 +300,7 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
 /// Three sources, one of which has a card: the reasons for the other two fit on a screen, and `--attempts` shows every
 /// request.
 #[tokio::test]
-async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_for() {
+async fn a_domain_fits_one_screen_and_attempts_are_shown_on_request() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let reply = OriginReply::json(card("Echo", "repeat")).etag("\"1\"");
@@ -383,7 +383,7 @@ async fn a_token_works_until_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_missing_token_is_asked_for() {
+async fn a_missing_token_is_reported() {
     let served = Setup::new().start().await;
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     for arguments in [

@@ -48,7 +48,7 @@ async fn check(make: impl Fn() -> tokio::process::Command, code: i32) {
 }
 
 #[tokio::test]
-async fn every_command_ends_by_one_rule() {
+async fn every_command_follows_the_exit_code_rule() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let talk = origin.url("/talk");
@@ -244,7 +244,7 @@ async fn every_command_ends_by_one_rule() {
 
 /// The rule is part of the help text.
 #[tokio::test]
-async fn the_rule_is_in_the_help() {
+async fn the_exit_code_rule_is_in_the_help() {
     let help = run(&["--help"]).await;
     ended(&help, 0, "");
     for said in ["Exit codes: 0 done", "problem document"] {

@@ -38,7 +38,7 @@ fn no(finished: &Finished) {
 }
 
 #[tokio::test]
-async fn a_url_means_the_card_that_lies_there_or_nothing() {
+async fn a_url_means_the_card_at_it_or_nothing() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let endpoint = origin.url("/talk");
@@ -79,7 +79,7 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
 
 /// A URL without a path means the agent that registering the same URL has brought.
 #[tokio::test]
-async fn a_url_without_a_path_means_what_it_registers() {
+async fn a_url_without_a_path_means_the_agent_it_registered() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer(
@@ -121,7 +121,7 @@ async fn a_url_means_its_own_agent_before_that_is_listed() {
 }
 
 #[tokio::test]
-async fn a_bare_host_with_several_agents_lists_them_and_asks() {
+async fn a_bare_host_with_several_agents_lists_them() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let endpoint = origin.url("/talk");

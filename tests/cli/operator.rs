@@ -29,7 +29,7 @@ async fn migrating_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_index_is_built_anew_with_and_without_a_server() {
+async fn the_index_is_rebuilt_with_and_without_a_server() {
     let origin = Origin::start();
     origin.answer("/card.json", OriginReply::json(card("Echo", "repeat")));
     let served = Setup::new().approve_all().start().await;
@@ -102,7 +102,7 @@ async fn a_lost_admin_token_is_replaced() {
 }
 
 #[tokio::test]
-async fn the_doctor_looks_at_everything() {
+async fn the_doctor_checks_everything() {
     let served = Setup::new().start().await;
     let data = served.setup.data().to_str().unwrap().to_owned();
     let well = served.run(&["doctor", "--data-dir", &data]).await;

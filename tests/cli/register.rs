@@ -9,7 +9,7 @@ use crate::support::setup::Setup;
 /// Printed for each name: its own agent and no other, the agent's state and reason, its signature verdicts, and the
 /// findings about its card.
 #[tokio::test]
-async fn registering_says_of_each_name_what_it_brought() {
+async fn register_reports_the_result_of_each_name() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", OriginReply::json(card("First", "one")));
@@ -35,7 +35,7 @@ async fn registering_says_of_each_name_what_it_brought() {
 
 /// A limit ends a registration at once and is reported for each URL it affects; the others are reported as usual.
 #[tokio::test]
-async fn a_limit_is_told_of_each_url_that_it_stops() {
+async fn a_limit_is_reported_for_each_url_it_affects() {
     let limits = "[limits]\nagents_per_domain = 2\nagents_reserved = 0";
     let served = Setup::new().configure(limits).approve_all().start().await;
     let origin = Origin::start();
@@ -64,7 +64,7 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
 
 /// Each name is reported, however many there are.
 #[tokio::test]
-async fn each_of_many_names_is_told_of() {
+async fn each_of_many_names_is_reported() {
     let limits = "[limits]\nagents_per_domain = 100";
     let served = Setup::new().configure(limits).approve_all().start().await;
     let origin = Origin::start();
@@ -94,7 +94,7 @@ fn done_for(finished: &Finished, url: &str) {
 
 /// A bare `host:port` means https, and the output says so, also if the same host is known over plain http.
 #[tokio::test]
-async fn a_bare_name_says_how_plain_http_is_written() {
+async fn a_bare_name_explains_how_to_write_plain_http() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let well_known = "/.well-known/agent-card.json";

@@ -26,7 +26,7 @@ fn refused(finished: &Finished, words: &str) {
 }
 
 #[tokio::test]
-async fn each_takes_back_what_they_have_registered() {
+async fn each_account_withdraws_its_own_registrations() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
@@ -100,7 +100,7 @@ async fn each_takes_back_what_they_have_registered() {
 }
 
 #[tokio::test]
-async fn what_others_have_registered_stays_and_the_answer_says_so() {
+async fn registrations_of_others_stay_and_the_output_says_so() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
@@ -152,7 +152,7 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
 /// An account that neither owns nor curates a domain cannot know about hidden sources of it: the message claims only
 /// what is true in both cases.
 #[tokio::test]
-async fn what_is_hidden_is_not_called_removed() {
+async fn a_hidden_source_is_not_reported_as_removed() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;

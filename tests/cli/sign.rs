@@ -85,7 +85,7 @@ async fn a_card_is_signed_and_its_key_set_written() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_signed_is_told_in_one_line() {
+async fn unsignable_input_is_reported_in_one_line() {
     let folder = folder_with_key();
     std::fs::write(folder.path().join("card.json"), card("Echo", "repeat")).unwrap();
     std::fs::write(
@@ -114,7 +114,7 @@ async fn what_cannot_be_signed_is_told_in_one_line() {
 
 /// A signature made by hand is crawled with its key set, verified, and shown to every caller.
 #[tokio::test]
-async fn a_registry_verifies_what_was_signed() {
+async fn a_registry_verifies_a_hand_made_signature() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let signed = signed(&origin, &card("Echo", "repeat")).await;
@@ -132,7 +132,7 @@ async fn a_registry_verifies_what_was_signed() {
 /// `send` prints the registry's warnings about an agent before it sends the first byte, and with `--strict` sends
 /// nothing to such an agent.
 #[tokio::test]
-async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
+async fn warnings_are_printed_before_anything_is_sent() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let answer = serde_json::json!({

@@ -12,7 +12,7 @@ use crate::support::setup::Setup;
 use crate::support::signer::Signer;
 
 #[tokio::test]
-async fn who_decides_on_a_forgery_sees_that_it_is_one() {
+async fn an_approver_sees_that_a_card_is_forged() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let signer = Signer::new(&origin.url("/keys.json"));

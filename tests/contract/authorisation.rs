@@ -241,7 +241,7 @@ impl Stage<'_> {
 }
 
 #[tokio::test]
-async fn every_operation_is_open_to_whom_it_should_be() {
+async fn every_operation_is_open_to_its_documented_roles() {
     let served = Setup::new().start().await;
     let publisher = served.token("publisher", "publisher").await;
     let curator = served.token("curator", "curator").await;
@@ -302,7 +302,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
 
 /// An unknown token is refused even for operations that need none.
 #[tokio::test]
-async fn a_wrong_token_is_worse_than_none() {
+async fn an_unknown_token_is_refused_everywhere() {
     let served = Setup::new().start().await;
     for path in [
         "/v1/agents",

@@ -13,7 +13,7 @@ fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &
 
 /// Every body, every response with a shape of its own and every identifier has a valid example.
 #[test]
-fn every_example_is_one_of_what_it_stands_for() {
+fn every_example_is_valid() {
     let document = Document::of_this_build();
     let mut wrong = Vec::new();
     let mut held = |place: &str, schema: &Value, example: &Value| {

@@ -103,11 +103,11 @@ async fn stands(token: Option<&str>) {
 }
 
 #[tokio::test]
-async fn whatever_anybody_sends_is_answered_as_documented() {
+async fn every_anonymous_request_gets_a_documented_response() {
     stands(None).await;
 }
 
 #[tokio::test]
-async fn whatever_an_admin_sends_is_answered_as_documented() {
+async fn every_admin_request_gets_a_documented_response() {
     stands(Some(ADMIN)).await;
 }

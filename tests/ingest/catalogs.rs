@@ -123,20 +123,20 @@ fn of_kind(view: &DomainView, kind: &str) -> Vec<SourceView> {
 
 both_databases!(
     a_catalog_brings_several_agents,
-    a_card_url_brings_no_catalog,
+    registering_a_card_url_fetches_no_catalog,
     one_agent_at_two_paths_is_one_agent,
     an_entry_that_moves_keeps_its_agent,
-    entries_that_change_places,
-    a_catalog_that_cannot_be_read_is_told_of,
-    an_entry_that_leaves_ends_with_patience,
+    entries_that_exchange_urls_keep_their_agents,
+    an_unreadable_catalog_is_reported,
+    a_dropped_entry_ends_after_a_grace_period,
     either_catalog_keeps_an_agent,
     endpoints_elsewhere_are_flagged,
-    what_a_catalog_names_is_bounded,
-    naming_what_is_there_takes_no_place,
-    an_absent_catalog_rests_for_a_week,
-    approving_a_domain_approves_what_it_names_now,
-    the_retired_stay_retired,
-    deleting_a_domain_ends_all
+    agents_from_a_catalog_are_limited,
+    registering_a_url_that_a_catalog_names_uses_no_slot,
+    a_missing_catalog_is_refetched_after_a_week,
+    approving_a_domain_covers_only_its_first_catalog,
+    a_retired_agent_stays_retired,
+    deleting_a_domain_ends_its_catalogs_agents
 );
 
 /// Each card that a catalog names is an agent, found by its URL; a second catalog with the same entries adds nothing.
@@ -181,7 +181,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
 }
 
 /// Registering one card fetches only that card; registering its domain adds the rest, once.
-async fn a_card_url_brings_no_catalog(url: &str) {
+async fn registering_a_card_url_fetches_no_catalog(url: &str) {
     let stage = Stage::new(url).await;
     stage.register_url(&at("/a.json")).await;
     assert_eq!(shown(&stage).await.sources.len(), 1);
@@ -269,7 +269,7 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
 }
 
 /// Two entries that exchange their URLs do not collide.
-async fn entries_that_change_places(url: &str) {
+async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json", "/b.json"]);
     stage.register(DOMAIN).await;
@@ -295,7 +295,7 @@ async fn entries_that_change_places(url: &str) {
 }
 
 /// A catalog that cannot be read any more is reported, and an empty one is no fault.
-async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
+async fn an_unreadable_catalog_is_reported(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
@@ -324,7 +324,7 @@ async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
 /// An entry that leaves the catalog is treated like a card that answers 404, even if its card still answers: after a
 /// grace period it is gone, and thirty days later retired. A catalog that cannot be read whole, or is missing, is no
 /// evidence.
-async fn an_entry_that_leaves_ends_with_patience(url: &str) {
+async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json", "/b.json"]);
     let both = house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
@@ -437,7 +437,7 @@ async fn endpoints_elsewhere_are_flagged(url: &str) {
 }
 
 /// A domain is at its limit of agents, and its catalog reports that it names more.
-async fn what_a_catalog_names_is_bounded(url: &str) {
+async fn agents_from_a_catalog_are_limited(url: &str) {
     let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
     let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
@@ -460,7 +460,7 @@ async fn what_a_catalog_names_is_bounded(url: &str) {
 
 /// Registering a URL that a catalog names uses no slot of the submitter, so the owner's slots stay free for further
 /// agents.
-async fn naming_what_is_there_takes_no_place(url: &str) {
+async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
     let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
     let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
     let named = |count: usize| {
@@ -529,7 +529,7 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
 
 /// A missing catalog is refetched after seven days, is not reported, and causes no visit. Neither does one with other
 /// failures, as long as it was never read.
-async fn an_absent_catalog_rests_for_a_week(url: &str) {
+async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
     let stage = Stage::new(url).await;
     for outcome in [NotFound, NotACatalog, Timeout] {
         let well_known = "/.well-known/agent-card.json";
@@ -578,7 +578,7 @@ async fn an_absent_catalog_rests_for_a_week(url: &str) {
 }
 
 /// `--approve` covers the cards that the catalog names at its first fetch, and no later ones.
-async fn approving_a_domain_approves_what_it_names_now(url: &str) {
+async fn approving_a_domain_covers_only_its_first_catalog(url: &str) {
     let stage = Stage::new(url).await;
     let what = Registration {
         domain: Some(DOMAIN.into()),
@@ -610,7 +610,7 @@ async fn approving_a_domain_approves_what_it_names_now(url: &str) {
 }
 
 /// A retired agent stays retired although a catalog still names it.
-async fn the_retired_stay_retired(url: &str) {
+async fn a_retired_agent_stays_retired(url: &str) {
     let stage = Stage::new(url).await;
     let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
@@ -639,7 +639,7 @@ async fn the_retired_stay_retired(url: &str) {
 }
 
 /// Deleting a domain ends all agents from its catalogs; the same name starts anew.
-async fn deleting_a_domain_ends_all(url: &str) {
+async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
     let stage = Stage::new(url).await;
     let house =
         CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);

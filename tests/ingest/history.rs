@@ -30,11 +30,11 @@ async fn next_due(stage: &Stage) -> OffsetDateTime {
 
 both_databases!(
     totals_are_kept_by_the_day,
-    looks_that_were_asked_for_count_for_nothing,
-    a_card_at_the_older_path_is_one_good_look,
+    requested_visits_do_not_change_the_daily_totals,
+    a_card_at_the_older_path_is_one_successful_fetch,
     invalid_tls_ends_trust_at_once,
-    what_is_no_card_keeps_the_last_good_one,
-    bytes_of_the_ended_go
+    a_page_instead_of_a_card_keeps_the_last_good_card,
+    bytes_of_ended_agents_are_deleted
 );
 
 /// Every scheduled fetch counts for its day, and ninety days are kept and shown.
@@ -79,7 +79,7 @@ async fn totals_are_kept_by_the_day(url: &str) {
 
 /// Requested visits neither spoil nor improve the totals, and do not replace scheduled ones: an owner who requests
 /// visits again and again still has its outages counted.
-async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
+async fn requested_visits_do_not_change_the_daily_totals(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Past", "Has one"))
@@ -132,7 +132,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
 }
 
 /// A card at the older well-known path is one successful fetch, without a failed attempt in its history.
-async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
+async fn a_card_at_the_older_path_is_one_successful_fetch(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
     let bytes = card("Past", "Of an older generation");
@@ -218,7 +218,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
 }
 
 /// A page in place of the card keeps the last good card, with the reason, for as long as it is there.
-async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
+async fn a_page_instead_of_a_card_keeps_the_last_good_card(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Past", "Became a page");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
@@ -236,7 +236,7 @@ async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
 
 /// Ninety days after an agent's end its bytes are deleted, unless another agent has them too; its metadata and
 /// decisions stay.
-async fn bytes_of_the_ended_go(url: &str) {
+async fn bytes_of_ended_agents_are_deleted(url: &str) {
     let stage = Stage::new(url).await;
     let (own, common) = (card("Past", "Alone"), card("Past", "Common"));
     let ended = stage.publish_approved(DOMAIN, &own).await;

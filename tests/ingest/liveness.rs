@@ -28,19 +28,19 @@ async fn next_visit(stage: &Stage, answer: OriginAnswer) {
 }
 
 both_databases!(
-    a_card_that_is_not_found_fades_and_comes_back,
-    thirty_days_gone_is_retired,
-    not_modified_refreshes,
+    a_missing_card_becomes_stale_then_gone_and_comes_back,
+    an_agent_gone_for_thirty_days_is_retired,
+    not_modified_confirms_the_card,
     the_better_source_counts,
-    a_wish_during_a_visit_is_kept,
-    a_host_that_wants_rest_gets_it,
-    wishes_for_one_visit_are_one_event,
-    a_wish_after_a_lease_ran_out_is_kept
+    a_request_during_a_visit_is_kept,
+    retry_after_holds_for_the_whole_host,
+    repeated_requests_for_a_visit_are_one_event,
+    a_request_after_an_expired_lease_is_kept
 );
 
 /// 404 makes an agent stale at once, with the reason, and gone after a day and three attempts; the card is still
 /// served, but found only by searches that include gone agents. It comes back unchanged.
-async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
+async fn a_missing_card_becomes_stale_then_gone_and_comes_back(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Fading", "Fades");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
@@ -96,7 +96,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
 
 /// An agent gone for thirty days is retired for good: nothing is fetched any more, the open review is withdrawn, and
 /// registering again makes another agent.
-async fn thirty_days_gone_is_retired(url: &str) {
+async fn an_agent_gone_for_thirty_days_is_retired(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish_approved(DOMAIN, &card("Fading", "Fades"))
@@ -130,7 +130,7 @@ async fn thirty_days_gone_is_retired(url: &str) {
 }
 
 /// 304 confirms the card: nothing else changes.
-async fn not_modified_refreshes(url: &str) {
+async fn not_modified_confirms_the_card(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish_approved(DOMAIN, &card("Steady", "Stays"))
@@ -193,7 +193,7 @@ async fn the_better_source_counts(url: &str) {
 }
 
 /// A request for a visit that comes during a visit is deferred, never dropped.
-async fn a_wish_during_a_visit_is_kept(url: &str) {
+async fn a_request_during_a_visit_is_kept(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Wished", "Before"))
@@ -224,7 +224,7 @@ async fn a_wish_during_a_visit_is_kept(url: &str) {
 }
 
 /// `Retry-After` of a host holds for all its sources, also against requested visits.
-async fn a_host_that_wants_rest_gets_it(url: &str) {
+async fn retry_after_holds_for_the_whole_host(url: &str) {
     let stage = Stage::new(url).await;
     let other = format!("https://{DOMAIN}/other.json");
     stage
@@ -261,7 +261,7 @@ async fn a_host_that_wants_rest_gets_it(url: &str) {
 }
 
 /// A repeated request for a visit that already waits gets the same response and writes nothing.
-async fn wishes_for_one_visit_are_one_event(url: &str) {
+async fn repeated_requests_for_a_visit_are_one_event(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Wished", "For often"))
@@ -306,7 +306,7 @@ async fn wishes_for_one_visit_are_one_event(url: &str) {
 }
 
 /// A visit that was requested may end after its lease has expired. A request made before that is kept too.
-async fn a_wish_after_a_lease_ran_out_is_kept(url: &str) {
+async fn a_request_after_an_expired_lease_is_kept(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Wished", "Late"))

@@ -227,7 +227,7 @@ async fn play(url: &str, seed: u64) {
 
 both_databases!(
     nothing_unapproved_is_served_and_nothing_hidden_found,
-    nor_with_other_dice
+    nothing_unapproved_is_served_with_another_seed
 );
 
 /// Only approved bytes are ever served, hidden agents are never found, and the index equals the database once it has
@@ -237,6 +237,6 @@ async fn nothing_unapproved_is_served_and_nothing_hidden_found(url: &str) {
 }
 
 /// The same with another seed.
-async fn nor_with_other_dice(url: &str) {
+async fn nothing_unapproved_is_served_with_another_seed(url: &str) {
     play(url, 7).await;
 }

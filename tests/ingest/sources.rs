@@ -50,20 +50,20 @@ async fn sources(stage: &Stage) -> Vec<source::Model> {
 }
 
 both_databases!(
-    one_place_is_one_source,
-    sources_join_and_part,
-    agents_of_a_domain_are_bounded,
-    additions_are_counted_by_who_makes_them,
-    many_sources_take_their_turns,
+    one_url_is_one_source,
+    sources_with_equal_content_share_an_agent,
+    agents_per_domain_are_limited,
+    additions_are_limited_per_account_and_network,
+    many_sources_take_turns,
     a_deleted_domain_can_be_registered_again,
     a_visit_of_a_deleted_domain_is_dropped,
-    registering_at_once_registers_once,
-    a_name_with_nul_is_no_name
+    concurrent_registrations_register_once,
+    text_with_nul_is_found_nowhere
 );
 
 /// A URL that is a well-known path is the well-known slot; any other is normalised; registering an existing source adds
 /// nothing.
-async fn one_place_is_one_source(url: &str) {
+async fn one_url_is_one_source(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
     for same in [
@@ -103,7 +103,7 @@ async fn one_place_is_one_source(url: &str) {
 
 /// A second source with the same content is a source of the same agent. When the contents differ, the older slot keeps
 /// the agent, and each agent is found by its own URL.
-async fn sources_join_and_part(url: &str) {
+async fn sources_with_equal_content_share_an_agent(url: &str) {
     let stage = Stage::new(url).await;
     let both = card("Twofold", "Lies in two places");
     let agent = stage.publish_approved(DOMAIN, &both).await;
@@ -154,7 +154,7 @@ async fn sources_join_and_part(url: &str) {
 
 /// A domain is at its limit of agents: further cards make no agent, break nothing, and the reason is reported.
 /// Registrations by an admin are not limited.
-async fn agents_of_a_domain_are_bounded(url: &str) {
+async fn agents_per_domain_are_limited(url: &str) {
     let stage = Stage::with(url, |config| {
         config.limits.agents_per_domain = 10;
         config.limits.agents_reserved = 0;
@@ -236,7 +236,7 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
 
 /// The reserved slots are the owner's, and no single account or network can fill the others: counted at the limit, and
 /// on existing domains as well.
-async fn additions_are_counted_by_who_makes_them(url: &str) {
+async fn additions_are_limited_per_account_and_network(url: &str) {
     let stage = Stage::with(url, |config| {
         config.limits.agents_per_domain = 6;
         config.limits.agents_reserved = 3;
@@ -308,7 +308,7 @@ async fn additions_are_counted_by_who_makes_them(url: &str) {
 }
 
 /// If a domain has more sources than one visit fetches, they take turns: none is fetched twice before all were fetched.
-async fn many_sources_take_their_turns(url: &str) {
+async fn many_sources_take_turns(url: &str) {
     let stage = Stage::new(url).await;
     for number in 0..20 {
         stage
@@ -401,7 +401,7 @@ async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
 }
 
 /// Concurrent registrations of one domain all get the same response, and register it once.
-async fn registering_at_once_registers_once(url: &str) {
+async fn concurrent_registrations_register_once(url: &str) {
     let stage = Stage::new(url).await;
     let calls = (0..16).map(|_| stage.register(DOMAIN));
     let views = futures::future::join_all(calls).await;
@@ -420,7 +420,7 @@ async fn registering_at_once_registers_once(url: &str) {
 }
 
 /// Text that no database can store is found nowhere, on either database.
-async fn a_name_with_nul_is_no_name(url: &str) {
+async fn text_with_nul_is_found_nowhere(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Here", "Is here"))

@@ -58,11 +58,11 @@ async fn rest(stages: &[&Stage], first: &AgentList) -> Vec<Uuid> {
     seen
 }
 
-both_databases!(a_vector_that_comes_later_moves_no_page);
+both_databases!(a_later_vector_changes_no_page);
 
 /// A vector that comes between two first pages moves nothing on the pages behind the first of them, though both have
 /// applied the same events.
-async fn a_vector_that_comes_later_moves_no_page(url: &str) {
+async fn a_later_vector_changes_no_page(url: &str) {
     let stage = patient(url).await;
     let late = banks(&stage, LATE).await;
     let encoder = Scripted::new("first", 0);
@@ -83,7 +83,7 @@ async fn a_vector_that_comes_later_moves_no_page(url: &str) {
 /// A process goes on in another's order where both hold the same vectors, and takes no place in another's order for one
 /// in its own where they do not.
 #[tokio::test]
-async fn an_order_by_meaning_is_found_again_by_the_same_vectors() {
+async fn processes_with_the_same_vectors_share_a_semantic_order() {
     let database = Database::postgres().await;
     let here = patient(database.url()).await;
     let late = banks(&here, LATE).await;

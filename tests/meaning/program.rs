@@ -22,7 +22,7 @@ async fn model(data: &Path, arguments: &[&str]) -> Finished {
 }
 
 /// Registers two agents, and gives the origin of their cards.
-async fn bureau_and_wings(api: &Api) -> Origin {
+async fn register_two_agents(api: &Api) -> Origin {
     let origin = Origin::start();
     for (path, name, about) in [
         ("/bank", "Bureau", "Currency exchange"),
@@ -46,7 +46,7 @@ async fn answered(api: &Api, query: &str, mode: &str) -> AgentList {
 }
 
 #[tokio::test]
-async fn an_installed_model_is_searched_by() {
+async fn searches_use_an_installed_model() {
     let setup = Setup::new()
         .configure("[search]\nembed_timeout = 10000")
         .approve_all();
@@ -67,7 +67,7 @@ async fn an_installed_model_is_searched_by() {
     assert_eq!(told["models"][0]["agents"], Value::Null, "{told}");
 
     let serving = setup.start().await;
-    let _origin = bureau_and_wings(&serving.api).await;
+    let _origin = register_two_agents(&serving.api).await;
     let meant = answered(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
     let told = serde_json::to_string(&meant.agents).unwrap();
     assert!(told.contains("similarity of the card"), "{told}");
@@ -151,12 +151,12 @@ async fn an_installed_model_is_searched_by() {
 
 /// A model that is installed beside a server takes effect in it.
 #[tokio::test]
-async fn a_model_installed_beside_a_server_is_searched_by() {
+async fn a_running_server_uses_a_newly_installed_model() {
     let setup = Setup::new()
         .configure("[search]\nembed_timeout = 10000")
         .approve_all();
     let serving = setup.start().await;
-    let _origin = bureau_and_wings(&serving.api).await;
+    let _origin = register_two_agents(&serving.api).await;
     // The server knows that there is none.
     serving.program.line("searches are full text only").await;
     let installed = model(&setup.data(), &["install", MODEL]).await;

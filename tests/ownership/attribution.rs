@@ -24,7 +24,7 @@ use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 /// Puts an agent into the older release's state: approved by that rule, with that name.
-async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
+async fn restore_older_state(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
     let on = stage.store.connection();
     let row = agent::Entity::find_by_id(agent)
         .one(on)
@@ -112,13 +112,13 @@ async fn row(stage: &Stage, agent: Uuid) -> agent::Model {
 }
 
 both_databases!(
-    what_was_taken_in_before_is_decided_anew,
-    what_nothing_feeds_keeps_its_name
+    agents_of_an_older_release_are_decided_again,
+    an_agent_without_a_source_keeps_its_name
 );
 
 /// Submitters come from the events. A nomination approved by a rule waits again, one approved by a person stays
 /// approved; both fall to L0, and their names are never given out again. The owner's own agents are unchanged.
-async fn what_was_taken_in_before_is_decided_anew(url: &str) {
+async fn agents_of_an_older_release_are_decided_again(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, own) = house.proved().await;
     let stranger = house.account("stranger").await;
@@ -145,8 +145,8 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     let (rule, person, mine) = (of("/rule.json"), of("/person.json"), of("/own.json"));
     let untold = of("/untold.json");
     let urn = |name: &str| format!("urn:air:{DOMAIN}:agents:{name}");
-    as_it_was(&house.stage, rule, "verified_domain", &urn("stolen")).await;
-    as_it_was(&house.stage, person, "person", &urn("given")).await;
+    restore_older_state(&house.stage, rule, "verified_domain", &urn("stolen")).await;
+    restore_older_state(&house.stage, person, "person", &urn("given")).await;
     let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
     assert!(own_before.urn.is_some() && mine_before.urn.is_some());
     forget(&house.stage).await;
@@ -259,7 +259,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     house.stage.index_equals_database().await;
 }
 /// An agent whose source has ended keeps its name: no data shows any more that the source was not the domain's own.
-async fn what_nothing_feeds_keeps_its_name(url: &str) {
+async fn an_agent_without_a_source_keeps_its_name(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (_, own) = house.proved().await;
     let before = row(&house.stage, own).await;

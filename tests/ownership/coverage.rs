@@ -310,20 +310,20 @@ async fn go_through(house: &OwnershipSetup, ways: &[Way], prefix: &str) {
 }
 
 both_databases!(
-    only_what_a_proof_covers_has_what_the_domain_gives,
-    anyones_word_covers_nothing,
+    only_covered_sources_have_the_domains_trust,
+    open_registration_covers_nothing,
     approving_all_covers_nothing,
-    an_allowed_domain_is_allowed_its_own,
-    a_copy_that_was_there_first_keeps_nothing
+    an_allowed_domain_approves_only_its_own_sources,
+    an_earlier_copy_does_not_affect_the_owners_agent
 );
 
 /// All ways in which a source is added, with the results for its card.
-async fn only_what_a_proof_covers_has_what_the_domain_gives(url: &str) {
+async fn only_covered_sources_have_the_domains_trust(url: &str) {
     go_through(&house(url, |_| ()).await, WAYS, "way").await;
 }
 
 /// The same where anyone may register.
-async fn anyones_word_covers_nothing(url: &str) {
+async fn open_registration_covers_nothing(url: &str) {
     let open = |config: &mut Config| config.governance.registration = WhoRegisters::Open;
     go_through(&house(url, open).await, OPEN, "open").await;
 }
@@ -335,7 +335,7 @@ async fn approving_all_covers_nothing(url: &str) {
 }
 
 /// The same where the domains are allowed without a proof.
-async fn an_allowed_domain_is_allowed_its_own(url: &str) {
+async fn an_allowed_domain_approves_only_its_own_sources(url: &str) {
     let allow = |config: &mut Config| {
         config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
     };
@@ -344,7 +344,7 @@ async fn an_allowed_domain_is_allowed_its_own(url: &str) {
 
 /// A stranger who nominates a copy of the owner's card first keeps an agent of its own, and nothing that happens to it
 /// affects the owner's.
-async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
+async fn an_earlier_copy_does_not_affect_the_owners_agent(url: &str) {
     let house = house(url, |_| ()).await;
     let (owner, stranger) = (
         house.account("owner").await,

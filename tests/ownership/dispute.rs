@@ -111,15 +111,15 @@ impl Disputed {
 }
 
 both_databases!(
-    both_parties_are_told_why_nothing_changes,
+    both_parties_get_the_reason_for_each_refusal,
     both_parties_see_the_same,
-    a_disputed_domain_takes_no_registration,
+    a_disputed_domain_accepts_no_registration,
     a_dispute_outlasts_an_opt_out,
     a_dispute_is_decided_for_either_party
 );
 
 /// Each party gets an error that names the dispute and how it ends, for every act.
-async fn both_parties_are_told_why_nothing_changes(url: &str) {
+async fn both_parties_get_the_reason_for_each_refusal(url: &str) {
     let disputed = Disputed::new(url).await;
     for party in [&disputed.acme, &disputed.rival] {
         for refused in disputed.writes(party).await {
@@ -202,7 +202,7 @@ async fn both_parties_see_the_same(url: &str) {
 }
 
 /// Nothing is added to a disputed domain, by its parties or by strangers; callers who may decide the dispute may add.
-async fn a_disputed_domain_takes_no_registration(url: &str) {
+async fn a_disputed_domain_accepts_no_registration(url: &str) {
     let disputed = Disputed::new(url).await;
     let house = &disputed.house;
     let before = house.shown(&house.stage.admin).await.sources.len();

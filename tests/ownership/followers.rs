@@ -86,7 +86,7 @@ fn nominated() -> (String, bool, String) {
 /// A proof of a host is applied to a domain that redirects to it with the domain's state once its lock is free, and not
 /// with the state before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_follower_is_judged_as_it_is_on_postgres() {
+async fn a_follower_is_judged_by_its_current_state_on_postgres() {
     let database = Database::postgres().await;
     let house = OwnershipSetup::new(database.url()).await;
     let owner = owned(&house, &[DOMAIN], redirected()).await;
@@ -102,7 +102,7 @@ async fn a_follower_is_judged_as_it_is_on_postgres() {
 
 /// A card behind a redirect is judged by the target host's state once that host's lock is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
+async fn a_redirected_card_is_judged_by_its_hosts_current_state_on_postgres() {
     let database = Database::postgres().await;
     let house = OwnershipSetup::new(database.url()).await;
     owned(&house, &[DOMAIN, OTHER], OriginAnswer::NotModified).await;
@@ -115,7 +115,7 @@ async fn what_a_redirect_brings_is_judged_as_the_other_host_is_on_postgres() {
 /// A card that a redirect brings while a change of the target's owner waits for the lock belongs to the new owner as
 /// well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
+async fn a_follower_added_meanwhile_gets_the_new_owner_on_postgres() {
     let database = Database::postgres().await;
     let house = OwnershipSetup::new(database.url()).await;
     let own = OriginAnswer::Card(card("Travel", "Books flights"));
@@ -156,7 +156,7 @@ async fn a_follower_that_comes_meanwhile_follows_on_postgres() {
 
 /// An owner who loses the domain while an act of theirs waits for it changes nothing any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_owner_of_before_changes_nothing_on_postgres() {
+async fn a_former_owner_cannot_change_anything_on_postgres() {
     let patch = DomainPatch {
         contact: Some("mailto:ops@acme.example".into()),
         opt_out: None,

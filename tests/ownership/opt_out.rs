@@ -43,18 +43,18 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    who_has_opted_out_is_never_visited,
-    every_host_name_may_opt_out_later,
-    silence_puts_a_first_visit_off,
-    lasting_silence_ends_the_wait,
+    an_opted_out_domain_is_never_visited,
+    every_host_name_can_opt_out_later,
+    a_silent_name_server_delays_the_first_visit,
+    a_name_server_that_never_answers_does_not_exclude_its_domain,
     an_opt_out_after_silence_counts,
     an_address_is_visited_at_once,
-    looking_for_proofs_leaves_who_has_opted_out_alone
+    checks_of_proofs_leave_opted_out_hosts_alone
 );
 
 /// A domain that opted out before it was registered is never visited, with any port and scheme. Once the record is
 /// removed it is visited.
-async fn who_has_opted_out_is_never_visited(url: &str) {
+async fn an_opted_out_domain_is_never_visited(url: &str) {
     let house = open_house(url).await;
     house.place(STANDING, OPT_OUT);
     house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
@@ -90,7 +90,7 @@ async fn who_has_opted_out_is_never_visited(url: &str) {
 }
 
 /// A domain that opts out later is checked every day, with any port and scheme.
-async fn every_host_name_may_opt_out_later(url: &str) {
+async fn every_host_name_can_opt_out_later(url: &str) {
     let house = open_house(url).await;
     house
         .stage
@@ -116,7 +116,7 @@ async fn every_host_name_may_opt_out_later(url: &str) {
 }
 
 /// A name server that does not answer gives no permission: the first visit waits until it does.
-async fn silence_puts_a_first_visit_off(url: &str) {
+async fn a_silent_name_server_delays_the_first_visit(url: &str) {
     let house = OwnershipSetup::new(url).await;
     house
         .names
@@ -143,7 +143,7 @@ async fn silence_puts_a_first_visit_off(url: &str) {
 }
 
 /// A name server that never answers does not exclude a domain for good.
-async fn lasting_silence_ends_the_wait(url: &str) {
+async fn a_name_server_that_never_answers_does_not_exclude_its_domain(url: &str) {
     let house = OwnershipSetup::new(url).await;
     house
         .names
@@ -189,7 +189,7 @@ async fn an_address_is_visited_at_once(url: &str) {
 }
 
 /// Checks of proofs query the name server of a host that has opted out, and never the host.
-async fn looking_for_proofs_leaves_who_has_opted_out_alone(url: &str) {
+async fn checks_of_proofs_leave_opted_out_hosts_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };

@@ -63,21 +63,21 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    each_sees_its_own_sources,
-    a_hidden_domain_looks_new_to_whoever_registers_it,
-    a_hidden_source_looks_new_to_whoever_registers_it,
-    what_is_withheld_is_its_owners,
+    each_account_sees_its_own_sources,
+    a_hidden_domain_looks_new_to_its_registrants,
+    a_hidden_source_looks_new_to_its_registrants,
+    reasons_of_holds_are_visible_to_the_owner_only,
     the_first_registrant_is_no_owner,
-    a_change_that_waits_does_not_show,
-    a_registration_is_taken_back_by_whose_it_is,
+    a_waiting_change_does_not_show,
+    an_account_withdraws_only_its_own_registration,
     the_first_registrant_deletes_only_its_own,
-    what_waits_says_what_keeps_it,
-    an_odd_port_is_told_why_it_gets_no_challenge
+    a_waiting_agent_shows_the_real_reason,
+    a_name_that_cannot_be_proved_gets_the_reason
 );
 
 /// On an unproved domain each account sees its own sources, agents and reasons, and is shown as their submitter;
 /// outsiders see the listed agents.
-async fn each_sees_its_own_sources(url_of_database: &str) {
+async fn each_account_sees_its_own_sources(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
     let stage = &house.stage;
@@ -143,7 +143,7 @@ async fn each_sees_its_own_sources(url_of_database: &str) {
 
 /// An account that registers an existing source sees it like its submitter, unless the owner hides it: then it looks
 /// like an unknown domain.
-async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str) {
+async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (owner, agent) = house.proved().await;
     let stranger = house.account("stranger").await;
@@ -192,7 +192,7 @@ async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str
 }
 
 /// The source of a hidden agent, be it registered by the owner or named by a catalog, looks like an unknown source.
-async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str) {
+async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (owner, first) = house.proved().await;
     let stage = &house.stage;
@@ -263,7 +263,7 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
 
 /// Why an agent is on hold is visible to its owner and the curators only, not to accounts that register its domain,
 /// before the owner or after it.
-async fn what_is_withheld_is_its_owners(url_of_database: &str) {
+async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let early = house.account("early").await;
     house.register(&early, DOMAIN).await;
@@ -404,7 +404,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
 }
 
 /// A change that waits for a decision does not show in the time of the last change of a listed agent.
-async fn a_change_that_waits_does_not_show(url_of_database: &str) {
+async fn a_waiting_change_does_not_show(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (_, agent) = house.proved().await;
     let stage = &house.stage;
@@ -430,7 +430,7 @@ async fn a_change_that_waits_does_not_show(url_of_database: &str) {
 
 /// Each account withdraws its own registration: a source ends with its last registration, and with it the agents that
 /// have no other source.
-async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
+async fn an_account_withdraws_only_its_own_registration(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
     let app = &house.stage.app;
@@ -494,7 +494,7 @@ async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
 }
 
 /// The shown reason for waiting is what kept the rules from deciding, not a proof that exists.
-async fn what_waits_says_what_keeps_it(url_of_database: &str) {
+async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let owner = house.account("acme").await;
     let stranger = house.account("stranger").await;
@@ -547,7 +547,7 @@ async fn what_waits_says_what_keeps_it(url_of_database: &str) {
 }
 
 /// Registering a name that cannot be proved is answered with the reason and an alternative.
-async fn an_odd_port_is_told_why_it_gets_no_challenge(url_of_database: &str) {
+async fn a_name_that_cannot_be_proved_gets_the_reason(url_of_database: &str) {
     let stage = crate::support::stage::Stage::with(url_of_database, |config| {
         config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
     })

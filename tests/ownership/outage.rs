@@ -51,13 +51,13 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    an_outage_of_ours_lapses_no_domain,
-    what_our_own_network_denies_is_not_missing
+    our_own_outage_lapses_no_domain,
+    records_denied_by_our_own_network_are_not_missing
 );
 
 /// Weeks without our own network lapse no domain. Every check is recorded and soon repeated, and the first one that
 /// finds the record again continues the proof.
-async fn an_outage_of_ours_lapses_no_domain(url: &str) {
+async fn our_own_outage_lapses_no_domain(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let proved = house.shown(&owner).await.proofs[0].clone();
@@ -113,7 +113,7 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
 
 /// If our resolver denies every record, or lies about it, no proof and no opt-out ends; these days do not count as days
 /// without the record.
-async fn what_our_own_network_denies_is_not_missing(url: &str) {
+async fn records_denied_by_our_own_network_are_not_missing(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, _) = house.proved().await;
     house.crowd().await;

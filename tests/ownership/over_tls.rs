@@ -69,7 +69,7 @@ impl TlsSetup {
 
 /// A card over TLS reaches the first level of trust, until its certificate becomes invalid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn valid_tls_is_the_first_step() {
+async fn valid_tls_gives_the_first_level_of_trust() {
     let world = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
     world
@@ -103,7 +103,7 @@ async fn valid_tls_is_the_first_step() {
 
 /// A card behind a certificate of an untrusted authority is not accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_strangers_certificate_shows_nothing() {
+async fn a_card_with_an_untrusted_certificate_is_not_accepted() {
     let world = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
     world

@@ -26,12 +26,12 @@ use crate::support::stage::{OriginAnswer, card};
 
 both_databases!(
     a_domain_opts_out_by_its_own_record,
-    an_owner_looks_after_its_agents,
+    an_owner_manages_its_agents,
     an_owner_opts_out_and_in,
-    a_domain_is_given_away,
-    an_owner_names_its_keys,
+    a_domain_is_transferred,
+    an_owner_enrols_its_keys,
     a_card_names_its_owner,
-    a_new_generation_asks_for_everything_again
+    a_new_generation_needs_every_decision_again
 );
 
 /// `policy=none` is honoured for every account, proved or not, and ends with the record.
@@ -87,7 +87,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
 }
 
 /// An owner of a proved domain manages it and its agents; a stranger may not.
-async fn an_owner_looks_after_its_agents(url: &str) {
+async fn an_owner_manages_its_agents(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let stranger = house.account("stranger").await;
@@ -197,7 +197,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
 }
 
 /// A transferred domain is the other account's to prove; the old record no longer counts.
-async fn a_domain_is_given_away(url: &str) {
+async fn a_domain_is_transferred(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let heir = house.account("heir").await;
@@ -234,7 +234,7 @@ async fn a_domain_is_given_away(url: &str) {
 
 /// An enrolled key verifies cards whose signatures name no key set, and raises the level of trust; once revoked it does
 /// neither.
-async fn an_owner_names_its_keys(url: &str) {
+async fn an_owner_enrols_its_keys(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     let app = &house.stage.app;
@@ -377,7 +377,7 @@ async fn a_card_names_its_owner(url: &str) {
 }
 
 /// A new owner starts a new generation: nothing of the old one counts, not even decisions by persons.
-async fn a_new_generation_asks_for_everything_again(url: &str) {
+async fn a_new_generation_needs_every_decision_again(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let app = &house.stage.app;
     let bytes = card("Travel", "Books flights");

@@ -26,13 +26,13 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    a_host_rests_between_a_visit_and_a_look,
-    a_host_that_wants_to_rest_is_left_alone
+    a_host_rests_between_a_visit_and_a_check,
+    a_host_that_sends_retry_after_is_left_alone
 );
 
 /// The proof file of a domain is fetched once the first visit is over and the host has rested; its name server is
 /// queried at once. The visit after that check waits likewise.
-async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
+async fn a_host_rests_between_a_visit_and_a_check(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
@@ -80,7 +80,7 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
 
 /// A server that answers a proof fetch with `Retry-After` gets no more requests in that check, and neither visits nor
 /// checks until it has rested.
-async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
+async fn a_host_that_sends_retry_after_is_left_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };

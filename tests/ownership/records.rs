@@ -17,23 +17,23 @@ use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(
-    a_record_that_is_placed_proves_a_domain,
-    a_one_off_record_proves_for_its_time,
-    a_challenge_is_its_accounts_own,
+    a_placed_record_proves_its_domain,
+    a_one_off_record_proves_until_it_expires,
+    a_challenge_proves_nothing_for_another_account,
     failed_checks_are_limited,
     failed_checks_of_the_future_do_not_count,
-    claims_of_others_lock_nobody_out,
-    every_standing_proof_is_looked_for,
-    a_proof_that_is_gone_lapses_and_comes_back,
-    silence_is_not_absence,
-    an_admins_word_stands_beside_a_record,
+    claims_of_others_do_not_lock_the_owner_out,
+    every_standing_proof_is_checked,
+    a_proof_lapses_until_its_record_is_back,
+    a_silent_name_server_is_no_evidence,
+    an_admins_voucher_keeps_a_domain_verified,
     two_proofs_are_a_dispute,
-    a_parents_record_counts_where_it_says_so,
+    a_parents_record_covers_subdomains_if_it_declares_so,
     addresses_and_ports_cannot_be_proved
 );
 
 /// Registering returns the record to place; a check returns where it queried and what it found.
-async fn a_record_that_is_placed_proves_a_domain(url: &str) {
+async fn a_placed_record_proves_its_domain(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;
@@ -112,7 +112,7 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
 }
 
 /// The one-off record is a proof too, below its own name, until it expires.
-async fn a_one_off_record_proves_for_its_time(url: &str) {
+async fn a_one_off_record_proves_until_it_expires(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;
@@ -134,7 +134,7 @@ async fn a_one_off_record_proves_for_its_time(url: &str) {
 }
 
 /// Another account cannot prove a domain with the first account's challenge.
-async fn a_challenge_is_its_accounts_own(url: &str) {
+async fn a_challenge_proves_nothing_for_another_account(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let [acme, mallory] = [house.account("acme").await, house.account("mallory").await];
     let view = house.register(&acme, DOMAIN).await;
@@ -216,7 +216,7 @@ async fn failed_checks_of_the_future_do_not_count(url: &str) {
 }
 
 /// Claims of other accounts, however many, do not keep the owner from proving its domain.
-async fn claims_of_others_lock_nobody_out(url: &str) {
+async fn claims_of_others_do_not_lock_the_owner_out(url: &str) {
     let house = OwnershipSetup::new(url).await;
     for number in 1..=5 {
         let claimant = house.account(&format!("claimant{number}")).await;
@@ -250,7 +250,7 @@ async fn claims_of_others_lock_nobody_out(url: &str) {
 }
 
 /// Every standing proof is checked every day, however many there are: an unchecked one would never end.
-async fn every_standing_proof_is_looked_for(url: &str) {
+async fn every_standing_proof_is_checked(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let mut accounts = Vec::new();
     let mut values = Vec::new();
@@ -286,7 +286,7 @@ async fn every_standing_proof_is_looked_for(url: &str) {
 }
 
 /// A removed record ends the proof after three days, and the agents are on hold until it is back.
-async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
+async fn a_proof_lapses_until_its_record_is_back(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (owner, agent) = house.proved().await;
     assert!(house.stage.served(agent).await.is_some());
@@ -311,7 +311,7 @@ async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
 }
 
 /// A name server that does not answer is no evidence about the record, for ten days.
-async fn silence_is_not_absence(url: &str) {
+async fn a_silent_name_server_is_no_evidence(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (_, agent) = house.proved().await;
     let down = || TxtAnswer::Failed("SERVFAIL".into());
@@ -326,7 +326,7 @@ async fn silence_is_not_absence(url: &str) {
 }
 
 /// An admin's voucher keeps a domain verified without its record, and is no level of trust.
-async fn an_admins_word_stands_beside_a_record(url: &str) {
+async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let (_, agent) = house.proved().await;
     let word = a2a_registry_api::Vouch {
@@ -398,7 +398,7 @@ async fn two_proofs_are_a_dispute(url: &str) {
 }
 
 /// A record of a parent domain covers subdomains if it declares so, and is worth less than a subdomain's own.
-async fn a_parents_record_counts_where_it_says_so(url: &str) {
+async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
     let house = OwnershipSetup::new(url).await;
     let acme = house.account("acme").await;
     let view = house.register(&acme, DOMAIN).await;

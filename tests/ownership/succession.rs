@@ -63,13 +63,13 @@ impl Owned {
 }
 
 both_databases!(
-    an_owner_may_change_its_marks_one_by_one,
-    when_all_has_changed_a_generation_ends,
+    an_owner_may_change_its_fingerprint_part_by_part,
+    a_wholly_changed_fingerprint_ends_the_generation,
     the_next_owner_begins_its_own_generation
 );
 
 /// Changes while the proof holds are the owner's own, as long as one part of the fingerprint stays.
-async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
+async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };
@@ -109,7 +109,7 @@ async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
 }
 
 /// If the proof has lapsed and then the whole fingerprint changes, nothing of the old owner's counts any more.
-async fn when_all_has_changed_a_generation_ends(url: &str) {
+async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };

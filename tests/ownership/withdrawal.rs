@@ -71,19 +71,19 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    what_is_the_owners_stays,
-    what_the_catalog_names_is_the_owners_meanwhile,
-    a_former_owner_ends_nothing,
-    a_catalog_ends_with_its_entries,
-    what_a_catalog_names_stays_whose_it_is,
-    what_was_taken_back_can_be_named,
-    what_was_taken_back_is_named_again,
-    what_was_registered_gives_no_rights_afterwards
+    a_stranger_cannot_end_the_owners_sources,
+    sources_in_the_owners_catalog_are_the_owners,
+    a_former_owner_cannot_end_the_new_owners_sources,
+    the_entries_of_a_catalog_end_with_it,
+    a_source_that_a_catalog_names_keeps_its_registrant,
+    a_withdrawn_card_can_be_named_by_a_catalog,
+    an_unchanged_catalog_names_a_withdrawn_card_again,
+    a_withdrawn_registration_gives_no_rights
 );
 
 /// A stranger registered the domain, and its owner only a card: the stranger cannot end sources that the domain's proof
 /// covers.
-async fn what_is_the_owners_stays(url_of_database: &str) {
+async fn a_stranger_cannot_end_the_owners_sources(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
@@ -123,7 +123,7 @@ async fn what_is_the_owners_stays(url_of_database: &str) {
 }
 
 /// A source that a stranger registered and the owner's catalog names is the owner's as long as the catalog names it.
-async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
+async fn sources_in_the_owners_catalog_are_the_owners(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
@@ -149,7 +149,7 @@ async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
 }
 
 /// A former owner withdraws its own registration, and ends nothing of the new owner's, proved or not yet.
-async fn a_former_owner_ends_nothing(url_of_database: &str) {
+async fn a_former_owner_cannot_end_the_new_owners_sources(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let (former, agent) = house.proved().await;
     let heir = house.account("heir").await;
@@ -176,7 +176,7 @@ async fn a_former_owner_ends_nothing(url_of_database: &str) {
 
 /// A catalog's entries belong to the owner of the catalog: they end with it, and while one of them is approved the
 /// catalog stays.
-async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
+async fn the_entries_of_a_catalog_end_with_it(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let first = house.account("first").await;
     house.register(&first, DOMAIN).await;
@@ -214,7 +214,7 @@ async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
 
 /// A source that another account registered stays that account's when a catalog names it: it does not end with the
 /// catalog.
-async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
+async fn a_source_that_a_catalog_names_keeps_its_registrant(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = [house.account("first").await, house.account("second").await];
     let app = &house.stage.app;
@@ -238,7 +238,7 @@ async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
 }
 
 /// A withdrawn registration does not keep the domain's catalog from naming the same card.
-async fn what_was_taken_back_can_be_named(url_of_database: &str) {
+async fn a_withdrawn_card_can_be_named_by_a_catalog(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
@@ -259,7 +259,7 @@ async fn what_was_taken_back_can_be_named(url_of_database: &str) {
 }
 
 /// An unchanged catalog names a card again after its registration was withdrawn.
-async fn what_was_taken_back_is_named_again(url_of_database: &str) {
+async fn an_unchanged_catalog_names_a_withdrawn_card_again(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
         house.account("stranger").await,
@@ -287,7 +287,7 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
 }
 
 /// An account that withdraws a shared registration no longer sees the agent, and is no longer its submitter.
-async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
+async fn a_withdrawn_registration_gives_no_rights(url_of_database: &str) {
     let house = OwnershipSetup::new(url_of_database).await;
     let [first, second] = house.of_two().await;
     let (app, stage) = (&house.stage.app, &house.stage);

@@ -102,7 +102,7 @@ fn check(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn bodies_pass_one_reader() {
+fn request_bodies_pass_one_reader() {
     assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
 }
 

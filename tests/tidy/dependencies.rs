@@ -485,7 +485,7 @@ fn unused_dependencies_are_found() {
 }
 
 #[test]
-fn a_file_is_of_the_innermost_package() {
+fn a_file_belongs_to_the_innermost_package() {
     let files = ["Cargo.toml", "a/Cargo.toml", "a/b/Cargo.toml"].map(str::to_owned);
     let sources = ["a/src/lib.rs", "a/b/src/lib.rs", "a/bc.rs", "x.rs"];
     let sources = sources.map(|path| Source::new(path, ""));
@@ -499,7 +499,7 @@ fn a_file_is_of_the_innermost_package() {
 }
 
 #[test]
-fn manifests_of_their_own_mind_are_found() {
+fn deviating_manifests_are_found() {
     let inherited = INHERITED
         .map(|key| format!("{key}.workspace = true\n"))
         .concat();

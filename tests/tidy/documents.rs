@@ -182,7 +182,7 @@ fn is_text(path: &str) -> bool {
 }
 
 #[test]
-fn what_documents_name_is_there() {
+fn everything_named_in_documents_exists() {
     let files = files();
     let text = |path: &String| match path.ends_with(".md") {
         true => read(path),
@@ -239,7 +239,7 @@ fn links_and_paths_that_lead_nowhere_are_found() {
 }
 
 #[test]
-fn documents_that_are_elsewhere_are_found() {
+fn mentions_of_missing_documents_are_found() {
     let tree = small_tree();
     let problems = |path: &str, text: &str| check_mentions(path, text, &tree).len();
     let rust = "card/src/lib.rs";

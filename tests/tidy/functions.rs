@@ -120,7 +120,7 @@ fn long_functions_are_found() {
 }
 
 #[test]
-fn functions_are_told_from_their_types_and_declarations() {
+fn functions_are_distinguished_from_types_and_declarations() {
     let text = "trait A { fn a(&self); fn b(f: fn(u8) -> u8) { // }\n  \"}\"; fn c() {}\n } }";
     let names: Vec<_> = functions(&Source::new("card/src/a.rs", text).tokens());
     let names: Vec<_> = names

@@ -178,12 +178,12 @@ fn check(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn libraries_and_calls_keep_to_their_places() {
+fn libraries_and_calls_stay_in_their_places() {
     assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
 }
 
 #[test]
-fn strays_are_found() {
+fn misplaced_libraries_and_calls_are_found() {
     let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
     for text in [
         "use sea_orm::Value;",

@@ -154,12 +154,12 @@ fn check(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn layers_use_only_what_lies_below_them() {
+fn layers_use_only_lower_layers() {
     assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
 }
 
 #[test]
-fn arrows_back_up_are_found() {
+fn upward_dependencies_are_found() {
     let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
     let [ground, below, .., above] = ORDER;
     let file = |module: &str| format!("{SERVER}{module}/agents.rs");

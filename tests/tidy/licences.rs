@@ -103,7 +103,7 @@ fn one_of(rest: &mut &[&str]) -> Option<bool> {
 }
 
 #[test]
-fn licences_are_told_apart() {
+fn licences_are_distinguished() {
     for licence in [
         "MIT",
         "MIT OR GPL-3.0-only",

@@ -66,7 +66,7 @@ fn compare(
 }
 
 #[test]
-fn every_address_outside_of_the_api_is_listed() {
+fn every_route_outside_the_api_is_listed() {
     let text = std::fs::read_to_string(root().join("openapi/openapi.json")).unwrap();
     let operations: BTreeSet<Route> = operations(&serde_json::from_str(&text).unwrap()).collect();
     let sources = sources();
@@ -81,7 +81,7 @@ fn every_address_outside_of_the_api_is_listed() {
 }
 
 #[test]
-fn what_is_missing_or_too_much_is_found() {
+fn missing_and_extra_routes_are_found() {
     let file = Source::new(
         "a.rs",
         "#[get(\"/docs\")]\nfn a() {}\n#[post(\"/v1/x\")]\nfn b() {}\n",

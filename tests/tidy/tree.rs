@@ -128,7 +128,7 @@ pub fn sources() -> Vec<Source> {
 }
 
 #[test]
-fn what_ships_ends_at_the_module_of_tests() {
+fn production_code_ends_at_the_test_module() {
     let text = "//! Doc.\n#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\n#[allow(x)]\nmod tests {\n}\n";
     assert_eq!(production_lines(text), 4);
     assert_eq!(production_lines("//! Doc.\nfn a() {}\n"), 2);
@@ -139,7 +139,7 @@ fn what_ships_ends_at_the_module_of_tests() {
 }
 
 #[test]
-fn test_files_are_told_from_those_that_ship() {
+fn test_files_are_distinguished_from_production_files() {
     for path in [
         "tests/main.rs",
         "card/tests/corpus.rs",

@@ -279,7 +279,7 @@ fn messages_are_read_however_their_bytes_arrive() {
 }
 
 #[test]
-fn what_is_no_http_passes_unread() {
+fn bytes_that_are_not_http_are_passed_on() {
     let mut conversation = Conversation::default();
     conversation.up(b"\x16\x03\x01 this is something else\r\n\r\n");
     assert!(conversation.unreadable);

@@ -9,7 +9,7 @@ use crate::support::http;
 use crate::support::origin::{Origin, OriginReply};
 
 #[test]
-fn what_is_not_as_documented_is_found() {
+fn undocumented_exchanges_are_found() {
     let document = Document::of_this_build();
     let ask = |method: &str, target: &str, body: &str| Request {
         method: method.to_owned(),
@@ -116,7 +116,7 @@ fn what_is_not_as_documented_is_found() {
 
 /// An undocumented response fails the test that owns its registry.
 #[tokio::test]
-async fn a_tap_fails_the_test_of_a_registry_that_does_not_keep_to_the_document() {
+async fn an_undocumented_response_fails_the_test_of_its_registry() {
     for (path, body, kept) in [
         ("/v1/agents:suggest", "{\"suggestions\": []}", true),
         ("/v1/agents:suggest", "{\"suggestions\": 7}", false),
