@@ -1,4 +1,4 @@
-//! The other side: servers that do nothing but answer, on the same library and with as many workers.
+//! Bare servers for comparison: they only return bytes, with the registry's HTTP library and number of workers.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -11,17 +11,17 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A bare server under way.
+/// A running bare server.
 #[derive(Debug)]
 pub struct Bare {
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     handle: ServerHandle,
 }
 
 impl Bare {
-    /// Serves these bodies as `/0`, `/1` and so on, each with its place as its entity tag and 304 for whoever
-    /// names that. It has `workers` threads, or one for each core.
+    /// Serves these bodies as `/0`, `/1` and so on, each with its number as its entity tag, and 304 to requests with that
+    /// tag. It has `workers` threads, or one for each core.
     pub fn start(bodies: Vec<Bytes>, workers: Option<usize>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -51,7 +51,7 @@ impl Bare {
         Ok(Self { address, handle })
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub async fn stop(self) {
         self.handle.stop(false).await;
     }

@@ -1,7 +1,7 @@
-//! A card through the whole server, against a bare server with the same bytes.
+//! Card requests through the whole server, against a bare server with the same bytes.
 //!
-//! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) how often both sides take turns,
-//! `BENCH_AGENTS` (1000) how many cards are asked for in turn, `BENCH_CONNECTIONS` (64) how many at once.
+//! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) the number of runs of each side, taken in turns,
+//! `BENCH_AGENTS` (1000) the number of cards, requested in turn, and `BENCH_CONNECTIONS` (64) the number of connections.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -99,7 +99,7 @@ async fn main() {
     stock.close().await;
 }
 
-/// Every agent's id, through the search.
+/// The ids of all agents, from a search.
 async fn ids(stock: &Stock) -> Vec<String> {
     let mut ids = Vec::new();
     let mut query = SearchQuery {
@@ -124,7 +124,7 @@ async fn ids(stock: &Stock) -> Vec<String> {
     }
 }
 
-/// Lets both sides take turns and prints the medians.
+/// Runs both sides in turns and prints the medians.
 fn compare(what: &str, sides: &[Load; 2]) {
     let connections = size("BENCH_CONNECTIONS", 64);
     let run = |load: &Load| -> Measured {

@@ -1,10 +1,11 @@
-//! The words that cards are made of, by rank.
+//! The vocabulary of the generated cards, by rank.
 
-/// Different words.
+/// Number of different words.
 pub const VOCABULARY: u64 = 30_000;
 
-/// The most frequent words of agent descriptions; what follows is made of syllables, because a frequent
-/// word must be one that an analyser stems as it would a real one, and a rare one need not be.
+/// The most frequent words of agent descriptions. Rarer words are composed of syllables: only frequent words have to be
+/// real ones, which an analyser stems as in real cards.
+
 const FREQUENT: &str = "and the to of for a with in your from or by on data that can an agent is as \
     information user using provides based it this search content analysis text real time tasks \
     services code support market generate management customer research documents through queries \
