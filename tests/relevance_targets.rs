@@ -15,7 +15,7 @@ async fn held_out_examples_find_their_cards() {
     let found = compare(&held_out(&shared.join("cards"), 1)).await;
     println!("{found}");
     let (ours, _) = found.all();
-    assert!(ours.questions > 100, "{found}");
+    assert!(ours.queries > 100, "{found}");
     assert!(ours.recall() >= 0.88, "{found}");
     for (half, (ours, theirs)) in &found.kinds {
         assert!(ours.mrr() >= theirs.mrr(), "{half}: {found}");

@@ -20,7 +20,7 @@ use time::Duration;
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Read, Stage, card};
 
-const DOMAIN: &str = "house.agents-test.com";
+const DOMAIN: &str = "site.agents-test.com";
 
 fn at(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
@@ -73,10 +73,10 @@ fn catalog(entries: &[(&str, &str)], read: Read) -> OriginAnswer {
 }
 
 /// Makes visits as they come due, for this long.
-async fn live(stage: &Stage, house: &CatalogSite, long: Duration) {
+async fn live(stage: &Stage, site: &CatalogSite, long: Duration) {
     let end = stage.now() + long;
     loop {
-        while stage.visit(|source| house.answer(source)).await > 0 {}
+        while stage.visit(|source| site.answer(source)).await > 0 {}
         let due = visits_next_due(&stage.app).await.unwrap();
         let Some(due) = due
             .map(time::OffsetDateTime::from)
@@ -143,14 +143,14 @@ both_databases!(
 async fn a_catalog_brings_several_agents(url: &str) {
     let stage = Stage::new(url).await;
     let names = [
-        ("urn:air:house.agents-test.com:a", "/a.json"),
+        ("urn:air:site.agents-test.com:a", "/a.json"),
         ("b", "/b.json"),
         ("c", "/c.json"),
     ];
-    let mut house = CatalogSite::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
-    house.ai_catalog = house.ard.clone();
+    let mut site = CatalogSite::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
+    site.ai_catalog = site.ard.clone();
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::minutes(10)).await;
+    live(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(
         agents(&stage).await,
         fresh(&["/a.json", "/b.json", "/c.json"])
@@ -174,7 +174,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
     assert_eq!(stage.found_by_anyone().await.len(), 3);
 
     // The same for days: nothing is added.
-    live(&stage, &house, Duration::days(3)).await;
+    live(&stage, &site, Duration::days(3)).await;
     assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3);
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
@@ -202,17 +202,16 @@ async fn registering_a_card_url_fetches_no_catalog(url: &str) {
 async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     let stage = Stage::new(url).await;
     let well_known = "/.well-known/agent-card.json";
-    let mut house = CatalogSite::with(&[well_known, "/own.json"]).naming(&[
+    let mut site = CatalogSite::with(&[well_known, "/own.json"]).naming(&[
         ("copy", "/copy.json"),
         ("known", well_known),
         ("own", "/own.json"),
         ("alias", "/own.json"),
     ]);
-    house
-        .cards
-        .insert(at("/copy.json"), house.cards[&at(well_known)].clone());
+    site.cards
+        .insert(at("/copy.json"), site.cards[&at(well_known)].clone());
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::minutes(10)).await;
+    live(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(agents(&stage).await, fresh(&[well_known, "/own.json"]));
     assert_eq!(
         of_kind(&shown(&stage).await, "entry").len(),
@@ -220,21 +219,19 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
         "no URL is asked twice"
     );
     stage.register_url(&at("/own.json")).await;
-    live(&stage, &house, Duration::minutes(10)).await;
+    live(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(stage.agents().await.len(), 2);
     // Both change at once, and stay one agent.
-    house
-        .cards
+    site.cards
         .insert(at("/own.json"), card("/own.json", "Has changed"));
-    live(&stage, &house, Duration::days(3)).await;
+    live(&stage, &site, Duration::days(3)).await;
     assert_eq!(stage.agents().await.len(), 2);
     stage.index_equals_database().await;
 
     // Once the copy's content differs it is an agent of its own, and the older slot keeps its agent.
-    house
-        .cards
+    site.cards
         .insert(at("/copy.json"), card("/copy.json", "Has its own"));
-    live(&stage, &house, Duration::days(3)).await;
+    live(&stage, &site, Duration::days(3)).await;
     assert_eq!(agents(&stage).await.len(), 3);
     stage.index_equals_database().await;
 }
@@ -242,14 +239,14 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
 /// An identifier keeps its agent wherever its card moves; a new identifier for the same URL is another agent.
 async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    live(&stage, &site, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
     live(
         &stage,
-        &house.clone().naming(&[("a", "/b.json")]),
+        &site.clone().naming(&[("a", "/b.json")]),
         Duration::days(2),
     )
     .await;
@@ -259,7 +256,7 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     stage.index_equals_database().await;
     live(
         &stage,
-        &house.naming(&[("renamed", "/b.json")]),
+        &site.naming(&[("renamed", "/b.json")]),
         Duration::days(5),
     )
     .await;
@@ -271,17 +268,17 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
 /// Two entries that exchange their URLs do not collide.
 async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json", "/b.json"]);
+    let site = CatalogSite::with(&["/a.json", "/b.json"]);
     stage.register(DOMAIN).await;
     live(
         &stage,
-        &house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        &site.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::hours(1),
     )
     .await;
     live(
         &stage,
-        &house.naming(&[("a", "/b.json"), ("b", "/a.json")]),
+        &site.naming(&[("a", "/b.json"), ("b", "/a.json")]),
         Duration::days(5),
     )
     .await;
@@ -297,9 +294,9 @@ async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
 /// A catalog that cannot be read any more is reported, and an empty one is no fault.
 async fn an_unreadable_catalog_is_reported(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    live(&stage, &site, Duration::hours(1)).await;
     let told = async || {
         let view = shown(&stage).await;
         view.not_listed
@@ -309,7 +306,7 @@ async fn an_unreadable_catalog_is_reported(url: &str) {
     assert_eq!(told().await, None);
     let away = CatalogSite {
         ard: Some(OriginAnswer::Fails(Timeout)),
-        ..house.clone()
+        ..site.clone()
     };
     live(&stage, &away, Duration::days(1)).await;
     assert!(
@@ -317,7 +314,7 @@ async fn an_unreadable_catalog_is_reported(url: &str) {
             .await
             .is_some_and(|reason| reason.contains("cannot be read"))
     );
-    live(&stage, &house.naming(&[]), Duration::days(1)).await;
+    live(&stage, &site.naming(&[]), Duration::days(1)).await;
     assert_eq!(told().await, None);
 }
 
@@ -326,19 +323,19 @@ async fn an_unreadable_catalog_is_reported(url: &str) {
 /// evidence.
 async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json", "/b.json"]);
-    let both = house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
-    let one = house.clone().naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json", "/b.json"]);
+    let both = site.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
+    let one = site.clone().naming(&[("a", "/a.json")]);
     let part = CatalogSite {
         ard: Some(catalog(&[("a", "/a.json")], Read::InPart)),
-        ..house.clone()
+        ..site.clone()
     };
     stage.register(DOMAIN).await;
     live(&stage, &both, Duration::hours(1)).await;
     for row in stage.agents().await {
         stage.approve(row.id).await;
     }
-    for silent in [&part, &house] {
+    for silent in [&part, &site] {
         live(&stage, silent, Duration::days(10)).await;
         assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     }
@@ -390,15 +387,15 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
 async fn either_catalog_keeps_an_agent(url: &str) {
     let stage = Stage::new(url).await;
     let both = [("a", "/a.json"), ("b", "/b.json")];
-    let mut house = CatalogSite::with(&["/a.json", "/b.json"]).naming(&both);
-    house.ai_catalog = Some(catalog(&both, Read::Whole));
+    let mut site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&both);
+    site.ai_catalog = Some(catalog(&both, Read::Whole));
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
-    let house = house.naming(&both[..1]);
+    live(&stage, &site, Duration::hours(1)).await;
+    let site = site.naming(&both[..1]);
     // The other catalog answers 304 as long as it is asked conditionally.
     let answer = |source: &source::Model| match source.kind.as_str() {
         "ai_catalog" if !source.full_wanted => OriginAnswer::NotModified,
-        _ => house.answer(source),
+        _ => site.answer(source),
     };
     for _ in 0..10 {
         stage.crawl_conditionally(DOMAIN, answer).await;
@@ -410,21 +407,20 @@ async fn either_catalog_keeps_an_agent(url: &str) {
 /// A card with endpoints on another registrable domain is flagged, whichever catalog names it.
 async fn endpoints_elsewhere_are_flagged(url: &str) {
     let stage = Stage::new(url).await;
-    let mut house = CatalogSite::with(&["/own.json", "/far.json"])
+    let mut site = CatalogSite::with(&["/own.json", "/far.json"])
         .naming(&[("own", "/own.json"), ("far", "/far.json")]);
     let serving = |path: &str, host: &str| {
         let text = String::from_utf8(card(path, "Serves")).unwrap();
         text.replace("endpoint.example.net", host).into_bytes()
     };
-    house
-        .cards
+    site.cards
         .insert(at("/own.json"), serving("/own.json", "api.agents-test.com"));
-    house.cards.insert(
+    site.cards.insert(
         at("/far.json"),
         serving("/far.json", "api.agents-elsewhere.com"),
     );
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    live(&stage, &site, Duration::hours(1)).await;
     assert_eq!(stage.agents().await.len(), 2);
     for row in stage.agents().await {
         let findings = &stage.versions(row.id).await[0].findings;
@@ -442,9 +438,9 @@ async fn agents_from_a_catalog_are_limited(url: &str) {
     let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let entries: Vec<(&str, &str)> = paths.iter().map(|path| (*path, *path)).collect();
-    let house = CatalogSite::with(&paths).naming(&entries);
+    let site = CatalogSite::with(&paths).naming(&entries);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::minutes(1)).await;
+    live(&stage, &site, Duration::minutes(1)).await;
     let view = shown(&stage).await;
     assert_eq!(
         of_kind(&view, "entry").len(),
@@ -453,7 +449,7 @@ async fn agents_from_a_catalog_are_limited(url: &str) {
     );
     let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
     assert!(last.detail.contains("6 beyond the limit of 4"), "{last:?}");
-    live(&stage, &house, Duration::days(2)).await;
+    live(&stage, &site, Duration::days(2)).await;
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
 }
@@ -533,11 +529,11 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
     let stage = Stage::new(url).await;
     for outcome in [NotFound, NotACatalog, Timeout] {
         let well_known = "/.well-known/agent-card.json";
-        let mut house = CatalogSite::with(&[well_known]);
-        house.ard = Some(OriginAnswer::Fails(outcome));
-        house.ai_catalog = house.ard.clone();
+        let mut site = CatalogSite::with(&[well_known]);
+        site.ard = Some(OriginAnswer::Fails(outcome));
+        site.ai_catalog = site.ard.clone();
         stage.register(DOMAIN).await;
-        assert_eq!(stage.visit(|source| house.answer(source)).await, 1);
+        assert_eq!(stage.visit(|source| site.answer(source)).await, 1);
         let began = stage.now();
         let view = shown(&stage).await;
         for kind in ["ard", "ai_catalog"] {
@@ -561,12 +557,12 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
         let card = time::OffsetDateTime::from(of_kind(&view, "well_known")[0].next_due.unwrap());
         assert_eq!(next, card, "the card's visit is the next one");
 
-        live(&stage, &house, Duration::days(7) - Duration::MINUTE).await;
+        live(&stage, &site, Duration::days(7) - Duration::MINUTE).await;
         let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
         if outcome != Timeout {
             assert_eq!(asked(&shown(&stage).await), 0, "once, and not again");
         }
-        live(&stage, &house, Duration::days(2)).await;
+        live(&stage, &site, Duration::days(2)).await;
         assert_eq!(agents(&stage).await, fresh(&[well_known]));
         if outcome != Timeout {
             assert_eq!(asked(&shown(&stage).await), 1);
@@ -586,17 +582,17 @@ async fn approving_a_domain_covers_only_its_first_catalog(url: &str) {
         ..Registration::default()
     };
     register(&stage.app, &stage.admin, &what).await.unwrap();
-    let house = CatalogSite::with(&["/a.json", "/b.json"]);
+    let site = CatalogSite::with(&["/a.json", "/b.json"]);
     live(
         &stage,
-        &house.clone().naming(&[("a", "/a.json")]),
+        &site.clone().naming(&[("a", "/a.json")]),
         Duration::hours(1),
     )
     .await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
     live(
         &stage,
-        &house.naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        &site.naming(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::days(3),
     )
     .await;
@@ -612,9 +608,9 @@ async fn approving_a_domain_covers_only_its_first_catalog(url: &str) {
 /// A retired agent stays retired although a catalog still names it.
 async fn a_retired_agent_stays_retired(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    live(&stage, &site, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await.id.to_string();
     let over = Act {
         reason: "over".into(),
@@ -625,7 +621,7 @@ async fn a_retired_agent_stays_retired(url: &str) {
         .unwrap();
     live(
         &stage,
-        &house
+        &site
             .clone()
             .naming(&[("a", "/a.json"), ("other", "/a.json")]),
         Duration::days(3),
@@ -633,7 +629,7 @@ async fn a_retired_agent_stays_retired(url: &str) {
     .await;
     assert_eq!(agents(&stage).await, []);
     stage.register_url(&at("/a.json")).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    live(&stage, &site, Duration::hours(1)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
     stage.index_equals_database().await;
 }
@@ -641,10 +637,10 @@ async fn a_retired_agent_stays_retired(url: &str) {
 /// Deleting a domain ends all agents from its catalogs; the same name starts anew.
 async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
     let stage = Stage::new(url).await;
-    let house =
+    let site =
         CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    live(&stage, &site, Duration::hours(1)).await;
     domain_delete(&stage.app, &stage.admin, DOMAIN)
         .await
         .unwrap();
@@ -653,7 +649,7 @@ async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
     stage.advance(Duration::days(8));
     assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    live(&stage, &site, Duration::hours(1)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     stage.index_equals_database().await;
 }

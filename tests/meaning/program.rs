@@ -1,4 +1,4 @@
-//! The program with the tiny encoder of the tests: installed, served, searched by, from the command line and on the
+//! The program with the tiny encoder of the tests: installing it, and searching with it from the command line and on the
 //! page.
 
 use std::path::Path;
@@ -21,7 +21,7 @@ async fn model(data: &Path, arguments: &[&str]) -> Finished {
     Program::run(command).await
 }
 
-/// Registers two agents, and gives the origin of their cards.
+/// Registers two agents; returns the origin of their cards.
 async fn register_two_agents(api: &Api) -> Origin {
     let origin = Origin::start();
     for (path, name, about) in [
@@ -34,10 +34,10 @@ async fn register_two_agents(api: &Api) -> Origin {
     origin
 }
 
-/// The answer to a search in a mode, once the registry can give one.
-async fn answered(api: &Api, query: &str, mode: &str) -> AgentList {
+/// The result of a search in that mode, once the registry can search in it.
+async fn search_in_mode(api: &Api, query: &str, mode: &str) -> AgentList {
     let path = format!("/v1/agents?q={query}&mode={mode}&explain=true");
-    let what = format!("an answer in mode {mode}");
+    let what = format!("a search in mode {mode}");
     eventually(&what, || async {
         let list: AgentList = serde_json::from_value(api.get(&path).await.expect(200)).unwrap();
         (list.mode == mode && list.total == 2).then_some(list)
@@ -68,11 +68,11 @@ async fn searches_use_an_installed_model() {
 
     let serving = setup.start().await;
     let _origin = register_two_agents(&serving.api).await;
-    let meant = answered(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
+    let meant = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
     let told = serde_json::to_string(&meant.agents).unwrap();
     assert!(told.contains("similarity of the card"), "{told}");
-    let both = answered(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
-    // What is near is chance with this model; that both count is not.
+    let both = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
+    // With this model similarities are arbitrary, but both scores must be used.
     let mut agents = both.agents.iter();
     let wings = agents.find(|hit| hit.summary.name == "Wings");
     let told = serde_json::to_string(&wings).unwrap();
@@ -118,14 +118,14 @@ async fn searches_use_an_installed_model() {
         .map(|hit| hit.summary.name.clone())
         .collect();
 
-    // Killed and started again it answers the same.
+    // After a kill and a restart the results are the same.
     serving.program.kill().await;
     let serving = setup.start().await;
-    let again = answered(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
+    let again = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
     assert!(again.agents.iter().map(|hit| &hit.summary.name).eq(&before));
     serving.stop().await;
 
-    // Without the model it goes by words, as if there had never been one.
+    // Without the model searches are full text only.
     let setup = setup.configure("model = \"off\"");
     let serving = setup.start().await;
     let answer = serving
@@ -149,7 +149,7 @@ async fn searches_use_an_installed_model() {
     serving.stop().await;
 }
 
-/// A model that is installed beside a server takes effect in it.
+/// A model that is installed while a server runs takes effect in it.
 #[tokio::test]
 async fn a_running_server_uses_a_newly_installed_model() {
     let setup = Setup::new()
@@ -157,16 +157,16 @@ async fn a_running_server_uses_a_newly_installed_model() {
         .approve_all();
     let serving = setup.start().await;
     let _origin = register_two_agents(&serving.api).await;
-    // The server knows that there is none.
+    // The server has no model yet.
     serving.program.line("searches are full text only").await;
     let installed = model(&setup.data(), &["install", MODEL]).await;
     ended(&installed, 0, "");
     let told = text(&installed.stdout);
     assert!(told.contains("without a restart"), "{told}");
-    answered(&serving.api, "books+flights", "semantic").await;
+    search_in_mode(&serving.api, "books+flights", "semantic").await;
     serving.stop().await;
 
-    // Where the configuration wants another one, that is said.
+    // A configuration that selects another model is reported.
     let off = setup.scratch().join("off.toml");
     std::fs::write(&off, "[search]\nmodel = \"off\"\n").unwrap();
     let again = model(

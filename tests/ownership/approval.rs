@@ -38,8 +38,8 @@ both_databases!(
 
 /// Cards of another owner are not approved by it, whether a card came in before or not.
 async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let stage = &setup.stage;
     for comes_before in [true, false] {
         register(&stage.app, &stage.admin, &whole()).await.unwrap();
         if comes_before {
@@ -73,8 +73,8 @@ async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) 
 
 /// A first card that it could not approve uses it up: after a person's rejection, another card is not approved.
 async fn an_approval_in_advance_does_not_outlast_a_rejection(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let stage = &setup.stage;
     let signer = Signer::new("https://travel.agents-test.com/keys.json");
     let mut broken: serde_json::Value =
         serde_json::from_slice(&signer.sign(&card("Travel", "Books flights"))).unwrap();
@@ -96,8 +96,8 @@ async fn an_approval_in_advance_does_not_outlast_a_rejection(url_of_database: &s
 
 /// It covers the cards that the catalog named at the first fetch, not those it names later instead.
 async fn an_approval_in_advance_does_not_follow_a_moved_entry(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let stage = &setup.stage;
     register(&stage.app, &stage.admin, &whole()).await.unwrap();
     for named in ["/a.json", "/b.json", "/b.json"] {
         stage
@@ -116,16 +116,16 @@ async fn an_approval_in_advance_does_not_follow_a_moved_entry(url_of_database: &
 
 /// A copy that joined another agent was all that the curator saw: a card behind a later redirect is not approved.
 async fn an_approval_in_advance_does_not_follow_a_redirect(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (_, own) = house.proved().await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (_, own) = setup.proved().await;
+    let stage = &setup.stage;
     let same = card("Travel", "Books flights");
     register(&stage.app, &stage.admin, &with_approval(at("/copy.json")))
         .await
         .unwrap();
     stage.advance(Duration::minutes(2));
     stage.visit(|_| OriginAnswer::Card(same.clone())).await;
-    let (_, joined) = house.source_of("/copy.json").await;
+    let (_, joined) = setup.source_of("/copy.json").await;
     assert_eq!(joined, own);
     let evil = card("Evil", "Somewhere else");
     stage
@@ -137,7 +137,7 @@ async fn an_approval_in_advance_does_not_follow_a_redirect(url_of_database: &str
             }
         })
         .await;
-    let (_, other) = house.source_of("/copy.json").await;
+    let (_, other) = setup.source_of("/copy.json").await;
     assert_ne!(other, own);
     let row = stage
         .agents()

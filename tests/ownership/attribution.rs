@@ -119,14 +119,14 @@ both_databases!(
 /// Submitters come from the events. A nomination approved by a rule waits again, one approved by a person stays
 /// approved; both fall to L0, and their names are never given out again. The owner's own agents are unchanged.
 async fn agents_of_an_older_release_are_decided_again(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, own) = house.proved().await;
-    let stranger = house.account("stranger").await;
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, own) = setup.proved().await;
+    let stranger = setup.account("stranger").await;
     let at = |path: &str| Registration {
         card_url: Some(format!("https://{DOMAIN}{path}")),
         ..Registration::default()
     };
-    let app = &house.stage.app;
+    let app = &setup.stage.app;
     for (caller, path) in [
         (&stranger, "/rule.json"),
         (&stranger, "/person.json"),
@@ -135,38 +135,38 @@ async fn agents_of_an_older_release_are_decided_again(url: &str) {
     ] {
         register(app, caller, &at(path)).await.unwrap();
     }
-    house.stage.advance(Duration::minutes(2));
-    house
+    setup.stage.advance(Duration::minutes(2));
+    setup
         .stage
         .visit(|source| OriginAnswer::Card(card("Travel", &source.url)))
         .await;
-    let all = house.stage.agents().await;
+    let all = setup.stage.agents().await;
     let of = |path: &str| all.iter().find(|row| row.slot.ends_with(path)).unwrap().id;
     let (rule, person, mine) = (of("/rule.json"), of("/person.json"), of("/own.json"));
     let untold = of("/untold.json");
     let urn = |name: &str| format!("urn:air:{DOMAIN}:agents:{name}");
-    restore_older_state(&house.stage, rule, "verified_domain", &urn("stolen")).await;
-    restore_older_state(&house.stage, person, "person", &urn("given")).await;
-    let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
+    restore_older_state(&setup.stage, rule, "verified_domain", &urn("stolen")).await;
+    restore_older_state(&setup.stage, person, "person", &urn("given")).await;
+    let [own_before, mine_before] = [row(&setup.stage, own).await, row(&setup.stage, mine).await];
     assert!(own_before.urn.is_some() && mine_before.urn.is_some());
-    forget(&house.stage).await;
+    forget(&setup.stage).await;
     // No event names the submitter of this one.
     let events = event::Entity::delete_many()
         .filter(event::Column::Kind.eq("domain.registered"))
         .filter(event::Column::Data.contains("/untold.json"))
-        .exec(house.stage.store.connection())
+        .exec(setup.stage.store.connection())
         .await
         .unwrap();
     assert_eq!(events.rows_affected, 1);
     // As if another account had submitted everything.
-    let submitter = house.stage.admin.account.as_ref().unwrap().id;
+    let submitter = setup.stage.admin.account.as_ref().unwrap().id;
     agent::Entity::update_many()
         .col_expr(agent::Column::Submitter, Expr::value(submitter))
-        .exec(house.stage.store.connection())
+        .exec(setup.stage.store.connection())
         .await
         .unwrap();
 
-    let OwnershipSetup { stage, names } = house;
+    let OwnershipSetup { stage, names } = setup;
     let before = seq(&stage).await;
     let stage = stage.restart(|_| ()).await;
     let strangers = Some(stranger.account.as_ref().unwrap().id);
@@ -247,30 +247,30 @@ async fn agents_of_an_older_release_are_decided_again(url: &str) {
     assert_eq!((again.lifecycle.as_str(), again.urn), ("approved", None));
 
     // The owner takes over one agent; its revoked name is not given out again.
-    let house = OwnershipSetup { stage, names };
-    register(&house.stage.app, &owner, &at("/rule.json"))
+    let setup = OwnershipSetup { stage, names };
+    register(&setup.stage.app, &owner, &at("/rule.json"))
         .await
         .unwrap();
-    let named = row(&house.stage, rule).await;
+    let named = row(&setup.stage, rule).await;
     assert_eq!(named.lifecycle, Lifecycle::Approved);
     assert!(named.urn.is_some_and(|given| given != urn("stolen")));
-    let missing = agent_show(&house.stage.app, &house.stage.admin, &urn("stolen")).await;
+    let missing = agent_show(&setup.stage.app, &setup.stage.admin, &urn("stolen")).await;
     assert!(missing.is_err());
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 /// An agent whose source has ended keeps its name: no data shows any more that the source was not the domain's own.
 async fn an_agent_without_a_source_keeps_its_name(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (_, own) = house.proved().await;
-    let before = row(&house.stage, own).await;
+    let setup = OwnershipSetup::new(url).await;
+    let (_, own) = setup.proved().await;
+    let before = row(&setup.stage, own).await;
     assert!(before.urn.is_some());
-    forget(&house.stage).await;
+    forget(&setup.stage).await;
     source::Entity::update_many()
         .col_expr(source::Column::EndedAt, Expr::value(before.created_at))
         .filter(source::Column::AgentId.eq(own))
-        .exec(house.stage.store.connection())
+        .exec(setup.stage.store.connection())
         .await
         .unwrap();
-    let stage = house.stage.restart(|_| ()).await;
+    let stage = setup.stage.restart(|_| ()).await;
     assert_eq!(row(&stage, own).await.urn, before.urn);
 }

@@ -78,11 +78,11 @@ both_databases!(
 /// On an unproved domain each account sees its own sources, agents and reasons, and is shown as their submitter;
 /// outsiders see the listed agents.
 async fn each_account_sees_its_own_sources(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = house.of_two().await;
-    let stage = &house.stage;
-    let (_, of_first) = house.source_of("/first.json").await;
-    let (_, of_second) = house.source_of("/second.json").await;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = setup.of_two().await;
+    let stage = &setup.stage;
+    let (_, of_first) = setup.source_of("/first.json").await;
+    let (_, of_second) = setup.source_of("/second.json").await;
     for (caller, name, own, others, path, other) in [
         (
             &first,
@@ -101,7 +101,7 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
             "/first.json",
         ),
     ] {
-        let view = house.shown(caller).await;
+        let view = setup.shown(caller).await;
         assert_eq!(urls(&view), [url(path)], "{name}");
         assert!(
             view.sources[0].own && view.sources[0].last_attempt.is_some(),
@@ -113,7 +113,7 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
         );
         assert!(!format!("{view:?}").contains(other), "{name}: {view:#?}");
         assert!(
-            !house.gone(caller, own).await && house.gone(caller, others).await,
+            !setup.gone(caller, own).await && setup.gone(caller, others).await,
             "{name}"
         );
         let review = stage.open_review(own).await.unwrap();
@@ -127,7 +127,7 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
     let missing = domain_show(&stage.app, &anyone, DOMAIN).await.unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
     stage.approve(of_first).await;
-    let view = house.shown(&anyone).await;
+    let view = setup.shown(&anyone).await;
     assert_eq!(
         (urls(&view), view.agents.as_slice()),
         (vec![url("/first.json").as_str()], [of_first].as_slice())
@@ -144,10 +144,10 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
 /// An account that registers an existing source sees it like its submitter, unless the owner hides it: then it looks
 /// like an unknown domain.
 async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (owner, agent) = house.proved().await;
-    let stranger = house.account("stranger").await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (owner, agent) = setup.proved().await;
+    let stranger = setup.account("stranger").await;
+    let stage = &setup.stage;
     let hide = AgentPatch {
         visibility: Some(Visibility::Restricted),
         labels: None,
@@ -158,8 +158,8 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
     stage.advance(Duration::hours(3));
     let began = stage.now();
     for view in [
-        house.register(&stranger, DOMAIN).await,
-        house.shown(&stranger).await,
+        setup.register(&stranger, DOMAIN).await,
+        setup.shown(&stranger).await,
     ] {
         assert_eq!(
             (view.state.as_str(), view.generation, view.proofs.len()),
@@ -185,7 +185,7 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
             "{known:#?}"
         );
     }
-    assert!(house.gone(&stranger, agent).await && !house.gone(&owner, agent).await);
+    assert!(setup.gone(&stranger, agent).await && !setup.gone(&owner, agent).await);
     stage.settle().await;
     let found = stage.found(&stranger, &Default::default()).await;
     assert_eq!(found.agents.len(), 0);
@@ -193,9 +193,9 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
 
 /// The source of a hidden agent, be it registered by the owner or named by a catalog, looks like an unknown source.
 async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (owner, first) = house.proved().await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (owner, first) = setup.proved().await;
+    let stage = &setup.stage;
     register(&stage.app, &owner, &at("/secret.json"))
         .await
         .unwrap();
@@ -221,7 +221,7 @@ async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
             .unwrap();
     }
     assert!(all.iter().any(|agent| agent.id == first));
-    let stranger = house.account("stranger").await;
+    let stranger = setup.account("stranger").await;
     let (mut answers, mut ids) = (Vec::new(), Vec::new());
     for path in ["/secret.json", "/named.json", "/unknown.json"] {
         let view = register(&stage.app, &stranger, &at(path)).await.unwrap();
@@ -252,7 +252,7 @@ async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
             .all(|source| !ids.contains(&source.id.to_string())),
         "{ids:?}"
     );
-    let view = house.shown(&owner).await;
+    let view = setup.shown(&owner).await;
     let own = view
         .sources
         .iter()
@@ -264,50 +264,50 @@ async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
 /// Why an agent is on hold is visible to its owner and the curators only, not to accounts that register its domain,
 /// before the owner or after it.
 async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let early = house.account("early").await;
-    house.register(&early, DOMAIN).await;
-    let (owner, agent) = house.proved().await;
-    let late = house.account("late").await;
-    house.register(&late, DOMAIN).await;
-    let app = &house.stage.app;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let early = setup.account("early").await;
+    setup.register(&early, DOMAIN).await;
+    let (owner, agent) = setup.proved().await;
+    let late = setup.account("late").await;
+    setup.register(&late, DOMAIN).await;
+    let app = &setup.stage.app;
     for caller in [&early, &late] {
-        assert!(!house.gone(caller, agent).await, "it is listed");
+        assert!(!setup.gone(caller, agent).await, "it is listed");
     }
     let why = Act {
         reason: "sells what it does not have".into(),
         hold: None,
     };
-    agent_suspend(app, &house.stage.admin, &agent.to_string(), &why)
+    agent_suspend(app, &setup.stage.admin, &agent.to_string(), &why)
         .await
         .unwrap();
     for caller in [&early, &late] {
-        let view = house.shown(caller).await;
+        let view = setup.shown(caller).await;
         let seen = format!("{view:?}");
         assert!(
             !seen.contains(&why.reason) && !seen.contains(&agent.to_string()),
             "{view:#?}"
         );
-        assert!(house.gone(caller, agent).await);
+        assert!(setup.gone(caller, agent).await);
     }
-    for caller in [&owner, &house.stage.admin] {
-        let view = house.shown(caller).await;
+    for caller in [&owner, &setup.stage.admin] {
+        let view = setup.shown(caller).await;
         assert!(
             view.not_listed
                 .iter()
                 .any(|told| told.contains(&why.reason)),
             "{view:#?}"
         );
-        assert!(!house.gone(caller, agent).await);
+        assert!(!setup.gone(caller, agent).await);
     }
-    house.stage.settle().await;
+    setup.stage.settle().await;
     let everything = SearchQuery {
         lifecycle: vec!["suspended".into()],
         ..SearchQuery::default()
     };
     for (caller, count) in [(&early, 0), (&late, 0), (&owner, 1)] {
         assert_eq!(
-            house.stage.found(caller, &everything).await.agents.len(),
+            setup.stage.found(caller, &everything).await.agents.len(),
             count
         );
     }
@@ -316,21 +316,21 @@ async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
 /// The first registrant of a domain sees it like an outsider once another account tries to prove it, has proved it, or
 /// had.
 async fn the_first_registrant_is_no_owner(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let first = house.account("first").await;
-    house.register(&first, DOMAIN).await;
-    house
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let first = setup.account("first").await;
+    setup.register(&first, DOMAIN).await;
+    setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
-    let agent = house.stage.agent(DOMAIN).await.id;
-    let owner = house.account("owner").await;
-    let view = house.register(&owner, DOMAIN).await;
-    house.verify(&owner).await.unwrap();
-    assert!(!house.shown(&owner).await.checks.is_empty());
-    assert_eq!(house.shown(&first).await.checks, []);
-    house.verify(&first).await.unwrap();
-    let own: Vec<_> = house
+    let agent = setup.stage.agent(DOMAIN).await.id;
+    let owner = setup.account("owner").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    setup.verify(&owner).await.unwrap();
+    assert!(!setup.shown(&owner).await.checks.is_empty());
+    assert_eq!(setup.shown(&first).await.checks, []);
+    setup.verify(&first).await.unwrap();
+    let own: Vec<_> = setup
         .shown(&first)
         .await
         .checks
@@ -338,15 +338,15 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         .map(|check| check.wanted)
         .collect();
     assert!(!own.is_empty() && own.iter().all(Option::is_some));
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
-    let app = &house.stage.app;
+    setup.place_standing(&view);
+    setup.verify(&owner).await.unwrap();
+    let app = &setup.stage.app;
     let contact = DomainPatch {
         contact: Some("mailto:ops@travel.example".into()),
         opt_out: None,
     };
     domain_patch(app, &owner, DOMAIN, &contact).await.unwrap();
-    house
+    setup
         .stage
         .crawl(
             DOMAIN,
@@ -354,11 +354,11 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         )
         .await;
     assert!(
-        house.stage.open_review(agent).await.is_some(),
+        setup.stage.open_review(agent).await.is_some(),
         "another version waits"
     );
     let no_more = async |state: &str| {
-        let view = house.shown(&first).await;
+        let view = setup.shown(&first).await;
         assert_eq!(view.state.as_str(), state);
         assert_eq!(
             (view.contact, view.known_by, view.owner, view.keys.len()),
@@ -378,19 +378,19 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
     };
     no_more("verified").await;
-    house.remove(STANDING);
+    setup.remove(STANDING);
     for _ in 0..5 {
-        house.next_day().await;
+        setup.next_day().await;
     }
     no_more("lapsed").await;
     assert_eq!(
-        house.shown(&house.stage.admin).await.contact,
+        setup.shown(&setup.stage.admin).await.contact,
         contact.contact
     );
     let why = NewGeneration {
         reason: "sold".into(),
     };
-    domain_new_generation(app, &house.stage.admin, DOMAIN, &why)
+    domain_new_generation(app, &setup.stage.admin, DOMAIN, &why)
         .await
         .unwrap();
     let kept = agent_versions(app, &first, &agent.to_string(), &Default::default())
@@ -405,9 +405,9 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
 
 /// A change that waits for a decision does not show in the time of the last change of a listed agent.
 async fn a_waiting_change_does_not_show(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (_, agent) = house.proved().await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (_, agent) = setup.proved().await;
+    let stage = &setup.stage;
     let changed = async || {
         let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string())
             .await
@@ -431,31 +431,31 @@ async fn a_waiting_change_does_not_show(url_of_database: &str) {
 /// Each account withdraws its own registration: a source ends with its last registration, and with it the agents that
 /// have no other source.
 async fn an_account_withdraws_only_its_own_registration(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = house.of_two().await;
-    let app = &house.stage.app;
-    let (id, agent) = house.source_of("/first.json").await;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = setup.of_two().await;
+    let app = &setup.stage.app;
+    let (id, agent) = setup.source_of("/first.json").await;
     for (caller, id) in [(&second, id.as_str()), (&first, "x"), (&first, "999999")] {
         let missing = source_withdraw(app, caller, DOMAIN, id).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
     }
     register(app, &second, &at("/first.json")).await.unwrap();
-    assert!(!house.gone(&second, agent).await);
-    house.stage.settle().await;
+    assert!(!setup.gone(&second, agent).await);
+    setup.stage.settle().await;
     source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
     assert!(
-        !house.gone(&second, agent).await,
+        !setup.gone(&second, agent).await,
         "the other one's registration stands"
     );
-    house.stage.approve(agent).await;
+    setup.stage.approve(agent).await;
     let kept = source_withdraw(app, &second, DOMAIN, &id)
         .await
         .unwrap_err();
     assert_eq!(kept.kind, ErrorKind::Conflict);
     assert!(kept.public.contains(&agent.to_string()), "{kept:?}");
-    let (id, agent) = house.source_of("/second.json").await;
+    let (id, agent) = setup.source_of("/second.json").await;
     source_withdraw(app, &second, DOMAIN, &id).await.unwrap();
-    let row = house
+    let row = setup
         .stage
         .agents()
         .await
@@ -463,47 +463,47 @@ async fn an_account_withdraws_only_its_own_registration(url_of_database: &str) {
         .find(|row| row.id == agent)
         .unwrap();
     assert_eq!(row.lifecycle, Lifecycle::Retired);
-    assert_eq!(house.stage.open_review(agent).await, None);
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.stage.open_review(agent).await, None);
+    setup.stage.index_equals_database().await;
 }
 
 /// The first registrant of a domain cannot delete other accounts' sources, least of all their approved agents.
 async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = house.of_two().await;
-    let app = &house.stage.app;
-    let (_, of_first) = house.source_of("/first.json").await;
-    let (_, of_second) = house.source_of("/second.json").await;
-    house.stage.approve(of_second).await;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = setup.of_two().await;
+    let app = &setup.stage.app;
+    let (_, of_first) = setup.source_of("/first.json").await;
+    let (_, of_second) = setup.source_of("/second.json").await;
+    setup.stage.approve(of_second).await;
     let refused = domain_delete(app, &first, DOMAIN).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
     domain_delete(app, &second, DOMAIN).await.unwrap();
     let lifecycle = async |id| {
-        let all = house.stage.agents().await;
+        let all = setup.stage.agents().await;
         all.into_iter().find(|row| row.id == id).unwrap().lifecycle
     };
     assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
     assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
     domain_delete(app, &first, DOMAIN).await.unwrap();
     assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
-    let missing = domain_show(app, &house.stage.admin, DOMAIN)
+    let missing = domain_show(app, &setup.stage.admin, DOMAIN)
         .await
         .unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 
 /// The shown reason for waiting is what kept the rules from deciding, not a proof that exists.
 async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let owner = house.account("acme").await;
-    let stranger = house.account("stranger").await;
-    let view = house.register(&owner, DOMAIN).await;
-    let app = &house.stage.app;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let owner = setup.account("acme").await;
+    let stranger = setup.account("stranger").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    let app = &setup.stage.app;
     register(app, &stranger, &at("/nominated.json"))
         .await
         .unwrap();
-    house
+    setup
         .stage
         .visit(|source| {
             OriginAnswer::Card(match source.kind.as_str() {
@@ -513,15 +513,15 @@ async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
         })
         .await;
     let told = async |id: uuid::Uuid| {
-        let view = house.shown(&owner).await;
+        let view = setup.shown(&owner).await;
         let reason = view
             .not_listed
             .into_iter()
             .find(|reason| reason.contains(&id.to_string()));
         reason.unwrap()
     };
-    let (_, nominated) = house.source_of("/nominated.json").await;
-    let broken = house
+    let (_, nominated) = setup.source_of("/nominated.json").await;
+    let broken = setup
         .shown(&owner)
         .await
         .agents
@@ -533,8 +533,8 @@ async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
         before.contains("nobody has proved") && before.contains("severity error"),
         "{before}"
     );
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
+    setup.place_standing(&view);
+    setup.verify(&owner).await.unwrap();
     let (broken, nominated) = (told(broken).await, told(nominated).await);
     assert!(
         broken.contains("severity error") && !broken.contains("proof"),

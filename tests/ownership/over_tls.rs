@@ -134,54 +134,54 @@ async fn a_file_proves_a_domain(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = OwnershipSetup::at(url, &site).await;
+    let setup = OwnershipSetup::at(url, &site).await;
     let origin = &site.origin;
-    let acme = house.account("acme").await;
-    let view = house.register(&acme, DOMAIN).await;
-    house
+    let acme = setup.account("acme").await;
+    let view = setup.register(&acme, DOMAIN).await;
+    setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     let file = ProofFile::of(&view);
     let (path, place) = (file.path.as_str(), &file.url);
 
-    let looked = house.verify(&acme).await.unwrap();
+    let looked = setup.verify(&acme).await.unwrap();
     assert!(
         looked.contains(&("absent".into(), place.clone())),
         "{looked:?}"
     );
     let text = |body: &str| OriginReply::json(body).header("content-type", "text/plain");
     origin.answer(path, text("something else"));
-    let looked = house.verify(&acme).await.unwrap();
+    let looked = setup.verify(&acme).await.unwrap();
     assert!(
         looked.contains(&("wrong".into(), place.clone())),
         "{looked:?}"
     );
-    assert_eq!(house.state().await, "unverified");
+    assert_eq!(setup.state().await, "unverified");
 
     origin.answer(path, text(&file.body));
-    let looked = house.verify(&acme).await.unwrap();
+    let looked = setup.verify(&acme).await.unwrap();
     assert!(
         looked.contains(&("held".into(), place.clone())),
         "{looked:?}"
     );
-    let view = house.shown(&acme).await;
+    let view = setup.shown(&acme).await;
     assert_eq!(
         (view.state.as_str(), view.proofs[0].method.as_str()),
         ("verified", "http")
     );
-    let agent = house.stage.agent(DOMAIN).await;
+    let agent = setup.stage.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Approved);
     assert!(agent.urn.is_some());
-    let hit = agent_show(&house.stage.app, &acme, &agent.id.to_string())
+    let hit = agent_show(&setup.stage.app, &acme, &agent.id.to_string())
         .await
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
     // The file is checked every day, and the proof lapses when it is removed.
-    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(setup.next_day().await, "verified");
     origin.answer(path, OriginReply::status(404));
     for _ in 0..4 {
-        house.next_day().await;
+        setup.next_day().await;
     }
-    assert_eq!(house.state().await, "lapsed");
+    assert_eq!(setup.state().await, "lapsed");
 }

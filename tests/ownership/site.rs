@@ -99,8 +99,8 @@ impl OwnershipSetup {
             config.crawler.extra_ca = vec![site.root.path().to_owned()];
         })
         .await;
-        let house = Self::on(stage);
-        house.names.set(DOMAIN, [site.address.ip()]);
-        house
+        let setup = Self::on(stage);
+        setup.names.set(DOMAIN, [site.address.ip()]);
+        setup
     }
 }

@@ -17,7 +17,7 @@ const JKU: &str = "https://travel.agents-test.com/keys.json";
 
 /// A proved domain on its own site, with one agent whose card is signed.
 struct Owned {
-    house: OwnershipSetup,
+    setup: OwnershipSetup,
     site: Site,
     owner: Caller,
     signer: Signer,
@@ -26,22 +26,22 @@ struct Owned {
 impl Owned {
     async fn new(url: &str) -> Option<Self> {
         let site = Site::on_443().await?;
-        let house = OwnershipSetup::at(url, &site).await;
-        house
+        let setup = OwnershipSetup::at(url, &site).await;
+        setup
             .names
             .set_name_servers(ZONE, ["ns1.first.example", "ns2.first.example"]);
-        let owner = house.account("acme").await;
-        let view = house.register(&owner, DOMAIN).await;
-        house.place_standing(&view);
+        let owner = setup.account("acme").await;
+        let view = setup.register(&owner, DOMAIN).await;
+        setup.place_standing(&view);
         let owned = Self {
-            house,
+            setup,
             site,
             owner,
             signer: Signer::new(JKU),
         };
         owned.signed_by(&owned.signer).await;
-        owned.house.verify(&owned.owner).await.unwrap();
-        assert_eq!(owned.house.state().await, "verified");
+        owned.setup.verify(&owned.owner).await.unwrap();
+        assert_eq!(owned.setup.state().await, "verified");
         Some(owned)
     }
 
@@ -49,16 +49,16 @@ impl Owned {
     async fn signed_by(&self, signer: &Signer) {
         let bytes = signer.sign(&card("Travel", "Books flights"));
         let answer = OriginAnswer::Signed(bytes, signer.found());
-        self.house.stage.crawl(DOMAIN, answer).await;
+        self.setup.stage.crawl(DOMAIN, answer).await;
     }
 
     async fn known_by(&self) -> OwnerFingerprint {
-        let view = self.house.shown(&self.house.stage.admin).await;
+        let view = self.setup.shown(&self.setup.stage.admin).await;
         view.known_by.unwrap()
     }
 
     async fn generation(&self) -> i64 {
-        self.house.shown(&self.house.stage.admin).await.generation
+        self.setup.shown(&self.setup.stage.admin).await.generation
     }
 }
 
@@ -73,7 +73,7 @@ async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };
-    let house = &owned.house;
+    let setup = &owned.setup;
     let first = owned.known_by().await;
     assert_eq!(
         first.name_servers,
@@ -81,14 +81,14 @@ async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
     );
     assert_eq!((first.tls_key.is_some(), first.card_keys.len()), (true, 1));
     assert_eq!(
-        house.shown(&Caller::default()).await.known_by,
+        setup.shown(&Caller::default()).await.known_by,
         None,
         "strangers are not told"
     );
 
     owned.site.change_key();
-    house.names.set_name_servers(ZONE, ["ns.second.example"]);
-    assert_eq!(house.next_day().await, "verified");
+    setup.names.set_name_servers(ZONE, ["ns.second.example"]);
+    assert_eq!(setup.next_day().await, "verified");
     let second = owned.known_by().await;
     assert_eq!(second.name_servers, ["ns.second.example"]);
     assert_ne!(second.tls_key, first.tls_key);
@@ -96,13 +96,13 @@ async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
 
     // The last of the first fingerprint's parts changes, and two of the second one's stay.
     owned.signed_by(&Signer::new(JKU)).await;
-    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(setup.next_day().await, "verified");
     assert_ne!(owned.known_by().await.card_keys, first.card_keys);
     assert_eq!(owned.generation().await, 1);
     assert!(
-        house
+        setup
             .stage
-            .holds(house.stage.agent(DOMAIN).await.id)
+            .holds(setup.stage.agent(DOMAIN).await.id)
             .await
             .is_empty()
     );
@@ -113,25 +113,25 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };
-    let house = &owned.house;
-    let agent = house.stage.agent(DOMAIN).await;
-    assert!(house.stage.served(agent.id).await.is_some());
-    house.remove(STANDING);
-    house.names.set_name_servers(ZONE, ["ns.other.example"]);
-    house.next_day().await;
+    let setup = &owned.setup;
+    let agent = setup.stage.agent(DOMAIN).await;
+    assert!(setup.stage.served(agent.id).await.is_some());
+    setup.remove(STANDING);
+    setup.names.set_name_servers(ZONE, ["ns.other.example"]);
+    setup.next_day().await;
     owned.site.change_key();
-    house.next_day().await;
+    setup.next_day().await;
     assert_eq!(owned.generation().await, 1, "the card's key is the same");
     // A missing response is no change.
-    house.names.set(DOMAIN, []);
+    setup.names.set(DOMAIN, []);
     owned.site.change_key();
     owned.signed_by(&Signer::new(JKU)).await;
-    house.next_day().await;
+    setup.next_day().await;
     assert_eq!(owned.generation().await, 1, "the TLS key is not seen");
 
-    house.names.set(DOMAIN, [owned.site.address().ip()]);
-    assert_eq!(house.next_day().await, "unverified");
-    let view = house.shown(&house.stage.admin).await;
+    setup.names.set(DOMAIN, [owned.site.address().ip()]);
+    assert_eq!(setup.next_day().await, "unverified");
+    let view = setup.shown(&setup.stage.admin).await;
     assert_eq!(
         (
             view.generation,
@@ -141,15 +141,15 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
         ),
         (2, 0, None, None)
     );
-    let now = house.stage.agent(DOMAIN).await;
+    let now = setup.stage.agent(DOMAIN).await;
     assert_eq!(
         (now.lifecycle.as_str(), now.approved_version, now.owner_id),
         ("pending", None, None)
     );
     assert_eq!(now.urn, agent.urn, "a name is never given twice");
-    assert_eq!(house.stage.served(agent.id).await, None);
-    house.stage.index_equals_database().await;
-    let told = events_after(&house.stage.app, &house.stage.admin, 0, 1000)
+    assert_eq!(setup.stage.served(agent.id).await, None);
+    setup.stage.index_equals_database().await;
+    let told = events_after(&setup.stage.app, &setup.stage.admin, 0, 1000)
         .await
         .unwrap();
     let told: Vec<_> = told
@@ -166,7 +166,7 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
         told[0].data
     );
     // The generation ends once, and not again every day.
-    house.next_day().await;
+    setup.next_day().await;
     assert_eq!(owned.generation().await, 2);
 }
 
@@ -176,25 +176,25 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };
-    let house = &owned.house;
-    let agent = house.stage.agent(DOMAIN).await.id;
-    let heir = house.account("heir").await;
-    let theirs = house.register(&heir, DOMAIN).await;
-    let values = [&house.shown(&owned.owner).await, &theirs]
+    let setup = &owned.setup;
+    let agent = setup.stage.agent(DOMAIN).await.id;
+    let heir = setup.account("heir").await;
+    let theirs = setup.register(&heir, DOMAIN).await;
+    let values = [&setup.shown(&owned.owner).await, &theirs]
         .map(|view| view.challenges[0].value.clone().unwrap());
     let mut records = a2a_crawler::dns::TxtRecords::default();
     for value in &values {
         records.push([value.as_str()]);
     }
-    house
+    setup
         .names
         .set_texts(STANDING, a2a_crawler::dns::TxtAnswer::Records(records));
-    house.names.set_name_servers(ZONE, ["ns.other.example"]);
+    setup.names.set_name_servers(ZONE, ["ns.other.example"]);
     owned.site.change_key();
     owned.signed_by(&Signer::new(JKU)).await;
-    house.next_day().await;
+    setup.next_day().await;
 
-    let view = house.shown(&house.stage.admin).await;
+    let view = setup.shown(&setup.stage.admin).await;
     assert_eq!(
         (view.generation, view.state.as_str(), view.owner.as_deref()),
         (2, "verified", Some("heir"))
@@ -207,12 +207,12 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
         .collect();
     assert_eq!(refused.len(), 1, "{:#?}", view.checks);
     assert_eq!(
-        house.stage.agent(DOMAIN).await.owner_id,
+        setup.stage.agent(DOMAIN).await.owner_id,
         heir.account.as_ref().map(|account| account.id)
     );
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     // The admission rules decide anew, as for any proved domain.
-    assert!(house.stage.served(agent).await.is_some());
-    assert_eq!(house.next_day().await, "verified");
+    assert!(setup.stage.served(agent).await.is_some());
+    assert_eq!(setup.next_day().await, "verified");
     assert_eq!(owned.generation().await, 2);
 }
