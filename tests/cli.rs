@@ -181,16 +181,16 @@ async fn lint_reports_each_of_several_cards() {
         (vec![&nothing, &good], 2),
     ] {
         let arguments = [&["lint"][..], &cards].concat();
-        let told = run(&arguments).await;
-        assert_eq!(told.status.code(), Some(code), "{told:#?}");
+        let finished = run(&arguments).await;
+        assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
         for card in &cards {
-            let named = told.stderr.iter().any(|line| line.contains(card));
-            assert!(named, "{card}: {told:#?}");
+            let named = finished.stderr.iter().any(|line| line.contains(card));
+            assert!(named, "{card}: {finished:#?}");
         }
-        let told = run(&[&arguments[..], &["--json"]].concat()).await;
-        assert_eq!(told.status.code(), Some(code), "{told:#?}");
-        assert_eq!(told.stdout.len(), cards.len(), "{told:#?}");
-        for (line, card) in told.stdout.iter().zip(&cards) {
+        let finished = run(&[&arguments[..], &["--json"]].concat()).await;
+        assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
+        assert_eq!(finished.stdout.len(), cards.len(), "{finished:#?}");
+        for (line, card) in finished.stdout.iter().zip(&cards) {
             let report: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!(report["source"], **card, "{report}");
             let read = report["findings"].is_array();

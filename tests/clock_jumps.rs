@@ -125,8 +125,8 @@ async fn assert_every_source_is_visited(stage: &Stage) {
         let row = domains::domain_by_name(&stage.store, &name(number)).await;
         let sources = domains::sources_of(&stage.store, &[row.unwrap().unwrap().id]).await;
         let now = stage.app.now().0;
-        let seen = sources.unwrap()[0].last_success_at.unwrap();
-        assert!(now - seen <= 28 * 3_600_000_000, "{}", name(number));
+        let fetched = sources.unwrap()[0].last_success_at.unwrap();
+        assert!(now - fetched <= 28 * 3_600_000_000, "{}", name(number));
     }
 }
 

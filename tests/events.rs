@@ -43,7 +43,7 @@ async fn interleaved_transactions_hide_no_event_on_postgres() {
     let first = Store::open(&options(database.url())).await.unwrap();
     let second = Store::connect(&options(database.url())).await.unwrap();
     let follower = Store::connect(&options(database.url())).await.unwrap();
-    let mut seen = 0;
+    let mut last_seq = 0;
 
     let slow = first.write().await.unwrap();
     slow.setting_put("slow", "began first").await.unwrap();
@@ -56,10 +56,10 @@ async fn interleaved_transactions_hide_no_event_on_postgres() {
     });
     until_somebody_waits(&follower).await;
     assert!(!quick.is_finished());
-    assert!(follow(&follower, &mut seen).await.is_empty());
+    assert!(follow(&follower, &mut last_seq).await.is_empty());
     slow.commit().await.unwrap();
     quick.await.unwrap();
-    assert_eq!(follow(&follower, &mut seen).await, ["slow", "quick"]);
+    assert_eq!(follow(&follower, &mut last_seq).await, ["slow", "quick"]);
     assert_eq!(
         setting_get(&follower, "quick").await.unwrap().as_deref(),
         Some("began second")
@@ -72,17 +72,17 @@ async fn reversed_commits_are_followed_on_postgres() {
     let database = Database::postgres().await;
     let first = Store::open(&options(database.url())).await.unwrap();
     let second = Store::connect(&options(database.url())).await.unwrap();
-    let mut seen = 0;
+    let mut last_seq = 0;
     let early = first.write().await.unwrap();
     early.setting_put("early", "began first").await.unwrap();
     let late = second.write().await.unwrap();
     late.events_append(vec![event("late")]).await.unwrap();
     late.commit().await.unwrap();
-    assert_eq!(follow(&first, &mut seen).await, ["late"]);
+    assert_eq!(follow(&first, &mut last_seq).await, ["late"]);
     early.events_append(vec![event("early")]).await.unwrap();
-    assert!(follow(&first, &mut seen).await.is_empty());
+    assert!(follow(&first, &mut last_seq).await.is_empty());
     early.commit().await.unwrap();
-    assert_eq!(follow(&first, &mut seen).await, ["early"]);
+    assert_eq!(follow(&first, &mut last_seq).await, ["early"]);
 }
 
 both_databases!(

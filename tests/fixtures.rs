@@ -112,9 +112,9 @@ async fn an_origin_revalidates_and_counts() {
     let changed = client.get(&url).header("if-none-match", "\"one\"");
     assert_eq!(changed.send().await.unwrap().status(), 200);
 
-    let seen = origin.requests("/card");
-    assert_eq!(seen.len(), 4);
-    assert_eq!(seen[1].query, "x=1");
+    let requests = origin.requests("/card");
+    assert_eq!(requests.len(), 4);
+    assert_eq!(requests[1].query, "x=1");
     assert_eq!(
         origin.arrived("/card", 3).await.header("if-none-match"),
         Some("\"one\"")

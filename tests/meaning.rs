@@ -215,8 +215,11 @@ async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
         ..SearchQuery::default()
     };
     assert!(search(&stage.app, &Caller::default(), &bad).await.is_err());
-    let told = meaning_progress(&stage.app);
-    assert_eq!((told.len(), told[0].agents, told[0].serving), (1, 3, true));
+    let progress = meaning_progress(&stage.app);
+    assert_eq!(
+        (progress.len(), progress[0].agents, progress[0].serving),
+        (1, 3, true)
+    );
 }
 
 /// New, changed and removed agents are found in their current state; an unchanged agent is not embedded again.
@@ -476,17 +479,17 @@ async fn pages_do_not_mix_scores(url: &str) {
     let mut embedding = open(&stage, &encoder).await;
     finish(&stage, &mut embedding).await;
     drop(embedding);
-    let mut seen = ids(&first);
+    let mut shown = ids(&first);
     let mut token = first.next_page_token.clone();
     while let Some(next) = token {
         let list = page(&stage, Some(next)).await;
         assert_eq!((list.mode.as_str(), list.total), ("lexical", 3));
-        seen.extend(ids(&list));
+        shown.extend(ids(&list));
         token = list.next_page_token;
     }
-    seen.sort_unstable();
-    seen.dedup();
-    assert_eq!(seen.len(), 3);
+    shown.sort_unstable();
+    shown.dedup();
+    assert_eq!(shown.len(), 3);
 
     let hybrid = page(&stage, None).await;
     assert_eq!(hybrid.mode, "hybrid");

@@ -31,10 +31,10 @@ async fn demo() -> Demo {
     let folder = TempDir::new().unwrap();
     let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
-    let (program, told) = started(command).await;
+    let (program, status_line) = started(command).await;
     Demo {
-        url: told.url().to_owned(),
-        token: told.admin_token().unwrap().to_owned(),
+        url: status_line.url().to_owned(),
+        token: status_line.admin_token().unwrap().to_owned(),
         _program: program,
         _folder: folder,
     }
@@ -75,7 +75,7 @@ impl<'a> Visitor<'a> {
         let found = self.browser.page().query(By::Css(selector));
         match found.wait(DEADLINE, LOOK_AGAIN).first().await {
             Ok(found) => found,
-            Err(error) => panic!("{selector}: {error}\n{}", self.shown().await),
+            Err(error) => panic!("{selector}: {error}\n{}", self.visible_text().await),
         }
     }
 
@@ -93,12 +93,15 @@ impl<'a> Visitor<'a> {
         });
         match arrived.await {
             Some(path) => path,
-            None => panic!("{beginning} was not reached:\n{}", self.shown().await),
+            None => panic!(
+                "{beginning} was not reached:\n{}",
+                self.visible_text().await
+            ),
         }
     }
 
     /// The browser's URL, and the visible text there.
-    async fn shown(&self) -> String {
+    async fn visible_text(&self) -> String {
         let body = self.browser.page().find(By::Css("body")).await;
         let text = match body {
             Ok(body) => body.text().await.unwrap_or_default(),
@@ -129,12 +132,15 @@ impl<'a> Visitor<'a> {
 
     /// Waits until all of these words are visible.
     async fn sees(&self, words: &[&str]) {
-        let seen = answer_in_time(async || {
-            let text = self.shown().await;
+        let found = answer_in_time(async || {
+            let text = self.visible_text().await;
             words.iter().all(|word| text.contains(word)).then_some(())
         });
-        if seen.await.is_none() {
-            panic!("{words:?} cannot all be seen in:\n{}", self.shown().await);
+        if found.await.is_none() {
+            panic!(
+                "{words:?} cannot all be seen in:\n{}",
+                self.visible_text().await
+            );
         }
     }
 
@@ -303,13 +309,13 @@ async fn a_person_registers_a_card() {
     let domain = origin.address().to_string();
     // The response is the page itself: no URL leads to data that only the sender may see.
     let command = format!("a2a-registry domain show '{domain}'");
-    let told = [
+    let words = [
         "Registered",
         &domain,
         "The first crawl has finished",
         &command,
     ];
-    visitor.sees(&told).await;
+    visitor.sees(&words).await;
     assert_eq!(visitor.path().await, "/register");
     visitor.browser.resize(390, 844).await;
     visitor.fits(390).await;

@@ -86,7 +86,7 @@ async fn a_page_token_outlives_its_frozen_order(url: &str) {
     let stage = stage.restart(|_| ()).await;
     stage.register("further.agents-test.com").await;
     stage.settle().await;
-    let mut seen = names(&first);
+    let mut shown = names(&first);
     let mut token = next(&first);
     let mut pages = 1;
     while let Some(at) = token {
@@ -102,14 +102,14 @@ async fn a_page_token_outlives_its_frozen_order(url: &str) {
                 "nothing of them has changed meanwhile"
             );
         }
-        seen.extend(names(&page));
+        shown.extend(names(&page));
         token = next(&page);
         pages += 1;
     }
     assert_eq!(pages, AGENTS.div_ceil(PAGE as usize));
-    assert_eq!(seen.len(), AGENTS, "none twice");
+    assert_eq!(shown.len(), AGENTS, "none twice");
     assert_eq!(
-        seen.iter().collect::<BTreeSet<_>>().len(),
+        shown.iter().collect::<BTreeSet<_>>().len(),
         AGENTS,
         "none missing"
     );
@@ -183,15 +183,15 @@ async fn suspend(stage: &Stage, page: &Value, place: usize) {
 
 /// Number of agents on the pages from this one on, each counted once; the next page comes from the next process.
 async fn all_pages(stages: &[&Stage], first: Value) -> usize {
-    let mut seen = names(&first);
+    let mut shown = names(&first);
     let mut token = next(&first);
     for stage in stages.iter().cycle() {
         let Some(at) = token else { break };
         let page = page(stage, Some(at)).await;
-        seen.extend(names(&page));
+        shown.extend(names(&page));
         token = next(&page);
     }
-    let once: BTreeSet<_> = seen.iter().collect();
-    assert_eq!(once.len(), seen.len(), "none twice: {seen:?}");
-    seen.len()
+    let once: BTreeSet<_> = shown.iter().collect();
+    assert_eq!(once.len(), shown.len(), "none twice: {shown:?}");
+    shown.len()
 }

@@ -49,12 +49,12 @@ async fn answered(stream: &mut TcpStream) -> bool {
     if stream.write_all(request).await.is_err() {
         return false;
     }
-    let mut seen = Vec::new();
+    let mut received = Vec::new();
     let mut part = [0; 1024];
-    let ends = |seen: &[u8]| seen.ends_with(b"\r\n\r\nok\n");
-    while !ends(&seen) {
+    let ends = |received: &[u8]| received.ends_with(b"\r\n\r\nok\n");
+    while !ends(&received) {
         match timeout(DEADLINE, stream.read(&mut part)).await.unwrap() {
-            Ok(count @ 1..) => seen.extend_from_slice(&part[..count]),
+            Ok(count @ 1..) => received.extend_from_slice(&part[..count]),
             _ => return false,
         }
     }
@@ -196,12 +196,12 @@ async fn malformed_requests_are_counted_and_not_logged() {
     let counted = registry.metric("http_malformed_requests_total").await;
     assert_eq!(counted, inputs.len() as i64);
     let ended = registry.stop().await;
-    let told: Vec<_> = ended
+    let logged: Vec<_> = ended
         .stderr
         .iter()
         .filter(|line| line.contains("ERROR") || line.contains("WARN"))
         .collect();
-    assert!(told.is_empty(), "{told:?}");
+    assert!(logged.is_empty(), "{logged:?}");
 }
 
 /// Metrics can have a port of their own, and are then not served on the main port.
@@ -211,8 +211,8 @@ async fn metrics_can_have_a_port_of_their_own() {
         .configure("[server]\nmetrics_listen = \"127.0.0.1:0\"")
         .start()
         .await;
-    let StatusLine::Serving { metrics_url, .. } = &registry.told else {
-        panic!("it serves: {:?}", registry.told);
+    let StatusLine::Serving { metrics_url, .. } = &registry.status_line else {
+        panic!("it serves: {:?}", registry.status_line);
     };
     let url = metrics_url.as_ref().unwrap();
     let own = Api::at(url.strip_suffix("/metrics").unwrap());

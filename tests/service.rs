@@ -121,7 +121,7 @@ async fn each_act_is_logged_once() {
         .map(|line| line["message"].clone())
         .collect();
     for message in ["started", "ended"] {
-        let lines = messages.iter().filter(|told| *told == message);
+        let lines = messages.iter().filter(|text| *text == message);
         assert_eq!(lines.count(), 1, "{message}: {messages:?}");
     }
     // The log contains no secret.
@@ -156,8 +156,8 @@ async fn credentials_for_other_hosts_are_never_logged() {
         }
     }
     let ended = registry.stop().await;
-    let told = ended.stderr.iter().any(|line| line.contains("answered"));
-    assert!(told, "requests are logged at this level: {ended:?}");
+    let logged = ended.stderr.iter().any(|line| line.contains("answered"));
+    assert!(logged, "requests are logged at this level: {ended:?}");
     let leaked: Vec<_> = ended
         .stderr
         .iter()

@@ -372,7 +372,7 @@ async fn a_stopped_write_is_ended_on_postgres() {
     let store = Store::open(&options(database.url())).await.unwrap();
     let write = store.write().await.unwrap();
     let ask =
-        |what: &str| Statement::from_string(DbBackend::Postgres, format!("SELECT {what} AS told"));
+        |what: &str| Statement::from_string(DbBackend::Postgres, format!("SELECT {what} AS value"));
     let limit = "current_setting('idle_in_transaction_session_timeout')";
     let row = write
         .connection()
@@ -380,14 +380,14 @@ async fn a_stopped_write_is_ended_on_postgres() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(row.try_get::<String>("", "told").unwrap(), "30s");
+    assert_eq!(row.try_get::<String>("", "value").unwrap(), "30s");
     let row = write
         .connection()
         .query_one_raw(ask("pg_backend_pid()"))
         .await
         .unwrap()
         .unwrap();
-    let process: i32 = row.try_get("", "told").unwrap();
+    let process: i32 = row.try_get("", "value").unwrap();
     write
         .connection()
         .execute_unprepared("SET LOCAL idle_in_transaction_session_timeout = 1")
@@ -401,7 +401,7 @@ async fn a_stopped_write_is_ended_on_postgres() {
             .await
             .unwrap()
             .unwrap();
-        (!row.try_get::<bool>("", "told").unwrap()).then_some(())
+        (!row.try_get::<bool>("", "value").unwrap()).then_some(())
     })
     .await;
     write.commit().await.unwrap_err();

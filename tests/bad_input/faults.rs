@@ -104,8 +104,8 @@ async fn index_disk_full_beside_a_database_that_takes_writes() {
     let api = fixture.api();
     let failing = || async {
         let ready = api.get("/readyz").await;
-        let told: Value = serde_json::from_slice(&ready.body).unwrap();
-        let checks = told["checks"].as_array().unwrap().clone();
+        let readiness: Value = serde_json::from_slice(&ready.body).unwrap();
+        let checks = readiness["checks"].as_array().unwrap().clone();
         let failing = checks.into_iter().filter(|check| check["ok"] == false);
         let names: Vec<String> = failing
             .map(|check| check["name"].as_str().unwrap().to_owned())
@@ -185,13 +185,17 @@ async fn table_missing(url: &str) {
     rename("agents", "agents_away").await;
     let api = fixture.api();
     let path = format!("/v1/agents/{}", fixture.agent);
-    let asked = api
+    let request = api
         .request(reqwest::Method::GET, &path)
         .header("x-request-id", "req-broken");
-    let told = ApiResponse::to(asked).await;
-    told.problem(500, "internal");
-    assert!(!told.headers.contains_key("retry-after"));
-    assert!(!told.text().contains("agents_away"), "{}", told.text());
+    let response = ApiResponse::to(request).await;
+    response.problem(500, "internal");
+    assert!(!response.headers.contains_key("retry-after"));
+    assert!(
+        !response.text().contains("agents_away"),
+        "{}",
+        response.text()
+    );
     let ready = api.get("/readyz").await.problem(503, "not-ready");
     let database = ready["checks"].as_array().unwrap().iter();
     let check = database

@@ -83,10 +83,10 @@ async fn oversize_body() {
     };
     send(&fixture, padded(LIMIT)).await.expect(202);
     send(&fixture, in_parts(padded(LIMIT))).await.expect(202);
-    let told = send(&fixture, padded(LIMIT + 1)).await;
-    told.problem(413, "too-large");
-    let untold = send(&fixture, in_parts(padded(LIMIT + 1))).await;
-    untold.problem(413, "too-large");
+    let refused = send(&fixture, padded(LIMIT + 1)).await;
+    refused.problem(413, "too-large");
+    let refused_in_parts = send(&fixture, in_parts(padded(LIMIT + 1))).await;
+    refused_in_parts.problem(413, "too-large");
     fixture.is_intact().await;
 }
 

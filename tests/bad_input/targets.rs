@@ -97,19 +97,19 @@ async fn unreachable_host() {
     let (port, url) = (gone.address().port(), gone.url(CARD));
     drop(gone);
     let domain = fixture.api().register(&url).await.domain;
-    let seen = fetched_domain(fixture.api(), &domain).await;
-    let attempt = &seen["sources"][0]["last_attempt"];
+    let view = fetched_domain(fixture.api(), &domain).await;
+    let attempt = &view["sources"][0]["last_attempt"];
     assert_eq!(attempt["outcome"], "unreachable", "{attempt}");
     assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
     assert_eq!(attempt["status"], Value::Null);
-    assert_eq!(seen["agents"], json!([]));
+    assert_eq!(view["agents"], json!([]));
     assert_eq!(fixture.domains().await, 2);
     fixture.is_intact().await;
 
     let back = Origin::start_on(port);
     back.answer(CARD, OriginReply::json(card("Late")));
-    let seen = fixture.api().recrawl(&domain).await;
-    assert_eq!(seen["agents"].as_array().unwrap().len(), 1);
+    let view = fixture.api().recrawl(&domain).await;
+    assert_eq!(view["agents"].as_array().unwrap().len(), 1);
 }
 
 /// A page in place of a card is reported by the attempt, and an existing agent keeps its card.
@@ -120,11 +120,11 @@ async fn html_instead_of_a_card() {
     let other = Origin::start();
     other.answer(CARD, OriginReply::html(page));
     let domain = fixture.api().register(&other.url(CARD)).await.domain;
-    let seen = fetched_domain(fixture.api(), &domain).await;
-    let attempt = at_first_path(&seen);
+    let view = fetched_domain(fixture.api(), &domain).await;
+    let attempt = at_first_path(&view);
     assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
     assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
-    assert_eq!(seen["agents"], json!([]));
+    assert_eq!(view["agents"], json!([]));
 
     // Likewise a page with the media type of JSON, and JSON that is no card.
     for reply in [
@@ -134,8 +134,8 @@ async fn html_instead_of_a_card() {
         OriginReply::json("{\"hello\": \"world\"}".to_owned()),
     ] {
         fixture.origin.answer(CARD, reply);
-        let seen = fixture.api().recrawl(&fixture.domain).await;
-        let attempt = at_first_path(&seen);
+        let view = fixture.api().recrawl(&fixture.domain).await;
+        let attempt = at_first_path(&view);
         assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
     }
     let agent = format!("/v1/agents/{}", fixture.agent);

@@ -243,8 +243,8 @@ async fn refused_names_get_one_line_and_the_rest_is_registered() {
     ended(&mixed, 1, "user@127.0.0.1");
     // Both URLs are on one domain, and each agent is printed once.
     for found in ["found First", "found Second"] {
-        let told = text(&mixed.stdout).matches(found).count();
-        assert_eq!(told, 1, "{mixed:#?}");
+        let printed = text(&mixed.stdout).matches(found).count();
+        assert_eq!(printed, 1, "{mixed:#?}");
     }
     let piped = served.command(&["register", "--json", "-f", "-"]);
     let piped = Program::run_with_input(piped, names.as_bytes()).await;

@@ -23,26 +23,26 @@ fn documents(finished: &Finished) -> Vec<Value> {
 /// Checks the exit code of a command with `--json`, and without it if that changes nothing.
 async fn check(make: impl Fn() -> tokio::process::Command, code: i32) {
     if code != 0 {
-        let told = Program::run(make()).await;
-        assert_eq!(told.status.code(), Some(code), "{told:#?}");
-        let said = told.stderr.len() + told.stdout.len();
-        assert!(said > 0, "nothing is said: {told:#?}");
+        let finished = Program::run(make()).await;
+        assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
+        let printed = finished.stderr.len() + finished.stdout.len();
+        assert!(printed > 0, "nothing is printed: {finished:#?}");
         if code == 2 {
-            let last = told.stderr.last().unwrap();
-            assert!(last.starts_with("a2a-registry: "), "{told:#?}");
+            let last = finished.stderr.last().unwrap();
+            assert!(last.starts_with("a2a-registry: "), "{finished:#?}");
         }
     }
     let mut command = make();
     command.arg("--json");
-    let told = Program::run(command).await;
-    assert_eq!(told.status.code(), Some(code), "{told:#?}");
-    let documents = documents(&told);
-    assert!(!documents.is_empty(), "no document: {told:#?}");
+    let finished = Program::run(command).await;
+    assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
+    let documents = documents(&finished);
+    assert!(!documents.is_empty(), "no document: {finished:#?}");
     if code == 2 {
         let problem = &documents[0];
-        let line = told.stderr.last().unwrap();
+        let line = finished.stderr.last().unwrap();
         let detail = problem["detail"].as_str().unwrap_or_default();
-        assert!(!detail.is_empty() && line.contains(detail), "{told:#?}");
+        assert!(!detail.is_empty() && line.contains(detail), "{finished:#?}");
         assert!(problem["title"].is_string(), "{problem}");
     }
 }

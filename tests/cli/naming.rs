@@ -147,14 +147,14 @@ async fn a_bare_host_with_several_agents_lists_them() {
         }
         let asked = served.run(&[&command[..], &["--json"]].concat()).await;
         assert_eq!(asked.status.code(), Some(1), "{asked:#?}");
-        let told: Value = serde_json::from_str(&text(&asked.stdout)).unwrap();
-        let ids = told["agents"].as_array().unwrap().iter();
+        let answer: Value = serde_json::from_str(&text(&asked.stdout)).unwrap();
+        let ids = answer["agents"].as_array().unwrap().iter();
         let mut ids: Vec<_> = ids.map(|agent| agent["id"].as_str().unwrap()).collect();
         ids.sort_unstable();
         let mut both = [first.as_str(), &second];
         both.sort_unstable();
         assert_eq!(ids, both);
-        assert_eq!(told["total"], 2);
+        assert_eq!(answer["total"], 2);
     }
     assert!(origin.requests("/talk").is_empty(), "nothing was sent");
     assert_eq!(lifecycle(&served, &first).await, "approved");

@@ -71,9 +71,9 @@ async fn the_index_is_rebuilt_with_and_without_a_server() {
 /// Serves that folder; returns the process, its URL, and the admin token if one was printed.
 async fn serve(data: &str) -> (Program, String, Option<String>) {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data];
-    let (program, told) = started(registry(serve)).await;
-    let token = told.admin_token().map(str::to_owned);
-    (program, told.url().to_owned(), token)
+    let (program, status_line) = started(registry(serve)).await;
+    let token = status_line.admin_token().map(str::to_owned);
+    (program, status_line.url().to_owned(), token)
 }
 
 #[tokio::test]

@@ -233,7 +233,7 @@ async fn a_server_prints_its_addresses_and_its_end() {
     assert_eq!(finished.stdout.last().unwrap(), "stopped");
 
     let server = setup.start_untapped().await;
-    let url = server.told.url().to_owned();
+    let url = server.status_line.url().to_owned();
     assert_eq!(server.get("/livez").await.status, 200);
     let finished = server.stop().await;
     let [serving, stopped] = finished.stdout.as_slice() else {

@@ -19,13 +19,13 @@ async fn register_reports_the_result_of_each_name() {
     done(&served.run(&["register", &first]).await, "found First");
     let said = served.run(&["register", &second]).await;
     done(&said, "found Second");
-    for told in [
+    for words in [
         "pending; approve it with `",
         "waits for its first approval",
         "signature: unsigned: ",
         "findings: errors: 1, ",
     ] {
-        done(&said, told);
+        done(&said, words);
     }
     assert!(!text(&said.stdout).contains("First"), "{said:#?}");
     let approved = served.run(&["register", &first, "--approve"]).await;
@@ -102,7 +102,7 @@ async fn a_bare_name_explains_how_to_write_plain_http() {
     let plain = origin.url("");
     let bare = plain.trim_start_matches("http://");
     let written = format!("register {}", origin.url(well_known));
-    let told = async || {
+    let check_advice = async || {
         let said = served.run(&["register", bare]).await;
         assert_eq!(said.status.code(), Some(1), "{said:#?}");
         let lines = text(&said.stdout);
@@ -111,9 +111,9 @@ async fn a_bare_name_explains_how_to_write_plain_http() {
             "{lines}"
         );
     };
-    told().await;
+    check_advice().await;
     done(&served.run(&["register", &plain]).await, "found Own");
-    told().await;
+    check_advice().await;
     // A URL with a scheme is taken literally.
     done(&served.run(&["register", &plain]).await, "found Own");
 }

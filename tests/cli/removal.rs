@@ -158,7 +158,7 @@ async fn a_hidden_source_is_not_reported_as_removed() {
     let first = served.token("first", "publisher").await;
     let second = served.token("second", "publisher").await;
     let domain = origin.address().to_string();
-    let mut told = Vec::new();
+    let mut outputs = Vec::new();
     for also_second in [true, false] {
         for (token, path) in [(&second, "/b.json"), (&first, "/a.json")] {
             if path == "/b.json" && !also_second {
@@ -181,10 +181,10 @@ async fn a_hidden_source_is_not_reported_as_removed() {
         } else {
             assert_eq!(by_admin.status.code(), Some(1), "{by_admin:#?}");
         }
-        told.push(text(&gone.stdout));
+        outputs.push(text(&gone.stdout));
     }
-    assert_eq!(told[0], told[1]);
-    let told: Value = serde_json::from_str(&told[0]).unwrap();
-    assert_eq!(told["removed"], Value::Null);
-    assert_eq!(told["domain"], domain);
+    assert_eq!(outputs[0], outputs[1]);
+    let removal: Value = serde_json::from_str(&outputs[0]).unwrap();
+    assert_eq!(removal["removed"], Value::Null);
+    assert_eq!(removal["domain"], domain);
 }

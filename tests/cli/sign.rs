@@ -159,12 +159,15 @@ async fn warnings_are_printed_before_anything_is_sent() {
             assert!(strict.stdout.is_empty(), "{strict:#?}");
         }
         assert_eq!(origin.requests("/talk").len(), sent, "{strict:#?}");
-        let told = served.run(&["send", agent, "hello"]).await;
-        ended(&told, 0, "");
-        assert_eq!(text(&told.stdout), "well");
+        let delivered = served.run(&["send", agent, "hello"]).await;
+        ended(&delivered, 0, "");
+        assert_eq!(text(&delivered.stdout), "well");
         for words in against {
-            for told in [&strict, &told] {
-                assert!(text(&told.stderr).contains(words), "{words}: {told:#?}");
+            for finished in [&strict, &delivered] {
+                assert!(
+                    text(&finished.stderr).contains(words),
+                    "{words}: {finished:#?}"
+                );
             }
         }
         sent += 1;

@@ -70,7 +70,7 @@ fn the_run_has_exercised_every_operation() {
         .flat_map(|statuses| statuses.values())
         .sum();
     println!("{judged} exchanges were held against the document");
-    let seen: BTreeSet<&str> = gathered.keys().map(String::as_str).collect();
+    let requested: BTreeSet<&str> = gathered.keys().map(String::as_str).collect();
     for (id, documented) in Document::of_this_build().operations() {
         let statuses = gathered.get(id);
         let met = |status: &u16| statuses.is_some_and(|statuses| statuses.contains_key(status));
@@ -84,7 +84,7 @@ fn the_run_has_exercised_every_operation() {
     let never: Vec<&str> = operations()
         .iter()
         .map(|operation| operation.id.as_str())
-        .filter(|id| !seen.contains(id))
+        .filter(|id| !requested.contains(id))
         .collect();
     assert!(never.is_empty(), "no test asks for {never:?}");
     assert!(judged > 1000, "{judged}");

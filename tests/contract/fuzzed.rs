@@ -92,13 +92,13 @@ async fn stands(token: Option<&str>) {
             assert_eq!(known.send().await.unwrap().status(), 200);
         }
         let finished = fuzz(&served, token, [selected, "token_revoke"]).await;
-        let told = text(&finished.stdout);
+        let output = text(&finished.stdout);
         assert!(
             finished.status.success(),
-            "{told}\n{}",
+            "{output}\n{}",
             text(&finished.stderr)
         );
-        assert!(told.contains(tested), "not every operation was: {told}");
+        assert!(output.contains(tested), "not every operation was: {output}");
     }
 }
 

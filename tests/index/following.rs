@@ -240,7 +240,7 @@ async fn an_unknown_state_hides_only_its_own_agent(url: &str) {
         append(&stage, vec![event(&stage, Some(ids[number]))]).await;
     }
     stage.settle().await;
-    let seen = async || {
+    let check_views = async || {
         for caller in [&Caller::default(), &stage.admin] {
             let found = stage.found(caller, &SearchQuery::default()).await;
             assert_eq!(found.total, 1);
@@ -272,10 +272,10 @@ async fn an_unknown_state_hides_only_its_own_agent(url: &str) {
             }
         }
     };
-    seen().await;
+    check_views().await;
     // A rebuild of the index works as well.
     assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(1));
-    seen().await;
+    check_views().await;
 
     let domains = domain_list(&stage.app, &stage.admin, &PageRequest::default())
         .await
@@ -301,8 +301,8 @@ async fn an_unknown_state_hides_only_its_own_agent(url: &str) {
         .await
         .unwrap()
         .unwrap();
-    let told = format!("domains.state of {} holds \"moonlit\"", row.id);
-    assert_eq!(broken.internal, Some(told));
+    let cause = format!("domains.state of {} holds \"moonlit\"", row.id);
+    assert_eq!(broken.internal, Some(cause));
 
     // Nothing was lost: once this build knows the state again, the agent is shown.
     sql(

@@ -94,10 +94,10 @@ async fn agents(stage: &Stage) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for row in stage.agents().await {
         if row.domain == DOMAIN && row.retired_at.is_none() {
-            let shown = agent_show(&stage.app, &stage.admin, &row.id.to_string())
+            let view = agent_show(&stage.app, &stage.admin, &row.id.to_string())
                 .await
                 .unwrap();
-            all.push((shown.hit.summary.name, row.liveness.as_str().to_owned()));
+            all.push((view.hit.summary.name, row.liveness.as_str().to_owned()));
         }
     }
     all.sort();
@@ -109,7 +109,7 @@ fn fresh(names: &[&str]) -> Vec<(String, String)> {
     names.iter().map(one).collect()
 }
 
-async fn shown(stage: &Stage) -> DomainView {
+async fn domain_view(stage: &Stage) -> DomainView {
     domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap()
 }
 
@@ -155,7 +155,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
         agents(&stage).await,
         fresh(&["/a.json", "/b.json", "/c.json"])
     );
-    let view = shown(&stage).await;
+    let view = domain_view(&stage).await;
     assert_eq!(of_kind(&view, "entry").len(), 3);
     assert_eq!(of_kind(&view, "ard")[0].state.as_str(), "fresh");
     assert_eq!(
@@ -175,7 +175,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
 
     // The same for days: nothing is added.
     live(&stage, &site, Duration::days(3)).await;
-    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3);
+    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 3);
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
 }
@@ -184,10 +184,10 @@ async fn a_catalog_brings_several_agents(url: &str) {
 async fn registering_a_card_url_fetches_no_catalog(url: &str) {
     let stage = Stage::new(url).await;
     stage.register_url(&at("/a.json")).await;
-    assert_eq!(shown(&stage).await.sources.len(), 1);
+    assert_eq!(domain_view(&stage).await.sources.len(), 1);
     for _ in 0..2 {
         stage.register(DOMAIN).await;
-        let kinds: Vec<String> = shown(&stage)
+        let kinds: Vec<String> = domain_view(&stage)
             .await
             .sources
             .into_iter()
@@ -214,7 +214,7 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     live(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(agents(&stage).await, fresh(&[well_known, "/own.json"]));
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         2,
         "no URL is asked twice"
     );
@@ -252,7 +252,10 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     .await;
     let moved = stage.agent(DOMAIN).await;
     assert_eq!(moved.id, agent.id);
-    assert_eq!(of_kind(&shown(&stage).await, "entry")[0].url, at("/b.json"));
+    assert_eq!(
+        of_kind(&domain_view(&stage).await, "entry")[0].url,
+        at("/b.json")
+    );
     stage.index_equals_database().await;
     live(
         &stage,
@@ -283,10 +286,11 @@ async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
     )
     .await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-    let said = of_kind(&shown(&stage).await, "ard");
-    let told = said[0].attempts.iter().chain(&said[0].last_attempt);
+    let said = of_kind(&domain_view(&stage).await, "ard");
+    let attempts = said[0].attempts.iter().chain(&said[0].last_attempt);
     assert!(
-        told.map(|attempt| &attempt.detail)
+        attempts
+            .map(|attempt| &attempt.detail)
             .any(|detail| detail.contains("2 with another URL"))
     );
 }
@@ -297,25 +301,25 @@ async fn an_unreadable_catalog_is_reported(url: &str) {
     let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
     live(&stage, &site, Duration::hours(1)).await;
-    let told = async || {
-        let view = shown(&stage).await;
+    let problem = async || {
+        let view = domain_view(&stage).await;
         view.not_listed
             .into_iter()
             .find(|reason| reason.contains("ard.json"))
     };
-    assert_eq!(told().await, None);
+    assert_eq!(problem().await, None);
     let away = CatalogSite {
         ard: Some(OriginAnswer::Fails(Timeout)),
         ..site.clone()
     };
     live(&stage, &away, Duration::days(1)).await;
     assert!(
-        told()
+        problem()
             .await
             .is_some_and(|reason| reason.contains("cannot be read"))
     );
     live(&stage, &site.naming(&[]), Duration::days(1)).await;
-    assert_eq!(told().await, None);
+    assert_eq!(problem().await, None);
 }
 
 /// An entry that leaves the catalog is treated like a card that answers 404, even if its card still answers: after a
@@ -343,18 +347,18 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
     live(&stage, &both, Duration::days(8)).await;
     live(&stage, &one, Duration::hours(20)).await;
     live(&stage, &both, Duration::days(2)).await;
-    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2);
+    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 2);
 
     stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
     stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
     stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         2,
         "three looks are not a day"
     );
     live(&stage, &one, Duration::days(3)).await;
-    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 1);
+    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 1);
     let expected = [("/a.json", "fresh"), ("/b.json", "gone")];
     assert_eq!(
         agents(&stage).await,
@@ -375,10 +379,11 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
     // A retired agent does not come back by itself.
     live(&stage, &both, Duration::days(3)).await;
     assert_eq!(stage.agents().await.len(), 2);
-    let said = of_kind(&shown(&stage).await, "ard");
-    let told = said[0].attempts.iter().chain(&said[0].last_attempt);
+    let said = of_kind(&domain_view(&stage).await, "ard");
+    let attempts = said[0].attempts.iter().chain(&said[0].last_attempt);
     assert!(
-        told.map(|attempt| &attempt.detail)
+        attempts
+            .map(|attempt| &attempt.detail)
             .any(|detail| detail.contains("1 of retired agents"))
     );
 }
@@ -441,7 +446,7 @@ async fn agents_from_a_catalog_are_limited(url: &str) {
     let site = CatalogSite::with(&paths).naming(&entries);
     stage.register(DOMAIN).await;
     live(&stage, &site, Duration::minutes(1)).await;
-    let view = shown(&stage).await;
+    let view = domain_view(&stage).await;
     assert_eq!(
         of_kind(&view, "entry").len(),
         3,
@@ -471,7 +476,7 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
     stage.register(DOMAIN).await;
     live(&stage, &named(3), Duration::minutes(1)).await;
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         2,
         "one was registered before"
     );
@@ -509,13 +514,13 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         .await;
     live(&stage, &named(4), Duration::days(2)).await;
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         3,
         "{:#?}",
-        shown(&stage).await
+        domain_view(&stage).await
     );
     assert_eq!(stage.agents().await.len(), 4);
-    let ard = of_kind(&shown(&stage).await, "ard")
+    let ard = of_kind(&domain_view(&stage).await, "ard")
         .remove(0)
         .last_attempt
         .unwrap();
@@ -535,7 +540,7 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
         stage.register(DOMAIN).await;
         assert_eq!(stage.visit(|source| site.answer(source)).await, 1);
         let began = stage.now();
-        let view = shown(&stage).await;
+        let view = domain_view(&stage).await;
         for kind in ["ard", "ai_catalog"] {
             let one = &of_kind(&view, kind)[0];
             assert_eq!((one.state.as_str(), one.days.len()), ("absent", 0));
@@ -560,12 +565,12 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
         live(&stage, &site, Duration::days(7) - Duration::MINUTE).await;
         let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
         if outcome != Timeout {
-            assert_eq!(asked(&shown(&stage).await), 0, "once, and not again");
+            assert_eq!(asked(&domain_view(&stage).await), 0, "once, and not again");
         }
         live(&stage, &site, Duration::days(2)).await;
         assert_eq!(agents(&stage).await, fresh(&[well_known]));
         if outcome != Timeout {
-            assert_eq!(asked(&shown(&stage).await), 1);
+            assert_eq!(asked(&domain_view(&stage).await), 1);
         }
         domain_delete(&stage.app, &stage.admin, DOMAIN)
             .await

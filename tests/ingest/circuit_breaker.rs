@@ -257,13 +257,16 @@ async fn our_own_outage_changes_no_state(url: &str) {
     stage.advance(Duration::days(29));
     assert_eq!(breaker_open_since(&stage.app), None);
 
-    let mut looks = 0;
+    let mut fetches = 0;
     for _ in 0..12 {
-        looks += stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
+        fetches += stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
         assert!(breaker_open_since(&stage.app).is_some());
         stage.advance(Duration::hours(6));
     }
-    assert!(looks >= DOMAINS * 8, "they are tried again soon: {looks}");
+    assert!(
+        fetches >= DOMAINS * 8,
+        "they are tried again soon: {fetches}"
+    );
     let row = domains::domain_by_name(&stage.store, &name(1))
         .await
         .unwrap()

@@ -141,15 +141,15 @@ async fn a_card_at_the_older_path_is_one_successful_fetch(url: &str) {
         (OriginAnswer::NotModified, "not_modified"),
     ] {
         let mut group = stage.outcomes(|_| answer.clone()).await;
-        let look = &mut group[0].sources[0];
+        let outcome = &mut group[0].sources[0];
         let missed = Attempt {
             outcome: NotFound,
             status: Some(404),
             detail: "the server answered 404: there is no card here".into(),
-            ..look.attempts[0].clone()
+            ..outcome.attempts[0].clone()
         };
-        look.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
-        look.attempts.insert(0, missed);
+        outcome.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
+        outcome.attempts.insert(0, missed);
         ingest(&stage.app, &group).await.unwrap();
         let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         let source = &shown.sources[0];

@@ -62,16 +62,16 @@ async fn a_missing_card_becomes_stale_then_gone_and_comes_back(url: &str) {
     assert_eq!(hit.summary.liveness.state.as_str(), "stale");
 
     let began = stage.now();
-    let mut looks = 1;
+    let mut fetches = 1;
     while stage.agent(DOMAIN).await.liveness == LivenessState::Stale {
         next_visit(&stage, OriginAnswer::Fails(NotFound)).await;
-        looks += 1;
+        fetches += 1;
         let lasted = stage.now() - began;
         let gone = stage.agent(DOMAIN).await.liveness == LivenessState::Gone;
         assert_eq!(
             gone,
-            lasted >= Duration::hours(24) && looks >= 3,
-            "{looks} looks in {lasted}"
+            lasted >= Duration::hours(24) && fetches >= 3,
+            "{fetches} fetches in {lasted}"
         );
     }
     stage.index_equals_database().await;

@@ -113,10 +113,10 @@ async fn temporarily_unreachable_keys_revoke_no_verdict(url: &str) {
     let events = events_after(&stage.app, &stage.admin, 0, 1000)
         .await
         .unwrap();
-    let told = events.iter().filter(|event| {
+    let matching = events.iter().filter(|event| {
         event.kind == EventKind::AgentUpdated && event.data["signature"] == "untrusted"
     });
-    assert_eq!(told.count(), 1);
+    assert_eq!(matching.count(), 1);
 }
 
 /// A new signature by the same key is the same card; deriving it again keeps its verdict, without a fetch.
@@ -313,12 +313,12 @@ async fn keys_on_another_host_need_a_person(url: &str) {
     let events = events_after(&stage.app, &stage.admin, 0, 1000)
         .await
         .unwrap();
-    let told: Vec<_> = events
+    let matching: Vec<_> = events
         .iter()
         .filter(|event| event.kind == EventKind::AgentForeignKeys)
         .collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].data["key_sets"], serde_json::json!([JKU]));
+    assert_eq!(matching.len(), 1);
+    assert_eq!(matching[0].data["key_sets"], serde_json::json!([JKU]));
     stage.index_equals_database().await;
 }
 

@@ -176,17 +176,17 @@ async fn agents_per_domain_are_limited(url: &str) {
     );
     assert_eq!(stage.agents().await.len(), 3);
     let view = domain_show(&stage.app, &publisher, DOMAIN).await.unwrap();
-    let told: Vec<&String> = view
+    let reasons: Vec<&String> = view
         .sources
         .iter()
         .filter_map(|one| one.limit_met.as_ref())
         .collect();
-    assert_eq!(told.len(), 2, "{view:#?}");
-    assert!(told[0].contains('3'), "{told:?}");
+    assert_eq!(reasons.len(), 2, "{view:#?}");
+    assert!(reasons[0].contains('3'), "{reasons:?}");
     assert!(
         view.not_listed
             .iter()
-            .any(|reason| reason.contains(told[0])),
+            .any(|reason| reason.contains(reasons[0])),
         "{:?}",
         view.not_listed
     );
@@ -260,16 +260,16 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
         Ok(()),
         "the same once more"
     );
-    let told = register(&stage.app, &anyone(1), &at("/1.json"))
+    let view = register(&stage.app, &anyone(1), &at("/1.json"))
         .await
         .unwrap();
-    let named: Vec<&str> = told.sources.iter().map(|one| one.url.as_str()).collect();
+    let named: Vec<&str> = view.sources.iter().map(|one| one.url.as_str()).collect();
     assert_eq!(
         named,
         [format!("https://{DOMAIN}/1.json")],
         "and nothing of what the admin has registered"
     );
-    assert_eq!((told.state.as_str(), told.agents.len()), ("unverified", 0));
+    assert_eq!((view.state.as_str(), view.agents.len()), ("unverified", 0));
     assert_eq!(add(&anyone(1), "/2.json").await, Ok(()));
     assert_eq!(
         add(&anyone(1), "/3.json").await,

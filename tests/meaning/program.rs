@@ -61,24 +61,24 @@ async fn searches_use_an_installed_model() {
     ended(&bad, 2, "config.json");
     let installed = model(&data, &["install", MODEL]).await;
     assert_eq!(installed.status.code(), Some(0), "{installed:?}");
-    let told = model(&data, &["status", "--json"]).await;
-    let told: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
-    assert!(told.to_string().contains("\"current\":true"), "{told}");
-    assert_eq!(told["models"][0]["agents"], Value::Null, "{told}");
+    let output = model(&data, &["status", "--json"]).await;
+    let output: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert!(output.to_string().contains("\"current\":true"), "{output}");
+    assert_eq!(output["models"][0]["agents"], Value::Null, "{output}");
 
     let serving = setup.start().await;
     let _origin = register_two_agents(&serving.api).await;
     let meant = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
-    let told = serde_json::to_string(&meant.agents).unwrap();
-    assert!(told.contains("similarity of the card"), "{told}");
+    let output = serde_json::to_string(&meant.agents).unwrap();
+    assert!(output.contains("similarity of the card"), "{output}");
     let both = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
     // With this model similarities are arbitrary, but both scores must be used.
     let mut agents = both.agents.iter();
     let wings = agents.find(|hit| hit.summary.name == "Wings");
-    let told = serde_json::to_string(&wings).unwrap();
+    let output = serde_json::to_string(&wings).unwrap();
     assert!(
-        told.contains("weight of words") && told.contains("weight of meaning"),
-        "{told}"
+        output.contains("weight of words") && output.contains("weight of meaning"),
+        "{output}"
     );
     let page = serving.api.get("/?q=books+flights+and+seats+for+two").await;
     assert!(
@@ -99,17 +99,20 @@ async fn searches_use_an_installed_model() {
     let found = Program::run(search).await;
     let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
     assert_eq!(found.mode, "semantic");
-    let told = model(&data, &["status", "--json"]).await;
-    let told: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
-    assert_eq!(told["agents"], 2, "{told}");
-    let progress = &told["models"][0]["agents"];
+    let output = model(&data, &["status", "--json"]).await;
+    let output: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(output["agents"], 2, "{output}");
+    let progress = &output["models"][0]["agents"];
     assert_eq!(
         (&progress["embedded"], &progress["complete"]),
         (&2.into(), &true.into()),
-        "{told}"
+        "{output}"
     );
-    let told = text(&model(&data, &["status"]).await.stdout);
-    assert!(told.contains("AGENTS") && told.contains("2, all"), "{told}");
+    let output = text(&model(&data, &["status"]).await.stdout);
+    assert!(
+        output.contains("AGENTS") && output.contains("2, all"),
+        "{output}"
+    );
     let ready = serving.api.get("/readyz").await.text();
     assert!(ready.contains("searches use"), "{ready}");
     let before: Vec<String> = both
@@ -161,8 +164,8 @@ async fn a_running_server_uses_a_newly_installed_model() {
     serving.program.line("searches are full text only").await;
     let installed = model(&setup.data(), &["install", MODEL]).await;
     ended(&installed, 0, "");
-    let told = text(&installed.stdout);
-    assert!(told.contains("without a restart"), "{told}");
+    let output = text(&installed.stdout);
+    assert!(output.contains("without a restart"), "{output}");
     search_in_mode(&serving.api, "books+flights", "semantic").await;
     serving.stop().await;
 
@@ -175,6 +178,6 @@ async fn a_running_server_uses_a_newly_installed_model() {
     )
     .await;
     ended(&again, 0, "");
-    let told = text(&again.stdout);
-    assert!(told.contains("search.model"), "{told}");
+    let output = text(&again.stdout);
+    assert!(output.contains("search.model"), "{output}");
 }

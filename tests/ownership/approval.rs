@@ -117,7 +117,7 @@ async fn an_approval_in_advance_does_not_follow_a_moved_entry(url_of_database: &
 /// A copy that joined another agent was all that the curator saw: a card behind a later redirect is not approved.
 async fn an_approval_in_advance_does_not_follow_a_redirect(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let (_, own) = setup.proved().await;
+    let (_, own) = setup.prove_with_agent().await;
     let stage = &setup.stage;
     let same = card("Travel", "Books flights");
     register(&stage.app, &stage.admin, &with_approval(at("/copy.json")))

@@ -92,7 +92,7 @@ async fn seq(stage: &Stage) -> i64 {
 }
 
 /// Bodies of the events of that kind about an agent after `since`.
-async fn told(stage: &Stage, since: i64, agent: Uuid, kind: &str) -> Vec<Value> {
+async fn event_bodies(stage: &Stage, since: i64, agent: Uuid, kind: &str) -> Vec<Value> {
     let all = events::events_after(&stage.store, since, 10_000)
         .await
         .unwrap();
@@ -120,7 +120,7 @@ both_databases!(
 /// approved; both fall to L0, and their names are never given out again. The owner's own agents are unchanged.
 async fn agents_of_an_older_release_are_decided_again(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, own) = setup.proved().await;
+    let (owner, own) = setup.prove_with_agent().await;
     let stranger = setup.account("stranger").await;
     let at = |path: &str| Registration {
         card_url: Some(format!("https://{DOMAIN}{path}")),
@@ -188,9 +188,9 @@ async fn agents_of_an_older_release_are_decided_again(url: &str) {
         owner.account.as_ref().map(|account| account.id)
     );
     assert_eq!(now.lifecycle, Lifecycle::Approved);
-    let told = async |id: Uuid, kind: &str| told(&stage, before, id, kind).await;
+    let bodies = async |id: Uuid, kind: &str| event_bodies(&stage, before, id, kind).await;
     for (id, name) in [(rule, "stolen"), (person, "given")] {
-        let withdrawn = told(id, "agent.updated").await;
+        let withdrawn = bodies(id, "agent.updated").await;
         let withdrawn = withdrawn
             .iter()
             .filter(|data| data["withdrawn"] == urn(name).as_str());
@@ -198,7 +198,7 @@ async fn agents_of_an_older_release_are_decided_again(url: &str) {
     }
     // Each change of a submitter is in the log, and no other events claim one.
     for (id, changes) in [(rule, 1), (person, 1), (own, 1), (mine, 1), (untold, 1)] {
-        let updated = told(id, "agent.updated").await;
+        let updated = bodies(id, "agent.updated").await;
         let changed: Vec<&Value> = updated
             .iter()
             .filter(|data| data.get("submitter").is_some())
@@ -213,8 +213,8 @@ async fn agents_of_an_older_release_are_decided_again(url: &str) {
         }
     }
     for (id, returns) in [(rule, 1), (person, 0), (own, 0), (mine, 0), (untold, 0)] {
-        assert_eq!(told(id, "agent.returned").await.len(), returns);
-        let taken = told(id, "agent.updated").await;
+        assert_eq!(bodies(id, "agent.returned").await.len(), returns);
+        let taken = bodies(id, "agent.updated").await;
         let taken = taken.iter().filter(|data| data.get("withdrawn").is_some());
         assert_eq!(taken.count(), usize::from(id == rule || id == person));
     }
@@ -261,7 +261,7 @@ async fn agents_of_an_older_release_are_decided_again(url: &str) {
 /// An agent whose source has ended keeps its name: no data shows any more that the source was not the domain's own.
 async fn an_agent_without_a_source_keeps_its_name(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (_, own) = setup.proved().await;
+    let (_, own) = setup.prove_with_agent().await;
     let before = row(&setup.stage, own).await;
     assert!(before.urn.is_some());
     forget(&setup.stage).await;

@@ -113,7 +113,7 @@ impl Scene<'_> {
         let value = view.challenges[0].value.clone().unwrap();
         let value = value.replace("policy=exact", &format!("policy={policy}"));
         self.setup
-            .place(view.challenges[0].name.as_ref().unwrap(), &value);
+            .place_record(view.challenges[0].name.as_ref().unwrap(), &value);
         let app = &self.setup.stage.app;
         let found = domain_verify(app, &self.caller(who), domain).await.unwrap();
         assert_eq!(
@@ -148,7 +148,7 @@ impl Scene<'_> {
                 self.setup.remove(&format!("_a2a-registry.{}", self.domain));
                 for _ in 0..5 {
                     stage.advance(Duration::hours(27));
-                    self.setup.looks().await;
+                    self.setup.run_due_checks().await;
                 }
                 let view = domain_show(&stage.app, &stage.admin, &self.domain)
                     .await
@@ -366,7 +366,7 @@ async fn an_earlier_copy_does_not_affect_the_owners_agent(url: &str) {
     let view = setup.register(&owner, domain).await;
     stage.advance(Duration::minutes(2));
     stage.visit(|_| OriginAnswer::Card(own.clone())).await;
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     domain_verify(&stage.app, &owner, domain).await.unwrap();
     let of_slot = async |slot: &str| {
         let all = stage.agents().await;

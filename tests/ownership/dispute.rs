@@ -34,12 +34,12 @@ struct Disputed {
 impl Disputed {
     async fn new(url: &str) -> Self {
         let setup = OwnershipSetup::new(url).await;
-        let (acme, agent) = setup.proved().await;
+        let (acme, agent) = setup.prove_with_agent().await;
         let rival = setup.account("rival").await;
         let theirs = setup.register(&rival, DOMAIN).await;
-        let ours = setup.shown(&acme).await;
+        let ours = setup.domain_view(&acme).await;
         let records = [ours, theirs].map(|view| view.challenges[0].value.clone().unwrap());
-        setup.place_all(STANDING, records.iter().map(String::as_str));
+        setup.place_records(STANDING, records.iter().map(String::as_str));
         setup.verify(&rival).await.unwrap();
         assert_eq!(setup.state().await, "disputed");
         Self {
@@ -85,7 +85,7 @@ impl Disputed {
             visibility: Some(Visibility::Internal),
             labels: None,
         };
-        let shown = self.setup.shown(&self.setup.stage.admin).await;
+        let shown = self.setup.domain_view(&self.setup.stage.admin).await;
         let source = &shown.sources[0].id;
         vec![
             source_withdraw(app, caller, DOMAIN, source)
@@ -133,7 +133,7 @@ async fn both_parties_get_the_reason_for_each_refusal(url: &str) {
         }
     }
     let setup = &disputed.setup;
-    let view = setup.shown(&setup.stage.admin).await;
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         (view.contact, view.keys.len(), view.generation),
         (None, 0, 1)
@@ -155,8 +155,8 @@ async fn both_parties_see_the_same(url: &str) {
     let setup = &disputed.setup;
     setup.stage.advance(time::Duration::minutes(1));
     let [mut first, mut second] = [
-        setup.shown(&disputed.acme).await,
-        setup.shown(&disputed.rival).await,
+        setup.domain_view(&disputed.acme).await,
+        setup.domain_view(&disputed.rival).await,
     ];
     assert_ne!(
         first.challenges, second.challenges,
@@ -183,15 +183,15 @@ async fn both_parties_see_the_same(url: &str) {
         assert_eq!(disputed.list(party).await, [DOMAIN]);
     }
     // An account with a weaker proof is no longer a party, and sees what every registrant sees.
-    setup.place(STANDING, &disputed.records[0]);
+    setup.place_record(STANDING, &disputed.records[0]);
     for _ in 0..4 {
         setup.next_day().await;
     }
     assert_eq!(
-        setup.shown(&disputed.acme).await.owner.as_deref(),
+        setup.domain_view(&disputed.acme).await.owner.as_deref(),
         Some("acme")
     );
-    let outside = setup.shown(&disputed.rival).await;
+    let outside = setup.domain_view(&disputed.rival).await;
     assert_eq!((outside.owner, outside.not_listed.len()), (None, 0));
     assert!(
         outside.sources.iter().all(|source| source.own),
@@ -205,7 +205,7 @@ async fn both_parties_see_the_same(url: &str) {
 async fn a_disputed_domain_accepts_no_registration(url: &str) {
     let disputed = Disputed::new(url).await;
     let setup = &disputed.setup;
-    let before = setup.shown(&setup.stage.admin).await.sources.len();
+    let before = setup.domain_view(&setup.stage.admin).await.sources.len();
     let stranger = setup.account("stranger").await;
     let card = || Registration {
         card_url: Some(format!("https://{DOMAIN}/more.json")),
@@ -224,7 +224,10 @@ async fn a_disputed_domain_accepts_no_registration(url: &str) {
             assert!(refused.public.contains("is disputed"), "{}", refused.public);
         }
     }
-    assert_eq!(setup.shown(&setup.stage.admin).await.sources.len(), before);
+    assert_eq!(
+        setup.domain_view(&setup.stage.admin).await.sources.len(),
+        before
+    );
     let view = disputed.register(&setup.stage.admin, card()).await.unwrap();
     assert_eq!(
         view.sources.len(),
@@ -232,11 +235,11 @@ async fn a_disputed_domain_accepts_no_registration(url: &str) {
         "what was there before is not the caller's addition"
     );
     assert_eq!(
-        setup.shown(&setup.stage.admin).await.sources.len(),
+        setup.domain_view(&setup.stage.admin).await.sources.len(),
         before + 1
     );
     // Once settled, the domain takes registrations of its owner again.
-    setup.place(STANDING, &disputed.records[1]);
+    setup.place_record(STANDING, &disputed.records[1]);
     for _ in 0..4 {
         setup.next_day().await;
     }
@@ -292,7 +295,7 @@ async fn a_dispute_is_decided_for_either_party(url: &str) {
             Lifecycle::Approved
         );
         assert_eq!(setup.next_day().await, "verified");
-        assert_eq!(setup.shown(own).await.owner.as_deref(), Some(winner));
+        assert_eq!(setup.domain_view(own).await.owner.as_deref(), Some(winner));
         domain_patch(app, own, DOMAIN, &DomainPatch::default())
             .await
             .unwrap();

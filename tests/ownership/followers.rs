@@ -50,7 +50,7 @@ async fn owned(setup: &OwnershipSetup, proved: &[&str], answer: OriginAnswer) ->
     let owner = setup.account("acme").await;
     for domain in proved {
         let view = setup.register(&owner, domain).await;
-        setup.place_standing(&view);
+        setup.place_standing_record(&view);
         let found = domain_verify(&setup.stage.app, &owner, domain).await;
         assert_eq!(found.unwrap().domain.state.as_str(), "verified");
     }
@@ -92,7 +92,7 @@ async fn a_follower_is_judged_by_its_current_state_on_postgres() {
     let owner = owned(&setup, &[DOMAIN], redirected()).await;
     assert_eq!(became(&setup).await, nominated());
     let view = setup.register(&owner, OTHER).await;
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     let held = ending(&setup, DOMAIN).await;
     let proving = domain_verify(&setup.stage.app, &owner, OTHER);
     let proved = once_free(&setup.stage.store, held, proving).await;
@@ -183,7 +183,7 @@ async fn a_former_owner_cannot_change_anything_on_postgres() {
         let refused = once_free(&setup.stage.store, held, doing).await;
         let kind = refused.err().map(|error| error.kind);
         assert_eq!(kind, Some(ErrorKind::Conflict), "{act}");
-        let view = setup.shown(&setup.stage.admin).await;
+        let view = setup.domain_view(&setup.stage.admin).await;
         assert_eq!(
             (view.contact, view.keys.len(), view.proofs.len()),
             (None, 0, 1),

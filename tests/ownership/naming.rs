@@ -64,7 +64,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
         "an admin's word names nobody"
     );
 
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     let named = stage.agent(DOMAIN).await;
     assert_eq!(named.urn.as_deref(), Some(TRAVEL));
@@ -86,7 +86,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
         setup.next_day().await;
     }
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
 }
@@ -94,7 +94,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
 /// Agents with the same name are numbered, also those added after the proof; a retired agent keeps its name.
 async fn no_two_agents_have_one_name(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, first) = setup.proved().await;
+    let (owner, first) = setup.prove_with_agent().await;
     let stage = &setup.stage;
     let a = register_card(&setup, &owner, "/a.json").await;
     let b = register_card(&setup, &owner, "/b.json").await;
@@ -160,7 +160,7 @@ async fn a_catalog_names_its_agents(url: &str) {
         urns(stage).await.values().all(Option::is_none),
         "nothing is proved yet"
     );
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     let named = urns(stage).await;
     assert_eq!(

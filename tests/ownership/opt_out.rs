@@ -56,8 +56,8 @@ both_databases!(
 /// removed it is visited.
 async fn an_opted_out_domain_is_never_visited(url: &str) {
     let setup = permissive_setup(url).await;
-    setup.place(STANDING, OPT_OUT);
-    setup.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
+    setup.place_record(STANDING, OPT_OUT);
+    setup.place_record("_a2a-registry.plain.agents-test.com", OPT_OUT);
     let domains = [
         DOMAIN,
         "travel.agents-test.com:8443",
@@ -105,10 +105,10 @@ async fn every_host_name_can_opt_out_later(url: &str) {
         2,
         "nothing stands in the way of a first visit"
     );
-    setup.place(STANDING, OPT_OUT);
-    setup.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
+    setup.place_record(STANDING, OPT_OUT);
+    setup.place_record("_a2a-registry.plain.agents-test.com", OPT_OUT);
     setup.stage.advance(Duration::hours(27));
-    setup.looks().await;
+    setup.run_due_checks().await;
     for domain in ["travel.agents-test.com:8443", "plain.agents-test.com"] {
         assert_eq!(setup.state_of(domain).await, "opted_out", "{domain}");
     }
@@ -166,7 +166,7 @@ async fn an_opt_out_after_silence_counts(url: &str) {
         .set_texts(STANDING, TxtAnswer::Bogus("the signature is wrong".into()));
     setup.stage.register(DOMAIN).await;
     assert_eq!(setup.visits().await, 0);
-    setup.place(STANDING, OPT_OUT);
+    setup.place_record(STANDING, OPT_OUT);
     setup.stage.advance(Duration::minutes(1));
     assert_eq!(setup.visits().await, 0);
     assert_eq!(setup.state_of(DOMAIN).await, "opted_out");
@@ -184,7 +184,7 @@ async fn an_address_is_visited_at_once(url: &str) {
         .register_url("https://127.0.0.1:8443/card.json")
         .await;
     assert_eq!(view.next_check, None);
-    assert_eq!(setup.looks().await, 0);
+    assert_eq!(setup.run_due_checks().await, 0);
     assert_eq!(setup.visits().await, 1);
 }
 
@@ -206,12 +206,12 @@ async fn checks_of_proofs_leave_opted_out_hosts_alone(url: &str) {
         site.origin.requests(path).is_empty(),
         "nobody could tell yet whether it may be asked"
     );
-    setup.place(STANDING, OPT_OUT);
+    setup.place_record(STANDING, OPT_OUT);
     setup.stage.advance(Duration::seconds(1));
-    let looked = setup.verify(&acme).await.unwrap();
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.iter().all(|(outcome, _)| outcome != "held"),
-        "{looked:?}"
+        results.iter().all(|(outcome, _)| outcome != "held"),
+        "{results:?}"
     );
     assert_eq!(setup.state().await, "opted_out");
     assert_eq!(setup.next_day().await, "opted_out");

@@ -50,7 +50,7 @@ impl OwnershipSetup {
     }
 
     pub(super) async fn source_of(&self, path: &str) -> (String, uuid::Uuid) {
-        let view = self.shown(&self.stage.admin).await;
+        let view = self.domain_view(&self.stage.admin).await;
         let source = view.sources.into_iter().find(|one| one.url == url(path));
         let source = source.unwrap();
         (source.id, source.agent.unwrap())
@@ -101,7 +101,7 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
             "/first.json",
         ),
     ] {
-        let view = setup.shown(caller).await;
+        let view = setup.domain_view(caller).await;
         assert_eq!(urls(&view), [url(path)], "{name}");
         assert!(
             view.sources[0].own && view.sources[0].last_attempt.is_some(),
@@ -127,7 +127,7 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
     let missing = domain_show(&stage.app, &anyone, DOMAIN).await.unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
     stage.approve(of_first).await;
-    let view = setup.shown(&anyone).await;
+    let view = setup.domain_view(&anyone).await;
     assert_eq!(
         (urls(&view), view.agents.as_slice()),
         (vec![url("/first.json").as_str()], [of_first].as_slice())
@@ -145,7 +145,7 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
 /// like an unknown domain.
 async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let (owner, agent) = setup.proved().await;
+    let (owner, agent) = setup.prove_with_agent().await;
     let stranger = setup.account("stranger").await;
     let stage = &setup.stage;
     let hide = AgentPatch {
@@ -159,7 +159,7 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
     let began = stage.now();
     for view in [
         setup.register(&stranger, DOMAIN).await,
-        setup.shown(&stranger).await,
+        setup.domain_view(&stranger).await,
     ] {
         assert_eq!(
             (view.state.as_str(), view.generation, view.proofs.len()),
@@ -194,7 +194,7 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
 /// The source of a hidden agent, be it registered by the owner or named by a catalog, looks like an unknown source.
 async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let (owner, first) = setup.proved().await;
+    let (owner, first) = setup.prove_with_agent().await;
     let stage = &setup.stage;
     register(&stage.app, &owner, &at("/secret.json"))
         .await
@@ -225,22 +225,22 @@ async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
     let (mut answers, mut ids) = (Vec::new(), Vec::new());
     for path in ["/secret.json", "/named.json", "/unknown.json"] {
         let view = register(&stage.app, &stranger, &at(path)).await.unwrap();
-        let mut told = view
+        let mut source = view
             .sources
             .into_iter()
             .find(|one| one.url == url(path))
             .unwrap();
         assert_eq!(
-            (told.coverage.known(), told.state.as_str()),
+            (source.coverage.known(), source.state.as_str()),
             (Some(Coverage::Nomination), "new"),
             "{path}"
         );
-        ids.push(std::mem::take(&mut told.id));
-        told.url.clear();
-        answers.push(told);
+        ids.push(std::mem::take(&mut source.id));
+        source.url.clear();
+        answers.push(source);
     }
     assert!(
-        answers.iter().all(|told| *told == answers[0]),
+        answers.iter().all(|source| *source == answers[0]),
         "{answers:#?}"
     );
     // Nor do their identifiers show which existed before.
@@ -252,7 +252,7 @@ async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
             .all(|source| !ids.contains(&source.id.to_string())),
         "{ids:?}"
     );
-    let view = setup.shown(&owner).await;
+    let view = setup.domain_view(&owner).await;
     let own = view
         .sources
         .iter()
@@ -267,7 +267,7 @@ async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
     let early = setup.account("early").await;
     setup.register(&early, DOMAIN).await;
-    let (owner, agent) = setup.proved().await;
+    let (owner, agent) = setup.prove_with_agent().await;
     let late = setup.account("late").await;
     setup.register(&late, DOMAIN).await;
     let app = &setup.stage.app;
@@ -282,20 +282,20 @@ async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
         .await
         .unwrap();
     for caller in [&early, &late] {
-        let view = setup.shown(caller).await;
-        let seen = format!("{view:?}");
+        let view = setup.domain_view(caller).await;
+        let text = format!("{view:?}");
         assert!(
-            !seen.contains(&why.reason) && !seen.contains(&agent.to_string()),
+            !text.contains(&why.reason) && !text.contains(&agent.to_string()),
             "{view:#?}"
         );
         assert!(setup.gone(caller, agent).await);
     }
     for caller in [&owner, &setup.stage.admin] {
-        let view = setup.shown(caller).await;
+        let view = setup.domain_view(caller).await;
         assert!(
             view.not_listed
                 .iter()
-                .any(|told| told.contains(&why.reason)),
+                .any(|reason| reason.contains(&why.reason)),
             "{view:#?}"
         );
         assert!(!setup.gone(caller, agent).await);
@@ -327,18 +327,18 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     let owner = setup.account("owner").await;
     let view = setup.register(&owner, DOMAIN).await;
     setup.verify(&owner).await.unwrap();
-    assert!(!setup.shown(&owner).await.checks.is_empty());
-    assert_eq!(setup.shown(&first).await.checks, []);
+    assert!(!setup.domain_view(&owner).await.checks.is_empty());
+    assert_eq!(setup.domain_view(&first).await.checks, []);
     setup.verify(&first).await.unwrap();
     let own: Vec<_> = setup
-        .shown(&first)
+        .domain_view(&first)
         .await
         .checks
         .into_iter()
         .map(|check| check.wanted)
         .collect();
     assert!(!own.is_empty() && own.iter().all(Option::is_some));
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     let app = &setup.stage.app;
     let contact = DomainPatch {
@@ -358,7 +358,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         "another version waits"
     );
     let no_more = async |state: &str| {
-        let view = setup.shown(&first).await;
+        let view = setup.domain_view(&first).await;
         assert_eq!(view.state.as_str(), state);
         assert_eq!(
             (view.contact, view.known_by, view.owner, view.keys.len()),
@@ -384,7 +384,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     }
     no_more("lapsed").await;
     assert_eq!(
-        setup.shown(&setup.stage.admin).await.contact,
+        setup.domain_view(&setup.stage.admin).await.contact,
         contact.contact
     );
     let why = NewGeneration {
@@ -406,7 +406,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
 /// A change that waits for a decision does not show in the time of the last change of a listed agent.
 async fn a_waiting_change_does_not_show(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let (_, agent) = setup.proved().await;
+    let (_, agent) = setup.prove_with_agent().await;
     let stage = &setup.stage;
     let changed = async || {
         let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string())
@@ -512,8 +512,8 @@ async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
             })
         })
         .await;
-    let told = async |id: uuid::Uuid| {
-        let view = setup.shown(&owner).await;
+    let reason_of = async |id: uuid::Uuid| {
+        let view = setup.domain_view(&owner).await;
         let reason = view
             .not_listed
             .into_iter()
@@ -522,20 +522,20 @@ async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
     };
     let (_, nominated) = setup.source_of("/nominated.json").await;
     let broken = setup
-        .shown(&owner)
+        .domain_view(&owner)
         .await
         .agents
         .into_iter()
         .find(|id| *id != nominated)
         .unwrap();
-    let before = told(broken).await;
+    let before = reason_of(broken).await;
     assert!(
         before.contains("nobody has proved") && before.contains("severity error"),
         "{before}"
     );
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
-    let (broken, nominated) = (told(broken).await, told(nominated).await);
+    let (broken, nominated) = (reason_of(broken).await, reason_of(nominated).await);
     assert!(
         broken.contains("severity error") && !broken.contains("proof"),
         "{broken}"

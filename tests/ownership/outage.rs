@@ -59,15 +59,15 @@ both_databases!(
 /// finds the record again continues the proof.
 async fn our_own_outage_lapses_no_domain(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, agent) = setup.proved().await;
-    let proved = setup.shown(&owner).await.proofs[0].clone();
+    let (owner, agent) = setup.prove_with_agent().await;
+    let proved = setup.domain_view(&owner).await.proofs[0].clone();
     setup.crowd().await;
     setup.cut_off(TxtAnswer::Failed("timed out".into())).await;
     for day in 1..=14 {
         assert_eq!(setup.next_day().await, "verified", "day {day}");
         setup.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
     }
-    let view = setup.shown(&owner).await;
+    let view = setup.domain_view(&owner).await;
     assert_eq!(view.proofs, [proved], "it is as it was");
     let now: Timestamp = setup.stage.now().into();
     let last = &view.checks[0];
@@ -100,12 +100,12 @@ async fn our_own_outage_lapses_no_domain(url: &str) {
         );
     }
 
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.remove(PARENT);
     setup.reconnect().await;
     assert_eq!(setup.next_day().await, "verified");
     assert_eq!(
-        setup.shown(&owner).await.proofs[0].seen,
+        setup.domain_view(&owner).await.proofs[0].seen,
         setup.stage.now().into()
     );
     setup.stage.index_equals_database().await;
@@ -115,11 +115,11 @@ async fn our_own_outage_lapses_no_domain(url: &str) {
 /// without the record.
 async fn records_denied_by_our_own_network_are_not_missing(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, _) = setup.proved().await;
+    let (owner, _) = setup.prove_with_agent().await;
     setup.crowd().await;
     let quiet = "quiet.agents-test.com";
     let quiets = "_a2a-registry.quiet.agents-test.com";
-    setup.place(quiets, "127.0.0.1:8080; policy=none");
+    setup.place_record(quiets, "127.0.0.1:8080; policy=none");
     setup.stage.register(quiet).await;
     assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 0);
     setup.cut_off(TxtAnswer::Absent).await;
@@ -131,16 +131,19 @@ async fn records_denied_by_our_own_network_are_not_missing(url: &str) {
         .names
         .set_texts(STANDING, TxtAnswer::Bogus("no signature fits".into()));
     assert_eq!(setup.next_day().await, "verified");
-    assert_eq!(setup.shown(&owner).await.proofs[0].missing_since, None);
+    assert_eq!(
+        setup.domain_view(&owner).await.proofs[0].missing_since,
+        None
+    );
     let shown = domain_show(&setup.stage.app, &setup.stage.admin, quiet)
         .await
         .unwrap();
     assert_eq!(shown.state.as_str(), "opted_out");
     // A proof by its owner still counts meanwhile: a record that was found exists.
-    setup.place_standing(&setup.shown(&owner).await);
+    setup.place_standing_record(&setup.domain_view(&owner).await);
     setup.verify(&owner).await.unwrap();
     assert_eq!(
-        setup.shown(&owner).await.proofs[0].seen,
+        setup.domain_view(&owner).await.proofs[0].seen,
         setup.stage.now().into()
     );
 

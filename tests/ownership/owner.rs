@@ -42,13 +42,13 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
         .publish_approved(DOMAIN, &card("Travel", "Books flights"))
         .await
         .id;
-    setup.place(STANDING, "any.registry.example; policy=none");
+    setup.place_record(STANDING, "any.registry.example; policy=none");
     assert_eq!(
         setup.next_day().await,
         "unverified",
         "it is said to another registry"
     );
-    setup.place(STANDING, "127.0.0.1:8080; policy=none");
+    setup.place_record(STANDING, "127.0.0.1:8080; policy=none");
     assert_eq!(setup.next_day().await, "opted_out");
     assert_eq!(setup.stage.holds(agent).await, ["opted_out"]);
     assert_eq!(setup.stage.served(agent).await, None);
@@ -89,7 +89,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
 /// An owner of a proved domain manages it and its agents; a stranger may not.
 async fn an_owner_manages_its_agents(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, agent) = setup.proved().await;
+    let (owner, agent) = setup.prove_with_agent().await;
     let stranger = setup.account("stranger").await;
     let app = &setup.stage.app;
     let id = agent.to_string();
@@ -171,7 +171,7 @@ async fn an_owner_manages_its_agents(url: &str) {
 /// An owner opts its domain out and in again by itself.
 async fn an_owner_opts_out_and_in(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, agent) = setup.proved().await;
+    let (owner, agent) = setup.prove_with_agent().await;
     let set = |opt_out| DomainPatch {
         contact: None,
         opt_out: Some(opt_out),
@@ -199,7 +199,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
 /// A transferred domain is the other account's to prove; the old record no longer counts.
 async fn a_domain_is_transferred(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, agent) = setup.proved().await;
+    let (owner, agent) = setup.prove_with_agent().await;
     let heir = setup.account("heir").await;
     let app = &setup.stage.app;
     let to = |name: &str| Transfer {
@@ -218,10 +218,13 @@ async fn a_domain_is_transferred(url: &str) {
         "lapsed",
         "what is left in place is no claim"
     );
-    let view = setup.shown(&heir).await;
-    setup.place_standing(&view);
+    let view = setup.domain_view(&heir).await;
+    setup.place_standing_record(&view);
     setup.verify(&heir).await.unwrap();
-    assert_eq!(setup.shown(&heir).await.owner.as_deref(), Some("heir"));
+    assert_eq!(
+        setup.domain_view(&heir).await.owner.as_deref(),
+        Some("heir")
+    );
     assert!(setup.stage.served(agent).await.is_some());
     assert_eq!(
         domain_patch(app, &owner, DOMAIN, &DomainPatch::default())
@@ -236,7 +239,7 @@ async fn a_domain_is_transferred(url: &str) {
 /// neither.
 async fn an_owner_enrols_its_keys(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, agent) = setup.proved().await;
+    let (owner, agent) = setup.prove_with_agent().await;
     let app = &setup.stage.app;
     let random = SystemRandom::new();
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
@@ -350,7 +353,7 @@ async fn a_card_names_its_owner(url: &str) {
     );
     // A proof of the domain is worth more.
     let view = setup.register(&other, DOMAIN).await;
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&other).await.unwrap();
     assert_eq!(
         agent_retire(app, &author, &agent, &act)
@@ -384,7 +387,7 @@ async fn a_new_generation_needs_every_decision_again(url: &str) {
     let agent = setup.stage.publish_approved(DOMAIN, &bytes).await.id;
     let owner = setup.account("acme").await;
     let view = setup.register(&owner, DOMAIN).await;
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     setup.remove(STANDING);
     let why = |reason: &str| a2a_registry_api::NewGeneration {

@@ -46,8 +46,8 @@ async fn a_host_rests_between_a_visit_and_a_check(url: &str) {
         OriginReply::json(file.body).header("content-type", "text/plain"),
     );
 
-    assert_eq!(setup.looks().await, 1);
-    let checks = setup.shown(&acme).await.checks;
+    assert_eq!(setup.run_due_checks().await, 1);
+    let checks = setup.domain_view(&acme).await.checks;
     assert!(
         !checks.is_empty()
             && checks
@@ -62,9 +62,9 @@ async fn a_host_rests_between_a_visit_and_a_check(url: &str) {
         .await;
     setup.network_is_known().await;
     setup.stage.advance(Duration::seconds(59));
-    assert_eq!(setup.looks().await, 0);
+    assert_eq!(setup.run_due_checks().await, 0);
     setup.stage.advance(Duration::seconds(2));
-    assert_eq!(setup.looks().await, 1);
+    assert_eq!(setup.run_due_checks().await, 1);
     assert_eq!(site.origin.requests(path).len(), 1);
     assert_eq!(setup.state().await, "verified");
 
@@ -101,13 +101,13 @@ async fn a_host_that_sends_retry_after_is_left_alone(url: &str) {
             .sum::<usize>()
     };
 
-    assert_eq!(setup.looks().await, 1);
+    assert_eq!(setup.run_due_checks().await, 1);
     setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     setup.stage.advance(Duration::seconds(61));
-    assert_eq!(setup.looks().await, 1);
+    assert_eq!(setup.run_due_checks().await, 1);
     assert_eq!(asked(), 1);
     setup.network_is_known().await;
     let request = a2a_registry_api::Recrawl::default();

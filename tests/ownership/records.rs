@@ -64,27 +64,27 @@ async fn a_placed_record_proves_its_domain(url: &str) {
         .await;
     let agent = setup.stage.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Pending);
-    let looked = setup.verify(&acme).await.unwrap();
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("absent".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("absent".into(), STANDING.into())),
+        "{results:?}"
     );
     assert_eq!(setup.state().await, "unverified");
 
-    setup.place(STANDING, &value.replace("accounts/", "accounts/x"));
-    let looked = setup.verify(&acme).await.unwrap();
+    setup.place_record(STANDING, &value.replace("accounts/", "accounts/x"));
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("wrong".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("wrong".into(), STANDING.into())),
+        "{results:?}"
     );
 
-    setup.place(STANDING, &value);
-    let looked = setup.verify(&acme).await.unwrap();
+    setup.place_record(STANDING, &value);
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("held".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("held".into(), STANDING.into())),
+        "{results:?}"
     );
-    let view = setup.shown(&acme).await;
+    let view = setup.domain_view(&acme).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("acme"))
@@ -102,7 +102,7 @@ async fn a_placed_record_proves_its_domain(url: &str) {
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
     setup.stage.index_equals_database().await;
     // Anyone may see the state and the method of the proof, but neither the account nor the challenge.
-    let outside = setup.shown(&Caller::default()).await;
+    let outside = setup.domain_view(&Caller::default()).await;
     assert_eq!(outside.proofs[0].method.as_str(), "dns");
     assert_eq!(
         (outside.owner, outside.contact, outside.checks.len()),
@@ -117,7 +117,7 @@ async fn a_one_off_record_proves_until_it_expires(url: &str) {
     let acme = setup.account("acme").await;
     let view = setup.register(&acme, DOMAIN).await;
     let one_off = &view.challenges[1];
-    setup.place(
+    setup.place_record(
         one_off.name.as_ref().unwrap(),
         one_off.value.as_ref().unwrap(),
     );
@@ -149,18 +149,21 @@ async fn a_challenge_proves_nothing_for_another_account(url: &str) {
         .iter()
         .filter(|one| one.method.as_str() == "dns")
     {
-        setup.place(
+        setup.place_record(
             challenge.name.as_ref().unwrap(),
             challenge.value.as_ref().unwrap(),
         );
     }
-    let looked = setup.verify(&mallory).await.unwrap();
+    let results = setup.verify(&mallory).await.unwrap();
     assert!(
-        looked.iter().all(|(outcome, _)| outcome != "held"),
-        "{looked:?}"
+        results.iter().all(|(outcome, _)| outcome != "held"),
+        "{results:?}"
     );
     setup.verify(&acme).await.unwrap();
-    assert_eq!(setup.shown(&acme).await.owner.as_deref(), Some("acme"));
+    assert_eq!(
+        setup.domain_view(&acme).await.owner.as_deref(),
+        Some("acme")
+    );
 }
 
 /// Five checks may fail in an hour; the next response contains the time of the next possible check.
@@ -179,7 +182,7 @@ async fn failed_checks_are_limited(url: &str) {
     setup.stage.advance(Duration::seconds(i64::from(wait)));
     setup.verify(&acme).await.unwrap();
     assert_eq!(
-        setup.shown(&acme).await.checks.len(),
+        setup.domain_view(&acme).await.checks.len(),
         20,
         "older looks are not kept"
     );
@@ -201,7 +204,7 @@ async fn failed_checks_of_the_future_do_not_count(url: &str) {
     // The repair of stored times leaves no check in the future.
     let now = setup.stage.now();
     let future = async || {
-        let checks = setup.shown(&acme).await.checks;
+        let checks = setup.domain_view(&acme).await.checks;
         checks.iter().filter(|check| check.at > now.into()).count()
     };
     assert!(future().await > 0);
@@ -225,13 +228,13 @@ async fn claims_of_others_do_not_lock_the_owner_out(url: &str) {
     }
     let owner = setup.account("owner").await;
     let view = setup.register(&owner, DOMAIN).await;
-    setup.place_standing(&view);
-    let looked = setup.verify(&owner).await.unwrap();
+    setup.place_standing_record(&view);
+    let results = setup.verify(&owner).await.unwrap();
     assert!(
-        looked.contains(&("held".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("held".into(), STANDING.into())),
+        "{results:?}"
     );
-    let view = setup.shown(&owner).await;
+    let view = setup.domain_view(&owner).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("owner"))
@@ -239,7 +242,7 @@ async fn claims_of_others_do_not_lock_the_owner_out(url: &str) {
     // From then on the record is checked every day, and ends like any other.
     assert_eq!(setup.next_day().await, "verified");
     assert_eq!(
-        setup.shown(&owner).await.proofs[0].seen,
+        setup.domain_view(&owner).await.proofs[0].seen,
         setup.stage.now().into()
     );
     setup.remove(STANDING);
@@ -260,16 +263,16 @@ async fn every_standing_proof_is_checked(url: &str) {
         values.push(view.challenges[0].value.clone().unwrap());
         accounts.push(account);
     }
-    setup.place_all(STANDING, values.iter().map(String::as_str));
+    setup.place_records(STANDING, values.iter().map(String::as_str));
     for account in &accounts {
         setup.verify(account).await.unwrap();
     }
-    assert_eq!(setup.shown(&setup.stage.admin).await.proofs.len(), 7);
-    setup.place(STANDING, &values[6]);
+    assert_eq!(setup.domain_view(&setup.stage.admin).await.proofs.len(), 7);
+    setup.place_record(STANDING, &values[6]);
     for _ in 0..4 {
         setup.next_day().await;
     }
-    let view = setup.shown(&accounts[6]).await;
+    let view = setup.domain_view(&accounts[6]).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("account7"))
@@ -288,21 +291,25 @@ async fn every_standing_proof_is_checked(url: &str) {
 /// A removed record ends the proof after three days, and the agents are on hold until it is back.
 async fn a_proof_lapses_until_its_record_is_back(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (owner, agent) = setup.proved().await;
+    let (owner, agent) = setup.prove_with_agent().await;
     assert!(setup.stage.served(agent).await.is_some());
     setup.remove(STANDING);
     for _ in 0..3 {
         assert_eq!(setup.next_day().await, "verified");
     }
-    assert!(setup.shown(&owner).await.proofs[0].missing_since.is_some());
+    assert!(
+        setup.domain_view(&owner).await.proofs[0]
+            .missing_since
+            .is_some()
+    );
     assert_eq!(setup.next_day().await, "lapsed");
     assert_eq!(setup.stage.holds(agent).await, ["domain_lapsed"]);
     assert_eq!(setup.stage.served(agent).await, None);
     setup.stage.index_equals_database().await;
-    let view = setup.shown(&owner).await;
+    let view = setup.domain_view(&owner).await;
     assert_eq!((view.proofs.len(), &view.owner), (0, &None));
 
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     assert_eq!(setup.state().await, "verified");
     assert!(setup.stage.holds(agent).await.is_empty());
@@ -313,7 +320,7 @@ async fn a_proof_lapses_until_its_record_is_back(url: &str) {
 /// A name server that does not answer is no evidence about the record, for ten days.
 async fn a_silent_name_server_is_no_evidence(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (_, agent) = setup.proved().await;
+    let (_, agent) = setup.prove_with_agent().await;
     let down = || TxtAnswer::Failed("SERVFAIL".into());
     for name in [STANDING, "_a2a-registry.agents-test.com"] {
         setup.names.set_texts(name, down());
@@ -328,7 +335,7 @@ async fn a_silent_name_server_is_no_evidence(url: &str) {
 /// An admin's voucher keeps a domain verified without its record, and is no level of trust.
 async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (_, agent) = setup.proved().await;
+    let (_, agent) = setup.prove_with_agent().await;
     let word = a2a_registry_api::Vouch {
         reason: "a partner".into(),
         ..Default::default()
@@ -340,7 +347,7 @@ async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
     for _ in 0..5 {
         assert_eq!(setup.next_day().await, "verified");
     }
-    let view = setup.shown(&setup.stage.admin).await;
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         view.proofs
             .iter()
@@ -359,10 +366,10 @@ async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
 /// anything, until one of the records is removed.
 async fn two_proofs_are_a_dispute(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let (acme, agent) = setup.proved().await;
+    let (acme, agent) = setup.prove_with_agent().await;
     let other = setup.account("other").await;
     let theirs = setup.register(&other, DOMAIN).await;
-    let ours = setup.shown(&acme).await.challenges[0]
+    let ours = setup.domain_view(&acme).await.challenges[0]
         .value
         .clone()
         .unwrap();
@@ -386,13 +393,16 @@ async fn two_proofs_are_a_dispute(url: &str) {
         .unwrap_err();
     assert_eq!(frozen.kind, ErrorKind::Conflict);
     // Both see the state, and both records are still checked.
-    assert_eq!(setup.shown(&other).await.state.as_str(), "disputed");
-    setup.place(STANDING, theirs.challenges[0].value.as_ref().unwrap());
+    assert_eq!(setup.domain_view(&other).await.state.as_str(), "disputed");
+    setup.place_record(STANDING, theirs.challenges[0].value.as_ref().unwrap());
     for _ in 0..3 {
         assert_eq!(setup.next_day().await, "disputed");
     }
     assert_eq!(setup.next_day().await, "verified");
-    assert_eq!(setup.shown(&other).await.owner.as_deref(), Some("other"));
+    assert_eq!(
+        setup.domain_view(&other).await.owner.as_deref(),
+        Some("other")
+    );
     assert!(setup.stage.holds(agent).await.is_empty());
     setup.stage.index_equals_database().await;
 }
@@ -404,16 +414,16 @@ async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
     let view = setup.register(&acme, DOMAIN).await;
     let exact = view.challenges[0].value.clone().unwrap();
     let parent = "_a2a-registry.agents-test.com";
-    setup.place(parent, &exact);
+    setup.place_record(parent, &exact);
     setup.verify(&acme).await.unwrap();
     assert_eq!(
         setup.state().await,
         "unverified",
         "policy=exact is for its own host"
     );
-    setup.place(parent, &exact.replace("policy=exact", "policy=subdomains"));
+    setup.place_record(parent, &exact.replace("policy=exact", "policy=subdomains"));
     setup.verify(&acme).await.unwrap();
-    let view = setup.shown(&acme).await;
+    let view = setup.domain_view(&acme).await;
     assert_eq!(
         (view.state.as_str(), view.proofs[0].method.as_str()),
         ("verified", "dns-parent")
@@ -421,9 +431,9 @@ async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
     // A tenant with a record of its own has the better claim.
     let tenant = setup.account("tenant").await;
     let theirs = setup.register(&tenant, DOMAIN).await;
-    setup.place_standing(&theirs);
+    setup.place_standing_record(&theirs);
     setup.verify(&tenant).await.unwrap();
-    let view = setup.shown(&tenant).await;
+    let view = setup.domain_view(&tenant).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("tenant"))

@@ -32,7 +32,7 @@ impl Owned {
             .set_name_servers(ZONE, ["ns1.first.example", "ns2.first.example"]);
         let owner = setup.account("acme").await;
         let view = setup.register(&owner, DOMAIN).await;
-        setup.place_standing(&view);
+        setup.place_standing_record(&view);
         let owned = Self {
             setup,
             site,
@@ -52,13 +52,16 @@ impl Owned {
         self.setup.stage.crawl(DOMAIN, answer).await;
     }
 
-    async fn known_by(&self) -> OwnerFingerprint {
-        let view = self.setup.shown(&self.setup.stage.admin).await;
+    async fn fingerprint(&self) -> OwnerFingerprint {
+        let view = self.setup.domain_view(&self.setup.stage.admin).await;
         view.known_by.unwrap()
     }
 
     async fn generation(&self) -> i64 {
-        self.setup.shown(&self.setup.stage.admin).await.generation
+        self.setup
+            .domain_view(&self.setup.stage.admin)
+            .await
+            .generation
     }
 }
 
@@ -74,14 +77,14 @@ async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
         return;
     };
     let setup = &owned.setup;
-    let first = owned.known_by().await;
+    let first = owned.fingerprint().await;
     assert_eq!(
         first.name_servers,
         ["ns1.first.example", "ns2.first.example"]
     );
     assert_eq!((first.tls_key.is_some(), first.card_keys.len()), (true, 1));
     assert_eq!(
-        setup.shown(&Caller::default()).await.known_by,
+        setup.domain_view(&Caller::default()).await.known_by,
         None,
         "strangers are not told"
     );
@@ -89,7 +92,7 @@ async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
     owned.site.change_key();
     setup.names.set_name_servers(ZONE, ["ns.second.example"]);
     assert_eq!(setup.next_day().await, "verified");
-    let second = owned.known_by().await;
+    let second = owned.fingerprint().await;
     assert_eq!(second.name_servers, ["ns.second.example"]);
     assert_ne!(second.tls_key, first.tls_key);
     assert_eq!(second.card_keys, first.card_keys);
@@ -97,7 +100,7 @@ async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
     // The last of the first fingerprint's parts changes, and two of the second one's stay.
     owned.signed_by(&Signer::new(JKU)).await;
     assert_eq!(setup.next_day().await, "verified");
-    assert_ne!(owned.known_by().await.card_keys, first.card_keys);
+    assert_ne!(owned.fingerprint().await.card_keys, first.card_keys);
     assert_eq!(owned.generation().await, 1);
     assert!(
         setup
@@ -131,7 +134,7 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
 
     setup.names.set(DOMAIN, [owned.site.address().ip()]);
     assert_eq!(setup.next_day().await, "unverified");
-    let view = setup.shown(&setup.stage.admin).await;
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         (
             view.generation,
@@ -149,21 +152,21 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     assert_eq!(now.urn, agent.urn, "a name is never given twice");
     assert_eq!(setup.stage.served(agent.id).await, None);
     setup.stage.index_equals_database().await;
-    let told = events_after(&setup.stage.app, &setup.stage.admin, 0, 1000)
+    let events = events_after(&setup.stage.app, &setup.stage.admin, 0, 1000)
         .await
         .unwrap();
-    let told: Vec<_> = told
+    let events: Vec<_> = events
         .iter()
         .filter(|event| event.kind == EventKind::DomainGeneration)
         .collect();
-    assert_eq!((told.len(), told[0].actor.as_str()), (1, "system"));
+    assert_eq!((events.len(), events[0].actor.as_str()), (1, "system"));
     assert!(
-        told[0].data["reason"]
+        events[0].data["reason"]
             .as_str()
             .unwrap()
             .contains("name servers"),
         "{:?}",
-        told[0].data
+        events[0].data
     );
     // The generation ends once, and not again every day.
     setup.next_day().await;
@@ -180,7 +183,7 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
     let agent = setup.stage.agent(DOMAIN).await.id;
     let heir = setup.account("heir").await;
     let theirs = setup.register(&heir, DOMAIN).await;
-    let values = [&setup.shown(&owned.owner).await, &theirs]
+    let values = [&setup.domain_view(&owned.owner).await, &theirs]
         .map(|view| view.challenges[0].value.clone().unwrap());
     let mut records = a2a_crawler::dns::TxtRecords::default();
     for value in &values {
@@ -194,7 +197,7 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
     owned.signed_by(&Signer::new(JKU)).await;
     setup.next_day().await;
 
-    let view = setup.shown(&setup.stage.admin).await;
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         (view.generation, view.state.as_str(), view.owner.as_deref()),
         (2, "verified", Some("heir"))

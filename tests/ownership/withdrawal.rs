@@ -41,7 +41,7 @@ impl OwnershipSetup {
     }
 
     async fn id_of(&self, kind: &str) -> String {
-        let view = self.shown(&self.stage.admin).await;
+        let view = self.domain_view(&self.stage.admin).await;
         let source = view
             .sources
             .into_iter()
@@ -57,7 +57,7 @@ impl OwnershipSetup {
 
     /// Every source, with the lifecycle of its agent.
     async fn fed(&self) -> Vec<(String, Option<String>)> {
-        let view = self.shown(&self.stage.admin).await;
+        let view = self.domain_view(&self.stage.admin).await;
         let mut all = Vec::new();
         for source in view.sources {
             let lifecycle = match source.agent {
@@ -93,7 +93,7 @@ async fn a_stranger_cannot_end_the_owners_sources(url_of_database: &str) {
     setup.register(&stranger, DOMAIN).await;
     let view = register(app, &owner, &at("/own.json")).await.unwrap();
     setup.sees_site(&["/a.json"]).await;
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     let before = setup.fed().await;
     let is = |kind: &str, lifecycle: &str| (kind.to_owned(), Some(lifecycle.to_owned()));
@@ -110,14 +110,14 @@ async fn a_stranger_cannot_end_the_owners_sources(url_of_database: &str) {
             .unwrap();
     }
     assert_eq!(setup.fed().await, before);
-    let view = setup.shown(&owner).await;
+    let view = setup.domain_view(&owner).await;
     assert!(
         view.sources
             .iter()
             .all(|one| one.own || one.kind.as_str() == "entry"),
         "{view:#?}"
     );
-    let view = setup.shown(&stranger).await;
+    let view = setup.domain_view(&stranger).await;
     assert!(view.sources.iter().all(|one| !one.own), "{view:#?}");
     setup.stage.index_equals_database().await;
 }
@@ -133,7 +133,7 @@ async fn sources_in_the_owners_catalog_are_the_owners(url_of_database: &str) {
     let view = setup.register(&owner, DOMAIN).await;
     register(app, &stranger, &at("/a.json")).await.unwrap();
     setup.sees_site(&["/a.json"]).await;
-    setup.place_standing(&view);
+    setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     let (id, agent) = setup.source_of("/a.json").await;
     assert_eq!(setup.lifecycle(agent).await, "approved");
@@ -151,7 +151,7 @@ async fn sources_in_the_owners_catalog_are_the_owners(url_of_database: &str) {
 /// A former owner withdraws its own registration, and ends nothing of the new owner's, proved or not yet.
 async fn a_former_owner_cannot_end_the_new_owners_sources(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let (former, agent) = setup.proved().await;
+    let (former, agent) = setup.prove_with_agent().await;
     let heir = setup.account("heir").await;
     let app = &setup.stage.app;
     let to = Transfer {
@@ -162,7 +162,7 @@ async fn a_former_owner_cannot_end_the_new_owners_sources(url_of_database: &str)
     source_withdraw(app, &former, DOMAIN, &setup.id_of("ard").await)
         .await
         .unwrap();
-    setup.place_standing(&setup.shown(&heir).await);
+    setup.place_standing_record(&setup.domain_view(&heir).await);
     setup.verify(&heir).await.unwrap();
     for kind in ["ai_catalog", "well_known"] {
         source_withdraw(app, &former, DOMAIN, &setup.id_of(kind).await)
@@ -202,7 +202,7 @@ async fn the_entries_of_a_catalog_end_with_it(url_of_database: &str) {
         .await
         .unwrap();
     assert_eq!(setup.lifecycle(pending).await, "retired");
-    let view = setup.shown(admin).await;
+    let view = setup.domain_view(admin).await;
     assert!(
         view.sources
             .iter()

@@ -327,7 +327,9 @@ contact = \"https://{name}/\"",
                 if let Some(found) = find(self) {
                     return found;
                 }
-                let changes = arrivals.iter_mut().map(|seen| Box::pin(seen.changed()));
+                let changes = arrivals
+                    .iter_mut()
+                    .map(|arrival| Box::pin(arrival.changed()));
                 select_all(changes).await.0.unwrap();
             }
         });

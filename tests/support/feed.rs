@@ -58,18 +58,18 @@ impl Feed {
     ///
     /// Like [`Feed::until`].
     pub async fn until_one(&mut self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut seen = Vec::new();
+        let mut received = Vec::new();
         let found = timeout(DEADLINE, async {
             loop {
                 let event = self.next().await;
                 if event["kind"] == kind && wanted(&event) {
                     return event;
                 }
-                seen.push(event);
+                received.push(event);
             }
         })
         .await;
-        found.unwrap_or_else(|_| panic!("no such {kind}; these came: {seen:#?}"))
+        found.unwrap_or_else(|_| panic!("no such {kind}; these came: {received:#?}"))
     }
 }
 

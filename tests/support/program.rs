@@ -138,14 +138,14 @@ impl Program {
     /// If both outputs close, or [`DEADLINE`] passes, before such a line; the message has the whole output.
     pub async fn find<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
         let mut transcript = self.transcript.clone();
-        let among = |seen: &Transcript| seen.lines.iter().find_map(|(_, line)| find(line));
+        let among = |read: &Transcript| read.lines.iter().find_map(|(_, line)| find(line));
         let waited = timeout(
             DEADLINE,
-            transcript.wait_for(|seen| seen.is_closed() || among(seen).is_some()),
+            transcript.wait_for(|read| read.is_closed() || among(read).is_some()),
         )
         .await;
         let found = match waited {
-            Ok(Ok(seen)) => among(&seen),
+            Ok(Ok(read)) => among(&read),
             _ => None,
         };
         found.unwrap_or_else(|| {
@@ -221,14 +221,14 @@ impl Program {
             (status, closed.is_ok())
         })
         .await;
-        let seen = self.transcript.borrow();
+        let transcript = self.transcript.borrow();
         let Ok((status, true)) = ended else {
-            panic!("{} did not end; it printed:\n{}", self.name, *seen);
+            panic!("{} did not end; it printed:\n{}", self.name, *transcript);
         };
         Finished {
             status,
-            stdout: seen.of(Stream::Out),
-            stderr: seen.of(Stream::Err),
+            stdout: transcript.of(Stream::Out),
+            stderr: transcript.of(Stream::Err),
         }
     }
 }

@@ -101,7 +101,7 @@ impl Drop for Owned {
         if wrong.is_empty() {
             return;
         }
-        let told = format!(
+        let report = format!(
             "{} exchanges were not as openapi/openapi.json has them:\n{}",
             wrong.len(),
             wrong
@@ -113,9 +113,9 @@ impl Drop for Owned {
         );
         // A second panic would abort the process with all other tests.
         if std::thread::panicking() {
-            eprintln!("{told}");
+            eprintln!("{report}");
         } else {
-            panic!("{told}");
+            panic!("{report}");
         }
     }
 }
