@@ -94,7 +94,7 @@ both_databases!(
 async fn a_check_counts_as_a_visit_to_its_block(url: &str) {
     let (store, ids) = with((0..3).map(due), url).await;
     let first = lease_check(&store, NOW).await.unwrap();
-    assert_eq!(first.domain.id, ids[2], "it waits longest");
+    assert_eq!(first.domain.id, ids[2], "it has waited longest");
     assert!(first.may_contact_host);
     assert_eq!(lease_check(&store, NOW).await.unwrap().domain.id, ids[1]);
     assert_eq!(lease_check(&store, NOW).await, None, "the block is busy");
@@ -109,7 +109,7 @@ async fn a_check_counts_as_a_visit_to_its_block(url: &str) {
     assert_eq!(
         lease_check(&store, NOW).await,
         None,
-        "the visit has taken its place"
+        "the visit occupies the block"
     );
     let rested = row(&store, ids[2]).await;
     assert_eq!((rested.lease, rested.leased_until), (None, None));
@@ -117,7 +117,7 @@ async fn a_check_counts_as_a_visit_to_its_block(url: &str) {
     assert_eq!(
         rested.visit_due_at,
         Some(NOW + HOUR),
-        "what is due later stays"
+        "a later due time stays"
     );
 }
 
@@ -218,7 +218,7 @@ async fn name_servers_are_queried_while_a_host_rests(url: &str) {
     assert_eq!(
         lease_check(&store, NOW).await,
         None,
-        "it may soon have rested"
+        "the rest of its host ends soon"
     );
     let check = lease_check(&store, NOW + HOUR).await.unwrap();
     assert_eq!((check.domain.id, check.may_contact_host), (ids[0], false));

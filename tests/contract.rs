@@ -46,7 +46,7 @@ async fn the_served_document_equals_the_checked_in_one() {
     let checked_in = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
     assert!(
         checked_in == printed,
-        "the API has changed: look at what, and run this test with UPDATE_EXPECT=1 to write openapi/openapi.json anew"
+        "the API has changed: check the difference, and run this test with UPDATE_EXPECT=1 to rewrite openapi/openapi.json"
     );
     let document: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
@@ -74,7 +74,7 @@ async fn the_documentation_page_loads_nothing_from_elsewhere() {
             .map(|(at, _)| page[at..].split_at(attribute.len()))
         {
             let (address, _) = rest.split_once('"').unwrap();
-            assert!(!address.contains("//"), "{address} is elsewhere");
+            assert!(!address.contains("//"), "{address} is on another host");
             let file = address.trim_start_matches("./");
             let answer = served.request(Method::GET, &format!("/docs/{file}"));
             assert_eq!(answer.send().await.unwrap().status(), 200, "{address}");

@@ -106,7 +106,11 @@ async fn acknowledged_writes_survive_fifty_kills() {
         let enough = before + 1 + kill * 7 % 13;
         count.wait_for(|count| *count >= enough).await.unwrap();
         let ended = registry.program.kill().await;
-        assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
+        assert_eq!(
+            ended.status.code(),
+            None,
+            "the process did not end by the kill: {ended:?}"
+        );
         for ended in join_all(clients).await {
             ended.unwrap();
         }

@@ -85,13 +85,18 @@ async fn fetched_once_each(crew: &Crew) -> usize {
         let url = crew.url(site, card);
         let (kept, asked) = (&keepers[&url], crew.askers(site, card));
         let holders = crew.holders(site).await;
-        let tale = format!("{url} was leased to {holders:?}, asked by {asked:?}, kept by {kept:?}");
+        let tale =
+            format!("{url} was leased to {holders:?}, requested by {asked:?}, stored by {kept:?}");
         for crawlers in [&holders, &asked] {
             let (last, earlier) = crawlers.split_last().unwrap();
             assert_eq!(kept, &[last.as_str()], "{tale}");
             assert!(earlier.iter().all(|name| crew.is_dead(name)), "{tale}");
             let each: BTreeSet<&String> = crawlers.iter().collect();
-            assert_eq!(each.len(), crawlers.len(), "nobody twice: {tale}");
+            assert_eq!(
+                each.len(),
+                crawlers.len(),
+                "a crawler is there twice: {tale}"
+            );
         }
         assert!(asked.iter().all(|name| holders.contains(name)), "{tale}");
         if holders.len() > 1 {
@@ -133,10 +138,13 @@ async fn four_crawlers_killed_at_random_share_the_work() {
         dice.release_responses(&mut crew, meanwhile).await;
         for site in &left {
             let holders = crew.holders(*site).await;
-            assert_eq!(holders.last(), Some(&held.by), "its lease lasts");
+            assert_eq!(holders.last(), Some(&held.by), "its lease has not expired");
             let asked = (0..CARDS).flat_map(|card| crew.askers(*site, card));
             let strangers: Vec<String> = asked.filter(|name| !crew.is_dead(name)).collect();
-            assert!(strangers.is_empty(), "{strangers:?} asked all the same");
+            assert!(
+                strangers.is_empty(),
+                "{strangers:?} requested cards of a leased visit"
+            );
         }
         // A lease lasts for many minutes, so those of the dead are ended here; those of living crawlers stay.
         crew.let_run_out(&left).await;
@@ -144,7 +152,7 @@ async fn four_crawlers_killed_at_random_share_the_work() {
     crew.answer_all_but(&[]);
     crew.kept(SITES * CARDS).await;
     let taken_over = fetched_once_each(&crew).await;
-    assert!(taken_over > 0, "somebody died with work left");
+    assert!(taken_over > 0, "a killed crawler had visits left");
 }
 
 /// A stopped crawler keeps its visit as long as its lease lasts: the others skip this visit, although it has been due
@@ -167,13 +175,17 @@ async fn a_stopped_crawler_keeps_its_visit() {
     let taken = |crew: &Crew| later.iter().all(|site| !crew.askers(*site, 0).is_empty());
     crew.asked(|crew| taken(crew).then_some(())).await;
     let takers: BTreeSet<String> = later.iter().flat_map(|at| crew.askers(*at, 0)).collect();
-    assert_eq!(takers.len(), OTHERS, "each of the others has looked");
+    assert_eq!(
+        takers.len(),
+        OTHERS,
+        "each of the others has fetched a card"
+    );
     assert_eq!(crew.holders(site).await, [still.as_str()]);
     assert_eq!(crew.askers(site, 0), [still.as_str()]);
     crew.thaw(&still);
     crew.answer_all_but(&[]);
     crew.kept(crew.cards().len()).await;
-    assert_eq!(fetched_once_each(&crew).await, 0, "nobody died");
+    assert_eq!(fetched_once_each(&crew).await, 0, "no visit was taken over");
 }
 
 /// A crawler that is stopped until its lease expires counts as dead: another one makes its visit. If it continues, its
@@ -260,7 +272,7 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     let complaint = |line: &&String| line.contains("in time") || line.contains("will expire");
     assert_eq!(ended.stderr.iter().find(complaint), None);
     // The limit that the program promises, not an estimate of this machine's speed.
-    assert!(took.as_secs() < 5, "it took {took:?}");
+    assert!(took.as_secs() < 5, "the shutdown took {took:?}");
     let store = Store::connect(&options(&url)).await.unwrap();
     let rows = domain::Entity::find()
         .all(store.connection())
@@ -270,7 +282,7 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     assert!(
         rows.iter()
             .all(|row| row.lease.is_none() && row.visit_due_at == Some(DUE)),
-        "returned, and due"
+        "the lease is returned, and the visit due"
     );
     store.close().await.unwrap();
 }

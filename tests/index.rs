@@ -72,7 +72,7 @@ impl IndexSetup {
     async fn damage_and_repair(mut self, ending: &str, damage: impl Fn(&Path)) -> Self {
         let generation = self.files("pos")[0].parent().unwrap().to_owned();
         self.files(ending).iter().for_each(|file| damage(file));
-        eventually("the index is built anew", async || {
+        eventually("the index is rebuilt", async || {
             // The damage is noticed by a search, or by the index check of `/readyz`.
             self.api().get("/v1/agents?q=%22search+flights%22").await;
             self.api().get("/readyz").await;
@@ -93,7 +93,7 @@ impl IndexSetup {
     /// Waits until every agent is found and the registry is ready.
     async fn is_repaired(&self) {
         self.finds(AGENTS).await;
-        eventually("it is ready", async || {
+        eventually("the registry is ready", async || {
             (self.api().get("/readyz").await.status == 200).then_some(())
         })
         .await;
@@ -170,14 +170,14 @@ async fn acts_keep_agents_in_search(url: &str) {
         let found = api.search(&format!("label=round%3D{round}")).await;
         assert_eq!(
             found["total"], 1,
-            "the label is searched for once it is answered"
+            "the label is found once the change is acknowledged"
         );
     }
     let act = json!({"reason": "a test"});
     api.post(&format!("{path}:suspend"), &act).await.expect(200);
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
     // Public metrics count only agents that anyone may find.
-    eventually("the metrics count those listed", async || {
+    eventually("the metrics count the listed agents", async || {
         let metrics = api.get("/metrics").await.text();
         let counted = format!("a2a_registry_index_agents {}\n", AGENTS - 1);
         metrics.contains(&counted).then_some(())
@@ -232,7 +232,7 @@ async fn an_approved_change_keeps_its_agent_in_search(url: &str) {
         let found = api.search(&format!("q=word{round}")).await;
         assert_eq!(
             found["total"], 1,
-            "found by its new words once it is answered"
+            "the new words are found once the approval is acknowledged"
         );
     }
     serving.stop().await;

@@ -67,7 +67,7 @@ async fn approve(api: &Api, feed: &mut Feed, about: &str) -> Value {
     api.indexed(seq(&opened)).await;
     let open = api.admin("/v1/reviews?state=open").await.expect(200);
     let [review] = open["reviews"].as_array().unwrap().as_slice() else {
-        panic!("one review was expected: {open}");
+        panic!("expected one review: {open}");
     };
     assert_eq!(review["digest"], about);
     let path = format!("/v1/reviews/{}:approve", review["id"].as_str().unwrap());

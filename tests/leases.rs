@@ -160,7 +160,7 @@ async fn no_visit_is_leased_twice(url: &str) {
     }
     // Rows that another crawler is just leasing are skipped, so a crawler may have stopped too early.
     leased.extend(lease(&first, NOW, 99, 1000).await);
-    assert_eq!(leased.len(), all.len(), "none twice");
+    assert_eq!(leased.len(), all.len(), "no visit is leased twice");
     assert_eq!(leased.into_iter().collect::<BTreeSet<i64>>(), all);
     assert!(lease(&first, NOW, 100, 1000).await.is_empty());
 }
@@ -283,7 +283,7 @@ async fn an_address_block_has_at_most_two_visits(url: &str) {
         .into_iter()
         .map(Result::unwrap)
         .sum();
-    assert_eq!(leased, 1, "one place was left");
+    assert_eq!(leased, 1, "the block allows one more visit");
     let other = first.write().await.unwrap();
     let late = domain(77, NOW);
     let late = other
@@ -294,7 +294,11 @@ async fn an_address_block_has_at_most_two_visits(url: &str) {
         .await
         .unwrap();
     other.commit().await.unwrap();
-    assert_eq!(lease(&first, NOW, 3, 100).await, [late.id], "another block");
+    assert_eq!(
+        lease(&first, NOW, 3, 100).await,
+        [late.id],
+        "the host is in another block"
+    );
 }
 
 /// Scheduled visits are made at the pace, oldest due time first: a backlog at twice the steady rate. Requested visits
@@ -325,7 +329,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
                 steady: 2.0,
             };
             let leased = store.visits_lease(&request).await.unwrap();
-            assert_eq!(leased[0].id, awaited, "somebody waits for it");
+            assert_eq!(leased[0].id, awaited, "a requested visit comes first");
         }
         let request = LeaseRequest {
             now,
@@ -339,11 +343,15 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             steady: 2.0,
         };
         let leased = store.visits_lease(&request).await.unwrap();
-        assert!(leased.len() <= 4, "{} at once", leased.len());
+        assert!(
+            leased.len() <= 4,
+            "{} visits were leased at once",
+            leased.len()
+        );
         made.extend(leased.iter().map(|row| row.visit_due_at.unwrap()));
     }
     assert_eq!(made.len(), 61 * 4);
-    assert!(made.is_sorted(), "the oldest promise first");
+    assert!(made.is_sorted(), "the oldest due time comes first");
     let planned = planned::visits_planned(&store, NOW - 7200 * SECOND)
         .await
         .unwrap();

@@ -124,7 +124,10 @@ async fn memory_under_load() {
     );
     if judged {
         let kept = last.kibibytes as f64 / idle.kibibytes as f64 - 1.0;
-        assert!(kept < MOST_KEPT, "{kept:.2} times more is kept than before");
+        assert!(
+            kept < MOST_KEPT,
+            "idle memory grew by a factor of {kept:.2}"
+        );
         assert!(
             growth < MOST_GROWTH,
             "memory grows by {growth:.1} KiB a minute"

@@ -324,7 +324,7 @@ async fn a_restart_embeds_nothing_again(url: &str) {
     assert_eq!(
         encoder.asked(TextKind::Card).len(),
         6,
-        "a card and a skill each"
+        "one text per card and one per skill"
     );
 
     let stage = stage.restart(|_| ()).await;
@@ -576,7 +576,11 @@ async fn a_model_is_calibrated_from_the_agents(url: &str) {
     assert_eq!(kept, Some(f64::from(cutoff)));
     encoder.asked(TextKind::Query);
     finish(&stage, &mut open(&stage, &encoder).await).await;
-    assert_eq!(encoder.asked(TextKind::Query), [""; 0], "it is kept");
+    assert_eq!(
+        encoder.asked(TextKind::Query),
+        [""; 0],
+        "the calibration is stored"
+    );
 }
 
 /// Two processes share their vectors.

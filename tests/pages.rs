@@ -138,7 +138,7 @@ impl<'a> Visitor<'a> {
         });
         if found.await.is_none() {
             panic!(
-                "{words:?} cannot all be seen in:\n{}",
+                "not all of {words:?} are visible in:\n{}",
                 self.visible_text().await
             );
         }
@@ -188,7 +188,10 @@ async fn a_person_finds_an_agent() {
     assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
     let typed = visitor.find("#q").await.value().await.unwrap();
     assert_eq!(typed.as_deref(), Some("book a trip"));
-    assert!(!visitor.texts("mark").await.is_empty(), "nothing is marked");
+    assert!(
+        !visitor.texts("mark").await.is_empty(),
+        "no word is highlighted"
+    );
 
     visitor.visit("/").await;
     let facet = "a.value[href*='protocol_version=0.3']";
@@ -394,7 +397,11 @@ async fn the_pages_work_without_script() {
     assert_eq!(visitor.texts(".hit h2").await[0], "Recipe Scaler");
     visitor.find(".hit h2 a").await.click().await.unwrap();
     visitor.sees(&["Recipe Scaler", "Talk to it"]).await;
-    assert_eq!(visitor.texts("button.copy").await.len(), 0, "script ran");
+    assert_eq!(
+        visitor.texts("button.copy").await.len(),
+        0,
+        "a script has run"
+    );
     let labels = visitor
         .browser
         .page()

@@ -74,7 +74,7 @@ async fn a_page_token_outlives_its_frozen_order(url: &str) {
         (&"relevance".into(), &AGENTS.into())
     );
     let second = page(&stage, next(&first)).await;
-    assert_eq!(second["order"], "relevance", "the order is kept");
+    assert_eq!(second["order"], "relevance", "the frozen order is kept");
     let stage = stage.restart(|_| ()).await;
     let again = page(&stage, next(&first)).await;
     assert_eq!(
@@ -99,7 +99,7 @@ async fn a_page_token_outlives_its_frozen_order(url: &str) {
             assert_eq!(
                 names(&page),
                 names(&second),
-                "nothing of them has changed meanwhile"
+                "no event has changed these agents"
             );
         }
         shown.extend(names(&page));
@@ -107,11 +107,11 @@ async fn a_page_token_outlives_its_frozen_order(url: &str) {
         pages += 1;
     }
     assert_eq!(pages, AGENTS.div_ceil(PAGE as usize));
-    assert_eq!(shown.len(), AGENTS, "none twice");
+    assert_eq!(shown.len(), AGENTS, "an agent is shown twice");
     assert_eq!(
         shown.iter().collect::<BTreeSet<_>>().len(),
         AGENTS,
-        "none missing"
+        "an agent is missing"
     );
 }
 
@@ -132,7 +132,7 @@ async fn a_new_agent_changes_no_later_page(url: &str) {
     assert_eq!(
         page(&stage, None).await["total"],
         AGENTS + 1,
-        "who begins anew finds it"
+        "a new first page shows it"
     );
 }
 
@@ -192,6 +192,10 @@ async fn all_pages(stages: &[&Stage], first: Value) -> usize {
         token = next(&page);
     }
     let once: BTreeSet<_> = shown.iter().collect();
-    assert_eq!(once.len(), shown.len(), "none twice: {shown:?}");
+    assert_eq!(
+        once.len(),
+        shown.len(),
+        "an agent is shown twice: {shown:?}"
+    );
     shown.len()
 }

@@ -138,7 +138,7 @@ async fn connections_per_address_are_limited() {
         proxied.push(stream);
     }
     drop(second);
-    eventually("the place is free again", || async {
+    eventually("another connection is accepted", || async {
         let mut again = connect_from("127.0.0.2", api).await;
         answered(&mut again).await.then_some(())
     })
@@ -161,7 +161,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     })
     .await;
     let read = until_closed(&mut stream).await;
-    assert!(read.starts_with("HTTP/1.1 200 "), "something was sent");
+    assert!(read.starts_with("HTTP/1.1 200 "), "no byte was sent");
     registry.stop().await;
 }
 

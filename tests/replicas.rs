@@ -141,7 +141,7 @@ async fn two_replicas_give_the_same_responses() {
                 None => {
                     assert_eq!(
                         answers[0]["total"], total,
-                        "none lost, none twice: {query:?}"
+                        "an agent is missing or shown twice: {query:?}"
                     );
                     break;
                 }

@@ -184,7 +184,7 @@ async fn a_rolled_back_write_leaves_nothing(url: &str) {
     .await;
     assert!(
         kept.iter().all(|value| *value == kept[0]),
-        "everybody gets the same: {kept:?}"
+        "the values differ: {kept:?}"
     );
 }
 
@@ -323,7 +323,7 @@ async fn tokens_end_when_revoked_or_expired(url: &str) {
     );
     assert!(
         !rows.contains(&made.secret) && !rows.contains(ADMIN),
-        "no secret is kept"
+        "a secret is stored"
     );
 }
 

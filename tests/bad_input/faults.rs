@@ -290,7 +290,7 @@ async fn corrupt_index_at_start() {
         }
         fixture.registry = setup.start().await;
         let api = fixture.api();
-        eventually("the index is built anew", || async {
+        eventually("the index is rebuilt", || async {
             let found = api.get("/v1/agents?q=fernweh").await;
             (found.status == 200 && found.expect(200)["total"] == 1).then_some(())
         })
@@ -306,7 +306,7 @@ async fn corrupt_index_at_start() {
     assert!(line.contains("index"), "{line}");
     std::fs::remove_file(index(&setup)).unwrap();
     fixture.registry = setup.start().await;
-    eventually("the index is built anew", || async {
+    eventually("the index is rebuilt", || async {
         let found = fixture.api().get("/v1/agents").await;
         (found.status == 200 && found.expect(200)["total"] == 2).then_some(())
     })

@@ -133,7 +133,10 @@ async fn sentence_encoders_are_installed_and_shown() {
     let none = run(&status).await;
     ended(&none, 1, "");
     assert!(text(&none.stdout).contains("model install"), "{none:#?}");
-    assert!(!Path::new(&data).exists(), "looking makes nothing");
+    assert!(
+        !Path::new(&data).exists(),
+        "showing the status creates no file"
+    );
 
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
     let tiny = tiny.to_str().unwrap();

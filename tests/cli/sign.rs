@@ -126,7 +126,10 @@ async fn a_registry_verifies_a_hand_made_signature() {
         "untrusted",
         "the domain is not proved"
     );
-    assert_eq!(hit.summary.trust.level, None, "it came without TLS");
+    assert_eq!(
+        hit.summary.trust.level, None,
+        "the card was fetched without TLS"
+    );
 }
 
 /// `send` prints the registry's warnings about an agent before it sends the first byte, and with `--strict` sends

@@ -254,7 +254,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
     for operation in operations() {
         let row = TABLE.iter().find(|(id, _)| *id == operation.id);
         let Some((_, expected)) = row else {
-            wrong.push(format!("{} stands in no row of the table", operation.id));
+            wrong.push(format!("{} is missing in the table", operation.id));
             continue;
         };
         for (caller, may) in callers.into_iter().zip(expected) {
@@ -295,7 +295,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
     for (id, _) in TABLE {
         assert!(
             operations().iter().any(|operation| operation.id == *id),
-            "{id} is gone"
+            "{id} is in the table, but not in the document"
         );
     }
 }

@@ -40,7 +40,7 @@ fn every_example_is_valid() {
                 each(operation, "responses").map(|(status, answer)| (status.as_str(), answer));
             let body = operation
                 .get("requestBody")
-                .map(|body| ("what is sent", body));
+                .map(|body| ("the request", body));
             for (what, message) in answers.chain(body) {
                 for (media_type, content) in each(message, "content") {
                     let place = format!("{place} {what} {media_type}");
@@ -69,7 +69,7 @@ fn the_run_has_exercised_every_operation() {
         .values()
         .flat_map(|statuses| statuses.values())
         .sum();
-    println!("{judged} exchanges were held against the document");
+    println!("{judged} exchanges were checked against the document");
     let requested: BTreeSet<&str> = gathered.keys().map(String::as_str).collect();
     for (id, documented) in Document::of_this_build().operations() {
         let statuses = gathered.get(id);
@@ -79,13 +79,13 @@ fn the_run_has_exercised_every_operation() {
             .filter(|status| !met(status))
             .map(u16::to_string)
             .collect();
-        println!("{id}: {statuses:?}; never seen: {}", unmet.join(" "));
+        println!("{id}: {statuses:?}; never returned: {}", unmet.join(" "));
     }
     let never: Vec<&str> = operations()
         .iter()
         .map(|operation| operation.id.as_str())
         .filter(|id| !requested.contains(id))
         .collect();
-    assert!(never.is_empty(), "no test asks for {never:?}");
+    assert!(never.is_empty(), "no test requests {never:?}");
     assert!(judged > 1000, "{judged}");
 }

@@ -27,7 +27,11 @@ async fn judged(path: &str, answer: Response) -> Option<String> {
     );
     let problem: ProblemDocument = serde_json::from_slice(&body).unwrap();
     assert_eq!(problem.status, status.as_u16(), "{path}");
-    assert_eq!(problem.status == 405, allow, "{path}: Allow goes with 405");
+    assert_eq!(
+        problem.status == 405,
+        allow,
+        "{path}: 405 and no other status has Allow"
+    );
     assert!(
         !problem.title.is_empty() && !problem.detail.is_empty(),
         "{path}: {said}"
@@ -146,7 +150,11 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         let answer = served.request(Method::POST, flood).send().await.unwrap();
         let wait = answer.headers().get("retry-after").cloned();
         let limited = answer.status() == 429;
-        assert_eq!(limited, wait.is_some(), "429 says when to come back");
+        assert_eq!(
+            limited,
+            wait.is_some(),
+            "429 and no other status has Retry-After"
+        );
         last = judged(flood, answer).await;
         if limited {
             break;
@@ -167,7 +175,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
     ] {
         assert!(
             slugs.contains(expected),
-            "the sweep never met {expected}: {slugs:?}"
+            "no request of the sweep was refused with {expected}: {slugs:?}"
         );
     }
     explained(&served, &slugs).await;

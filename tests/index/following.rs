@@ -341,9 +341,9 @@ async fn a_rebuild_delays_no_act(url: &str) {
     let mut heard = event_signal(&stage.app);
     let seq = put_on_hold(&stage, ids[0], Hold::Operator.into()).await;
     let heard = tokio::time::timeout(DEADLINE, heard.wait_for(|known| *known >= seq)).await;
-    heard.expect("an event is heard of").unwrap();
+    heard.expect("the process learns of the event").unwrap();
     assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
-    eventually("the database is heard of", async || {
+    eventually("the hold takes effect", async || {
         let refused = refusal(&stage, ids[0]).await;
         (refused == Some(ErrorKind::NotFound)).then_some(())
     })

@@ -167,7 +167,11 @@ async fn a_catalog_brings_several_agents(url: &str) {
         "catalog"
     );
     for row in stage.agents().await {
-        assert_eq!(row.lifecycle, Lifecycle::Pending, "naming is not approving");
+        assert_eq!(
+            row.lifecycle,
+            Lifecycle::Pending,
+            "a catalog entry approves nothing"
+        );
         stage.approve(row.id).await;
     }
     stage.index_equals_database().await;
@@ -216,7 +220,7 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     assert_eq!(
         of_kind(&domain_view(&stage).await, "entry").len(),
         2,
-        "no URL is asked twice"
+        "no URL is fetched twice"
     );
     stage.register_url(&at("/own.json")).await;
     live(&stage, &site, Duration::minutes(10)).await;
@@ -355,7 +359,7 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
     assert_eq!(
         of_kind(&domain_view(&stage).await, "entry").len(),
         2,
-        "three looks are not a day"
+        "three fetches within a day are not enough"
     );
     live(&stage, &one, Duration::days(3)).await;
     assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 1);
@@ -450,7 +454,7 @@ async fn agents_from_a_catalog_are_limited(url: &str) {
     assert_eq!(
         of_kind(&view, "entry").len(),
         3,
-        "beside the well-known one"
+        "besides the well-known one"
     );
     let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
     assert!(last.detail.contains("6 beyond the limit of 4"), "{last:?}");
@@ -478,7 +482,7 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
     assert_eq!(
         of_kind(&domain_view(&stage).await, "entry").len(),
         2,
-        "one was registered before"
+        "the third was registered before"
     );
     let token = a2a_registry_api::NewToken {
         account: "stranger".into(),
@@ -565,7 +569,11 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
         live(&stage, &site, Duration::days(7) - Duration::MINUTE).await;
         let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
         if outcome != Timeout {
-            assert_eq!(asked(&domain_view(&stage).await), 0, "once, and not again");
+            assert_eq!(
+                asked(&domain_view(&stage).await),
+                0,
+                "the catalog is fetched once only"
+            );
         }
         live(&stage, &site, Duration::days(2)).await;
         assert_eq!(agents(&stage).await, fresh(&[well_known]));
@@ -652,7 +660,7 @@ async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
     assert_eq!(agents(&stage).await, []);
     stage.index_equals_database().await;
     stage.advance(Duration::days(8));
-    assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
+    assert_eq!(stage.visit(|_| panic!("no source is fetched")).await, 0);
     stage.register(DOMAIN).await;
     live(&stage, &site, Duration::hours(1)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));

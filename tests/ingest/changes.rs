@@ -40,7 +40,7 @@ async fn the_same_content_in_other_bytes_changes_nothing(url: &str) {
     assert_eq!(versions.len(), 1);
     assert_eq!(
         versions[0].repeats, 3,
-        "all but the approved bytes themselves"
+        "every fetch but the one of the approved bytes"
     );
     assert_eq!(stage.reviews(agent.id).await.len(), 1);
     let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
@@ -190,7 +190,7 @@ async fn stored_versions_are_limited(url: &str) {
     assert_eq!(
         kept.len() as u64,
         VERSIONS_PER_AGENT + 1,
-        "and the served one"
+        "the newest ones and the served one"
     );
     let row = stage.agent(DOMAIN).await;
     assert_eq!(Some(kept[0].id), row.approved_version);
@@ -216,7 +216,7 @@ async fn stored_versions_are_limited(url: &str) {
     assert_eq!(
         body(1).await,
         Some(shared),
-        "the keeper still has these bytes"
+        "another agent still has these bytes"
     );
     assert_eq!(body(2).await, None);
     assert_eq!(stage.served(agent.id).await, Some(served));

@@ -192,7 +192,7 @@ async fn sources_that_never_worked_do_not_open_the_breaker(url: &str) {
     assert_eq!(
         breaker_open_since(&stage.app),
         None,
-        "all that was looked at has failed"
+        "all fetches have failed"
     );
     assert_eq!(strike(&stage, is_hostile).await, "stale");
     assert_eq!(breaker_open_since(&stage.app), None);
@@ -265,7 +265,7 @@ async fn our_own_outage_changes_no_state(url: &str) {
     }
     assert!(
         fetches >= DOMAINS * 8,
-        "they are tried again soon: {fetches}"
+        "failed fetches are soon repeated: {fetches}"
     );
     let row = domains::domain_by_name(&stage.store, &name(1))
         .await
@@ -336,7 +336,7 @@ async fn an_outage_outlives_a_restart(url: &str) {
     assert_eq!(
         breaker_open_since(&stage.app),
         None,
-        "it does not crawl yet, and would never see the end"
+        "a process that does not crawl would never close the breaker"
     );
     resume_outage(&stage.app);
     assert_eq!(breaker_open_since(&stage.app), since);
@@ -344,13 +344,13 @@ async fn an_outage_outlives_a_restart(url: &str) {
         stage.advance(Duration::hours(6));
         stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
     }
-    assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
+    assert_eq!(states(&stage).await, only("fresh"), "no state was changed");
     let stage = stage.restart(|_| ()).await;
     resume_outage(&stage.app);
     assert_eq!(
         breaker_open_since(&stage.app),
         since,
-        "it was noted that it goes on"
+        "the outage was recorded as continuing"
     );
 
     stage.advance(Duration::hours(6));

@@ -57,11 +57,15 @@ async fn old_rows_are_derived_again(url: &str) {
         .publish_approved("derived.agents-test.com", &bytes)
         .await;
     let fresh = stage.versions(agent.id).await;
-    assert_eq!(derive_again(&stage.app).await.unwrap(), 0, "nothing is old");
+    assert_eq!(
+        derive_again(&stage.app).await.unwrap(),
+        0,
+        "no version is of an older build"
+    );
 
     age(&stage, version::ActiveModel::default()).await;
     assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-    assert_eq!(derived(&stage).await, 0, "nothing came out differently");
+    assert_eq!(derived(&stage).await, 0, "the result is the same");
     assert_eq!(stage.versions(agent.id).await, fresh);
 
     for change in [
@@ -120,7 +124,7 @@ async fn a_waiting_card_is_decided_on_its_new_derivation(url: &str) {
     assert_eq!(
         stage.served(agent.id).await,
         None,
-        "its reading has an error"
+        "its derivation has an error"
     );
     assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
     assert_eq!(stage.served(agent.id).await, Some(bytes));

@@ -105,7 +105,7 @@ async fn an_enrolled_key_decides_waiting_and_served_cards(url: &str) {
     assert_eq!(
         stage.served(agent).await,
         Some(bytes),
-        "a person has seen it"
+        "a person has approved it"
     );
     stage.index_equals_database().await;
 }
@@ -125,7 +125,10 @@ async fn a_rejected_signature_found_valid_is_decided_again(url: &str) {
     assert!(stage.open_review(agent).await.is_none());
     enrol(&stage, &signer).await;
     assert_eq!(of_agent(&stage, agent).await.state, Valid);
-    assert!(stage.open_review(agent).await.is_some(), "it waits again");
+    assert!(
+        stage.open_review(agent).await.is_some(),
+        "the agent waits again"
+    );
     vouch(&stage).await;
     assert_eq!(stage.served(agent).await, Some(bytes));
     stage.index_equals_database().await;

@@ -101,7 +101,10 @@ async fn a_first_card_waits_for_a_person(url: &str) {
         .unwrap();
     assert_eq!(shown.decision.rules, ["person"]);
     assert_eq!(shown.decision.by, "admin");
-    assert!(shown.decision.self_approved, "the admin registered it too");
+    assert!(
+        shown.decision.self_approved,
+        "the admin registered the agent as well"
+    );
 }
 
 /// A rejected first card stays rejected as long as the content is the same, in any bytes; other content opens a new
@@ -414,7 +417,7 @@ async fn acts_are_allowed_only_in_certain_states(url: &str) {
             .unwrap_err(),
     );
     conflict(
-        agent_resume(app, admin, &id, &act("stands under nothing"))
+        agent_resume(app, admin, &id, &act("no hold to lift"))
             .await
             .unwrap_err(),
     );
@@ -428,7 +431,7 @@ async fn acts_are_allowed_only_in_certain_states(url: &str) {
     assert_eq!(stage.served(agent.id).await, None);
     assert!(
         stage.found_by_anyone().await.is_empty(),
-        "before the index has heard of it"
+        "before the index has applied the event"
     );
     stage.index_equals_database().await;
     for hold in [
@@ -473,7 +476,7 @@ async fn acts_are_allowed_only_in_certain_states(url: &str) {
     }
     assert_eq!(
         stage
-            .visit(|_| panic!("a retired agent is asked nothing"))
+            .visit(|_| panic!("a retired agent is not fetched"))
             .await,
         0
     );

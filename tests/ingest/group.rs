@@ -53,7 +53,7 @@ async fn an_outcome_without_its_lease_is_dropped(url: &str) {
     assert_eq!(
         (row.lease, lease.is_some()),
         (lease, true),
-        "the other crawler's lease stands"
+        "the other crawler's lease is kept"
     );
     stage.index_equals_database().await;
 }

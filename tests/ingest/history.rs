@@ -88,7 +88,7 @@ async fn requested_visits_do_not_change_the_daily_totals(url: &str) {
     assert_eq!(
         (first[0].looks, first[0].good),
         (1, 1),
-        "the look after registering was planned"
+        "the first visit counts as scheduled"
     );
     let due = next_due(&stage).await;
     for answer in [
@@ -102,11 +102,11 @@ async fn requested_visits_do_not_change_the_daily_totals(url: &str) {
     assert_eq!(
         stage.agent(DOMAIN).await.liveness,
         LivenessState::Stale,
-        "for everything else they count"
+        "requested visits change the state"
     );
     assert!(
         next_due(&stage).await <= due,
-        "what was planned is not put off"
+        "a scheduled visit is not postponed"
     );
     let due = next_due(&stage).await;
 
@@ -184,7 +184,7 @@ async fn a_card_at_the_older_path_is_one_successful_fetch(url: &str) {
             .filter(|one| one.outcome == "not_found")
             .count(),
         1,
-        "and the last"
+        "only the last attempt is a failure"
     );
 }
 
@@ -198,7 +198,11 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     let row = stage.agent(DOMAIN).await;
     assert_eq!((row.tls, row.liveness.as_str()), (false, "stale"));
     stage.index_equals_database().await;
-    assert_eq!(stage.found_by_anyone().await.len(), 1, "it is listed still");
+    assert_eq!(
+        stage.found_by_anyone().await.len(),
+        1,
+        "the agent is still listed"
+    );
     stage.advance(Duration::hours(25));
     let asked = std::cell::Cell::new(false);
     stage
@@ -207,7 +211,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
             OriginAnswer::Fails(TlsInvalid)
         })
         .await;
-    assert!(asked.get(), "a 304 would not do");
+    assert!(asked.get(), "a full fetch is required");
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Gone);
     stage.index_equals_database().await;
     assert!(stage.found_by_anyone().await.is_empty());
@@ -269,8 +273,8 @@ async fn bytes_of_ended_agents_are_deleted(url: &str) {
     assert!(kept(&own).await && kept(&common).await);
     stage.advance(Duration::SECOND);
     assert!(!housekeep(&stage.app).await.unwrap());
-    assert!(!kept(&own).await, "nobody else has them");
-    assert!(kept(&common).await, "{} has them", other.id);
+    assert!(!kept(&own).await, "no other agent has these bytes");
+    assert!(kept(&common).await, "{} has these bytes too", other.id);
     let digests: Vec<String> = stage
         .versions(ended.id)
         .await

@@ -22,7 +22,7 @@ async fn next_visit(stage: &Stage, answer: OriginAnswer) {
     let due = visits_next_due(&stage.app)
         .await
         .unwrap()
-        .expect("a visit is planned");
+        .expect("a visit is scheduled");
     stage.advance(time::OffsetDateTime::from(due) - stage.now());
     assert_eq!(stage.visit(|_| answer.clone()).await, 1);
 }
@@ -121,7 +121,7 @@ async fn an_agent_gone_for_thirty_days_is_retired(url: &str) {
     assert_eq!(stage.open_review(agent.id).await, None);
     stage.index_equals_database().await;
     stage.advance(Duration::days(2));
-    assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
+    assert_eq!(stage.visit(|_| panic!("no source is fetched")).await, 0);
     assert_eq!(visits_next_due(&stage.app).await.unwrap(), None);
 
     let again = stage.publish(DOMAIN, &card("Fading", "Is back")).await;
@@ -185,7 +185,7 @@ async fn the_better_source_counts(url: &str) {
         .iter()
         .filter(|event| event.kind.as_str() == "agent.liveness")
         .count();
-    assert_eq!(flaps, 0, "it was never anything but fresh");
+    assert_eq!(flaps, 0, "the liveness has not changed");
     // The last good source fails too, long after the first one: gone, not retired at once.
     stage.crawl(DOMAIN, OriginAnswer::Fails(NotFound)).await;
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
@@ -217,10 +217,7 @@ async fn a_request_during_a_visit_is_kept(url: &str) {
         "{due:?} after {accepted:?}"
     );
     let leased = visits_lease(&stage.app, 10, 1_000_000).await.unwrap();
-    assert!(
-        leased[0].1[0].full_wanted,
-        "the whole card, as the wish was"
-    );
+    assert!(leased[0].1[0].full_wanted, "a full fetch, as requested");
 }
 
 /// `Retry-After` of a host holds for all its sources, also against requested visits.

@@ -148,11 +148,14 @@ async fn check(stage: &Stage, memory: &Memory) {
     for row in stage.agents().await {
         let served = stage.served(row.id).await;
         if memory.hidden.contains(&row.id) || memory.ended.contains(&row.id) {
-            assert_eq!(served, None, "hidden is not served: {row:?}");
-            assert!(!found.contains(&row.id), "hidden is not found: {row:?}");
+            assert_eq!(served, None, "a hidden agent is served: {row:?}");
+            assert!(!found.contains(&row.id), "a hidden agent is found: {row:?}");
         }
         if found.contains(&row.id) {
-            assert!(served.is_some(), "found is served: {row:?}");
+            assert!(
+                served.is_some(),
+                "an agent is found but not served: {row:?}"
+            );
         }
         if let Some(bytes) = served {
             let digest = a2a_card::digest(&bytes);
@@ -220,7 +223,7 @@ async fn play(url: &str, seed: u64) {
     }
     assert!(
         !memory.approved.is_empty(),
-        "something was approved on the way"
+        "no agent was approved in the whole sequence"
     );
     index_is_right(&stage).await;
 }

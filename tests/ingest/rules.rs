@@ -166,7 +166,7 @@ async fn approvals_by_approve_all_are_revoked_with_it(url: &str) {
     assert_eq!(
         stage.agent("flag-test.com").await.lifecycle,
         Lifecycle::Approved,
-        "a person's word stays"
+        "a person's approval stays"
     );
     stage.index_equals_database().await;
 }

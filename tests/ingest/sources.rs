@@ -230,7 +230,11 @@ async fn agents_per_domain_are_limited(url: &str) {
     stage
         .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
         .await;
-    assert_eq!(living().await, 8, "three of a publisher, five of an admin");
+    assert_eq!(
+        living().await,
+        8,
+        "three agents of a publisher, five of an admin"
+    );
     stage.index_equals_database().await;
 }
 
@@ -258,7 +262,7 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
     assert_eq!(
         add(&anyone(1), "/1.json").await,
         Ok(()),
-        "the same once more"
+        "the same source again"
     );
     let view = register(&stage.app, &anyone(1), &at("/1.json"))
         .await
@@ -267,20 +271,20 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
     assert_eq!(
         named,
         [format!("https://{DOMAIN}/1.json")],
-        "and nothing of what the admin has registered"
+        "none of the admin's sources"
     );
     assert_eq!((view.state.as_str(), view.agents.len()), ("unverified", 0));
     assert_eq!(add(&anyone(1), "/2.json").await, Ok(()));
     assert_eq!(
         add(&anyone(1), "/3.json").await,
         Err(ErrorKind::LimitReached),
-        "its two wait"
+        "its two nominations are waiting"
     );
     assert_eq!(add(&anyone(2), "/3.json").await, Ok(()));
     assert_eq!(
         add(&anyone(3), "/4.json").await,
         Err(ErrorKind::LimitReached),
-        "the rest is the owner's"
+        "the other slots are reserved for the owner"
     );
     let publisher = publisher(&stage, "many").await;
     assert_eq!(
@@ -290,7 +294,7 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
     assert_eq!(
         add(&publisher, "/1.json").await,
         Ok(()),
-        "what is there takes no place"
+        "an existing source uses no slot"
     );
     for number in 0..3 {
         let what = Registration {
@@ -302,7 +306,7 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
     assert_eq!(
         add(&publisher, "/2.json").await,
         Err(ErrorKind::LimitReached),
-        "its four are taken"
+        "the account's limit of 4 is reached"
     );
     assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
 }
@@ -360,7 +364,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     assert_eq!(
         stage.served(first.id).await,
         None,
-        "before the index has heard of it"
+        "before the index has applied the event"
     );
     stage.index_equals_database().await;
 
@@ -368,7 +372,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     assert_eq!(
         stage.visit(|_| panic!("its host rests")).await,
         0,
-        "a new name for it changes nothing"
+        "registering the name again does not end the rest"
     );
     stage.advance(time::Duration::minutes(2));
     let second = stage.publish(DOMAIN, &bytes).await;
@@ -376,7 +380,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     assert_eq!(
         second.lifecycle,
         Lifecycle::Pending,
-        "the old approval was the old agent's"
+        "the approval belonged to the old agent"
     );
     stage.approve(second.id).await;
     assert_eq!(stage.served(second.id).await, Some(bytes));

@@ -82,7 +82,7 @@ async fn in_review(stage: &Stage, agent: Uuid) -> ReviewDetail {
     let id = stage
         .open_review(agent)
         .await
-        .expect("it waits for a decision")
+        .expect("the agent has an open review")
         .id;
     review_show(&stage.app, &stage.admin, id).await.unwrap()
 }
@@ -276,7 +276,7 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
             assert_eq!(
                 stage.served(agent).await,
                 Some(bytes),
-                "{name}: a person has decided on just this"
+                "{name}: a person has approved this verdict"
             );
         }
     }
@@ -353,7 +353,7 @@ async fn a_forgery_shows_in_every_view(url: &str) {
     assert_eq!(
         one.key_from.as_deref(),
         Some(JKU),
-        "the key that it names is there"
+        "the key set has the named key"
     );
     assert!(
         detail

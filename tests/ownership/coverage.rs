@@ -228,7 +228,8 @@ impl Scene<'_> {
         };
         let sources: Vec<&SourceView> = view.sources.iter().filter(here).collect();
         let agent = sources.iter().find_map(|source| source.agent);
-        let agent = agent.unwrap_or_else(|| panic!("{} feeds nobody: {view:#?}", self.domain));
+        let agent = agent
+            .unwrap_or_else(|| panic!("{} has no source with an agent: {view:#?}", self.domain));
         let shown = agent_show(&stage.app, &stage.admin, &agent.to_string())
             .await
             .unwrap();

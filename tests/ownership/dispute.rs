@@ -160,7 +160,7 @@ async fn both_parties_see_the_same(url: &str) {
     ];
     assert_ne!(
         first.challenges, second.challenges,
-        "what each is to place is its own"
+        "each party has challenges of its own"
     );
     first.challenges.clear();
     second.challenges.clear();
@@ -232,7 +232,7 @@ async fn a_disputed_domain_accepts_no_registration(url: &str) {
     assert_eq!(
         view.sources.len(),
         1,
-        "what was there before is not the caller's addition"
+        "sources from before are not the caller's"
     );
     assert_eq!(
         setup.domain_view(&setup.stage.admin).await.sources.len(),

@@ -27,7 +27,7 @@ async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>
     let mut doing = std::pin::pin!(doing);
     tokio::select! {
         biased;
-        _ = &mut doing => panic!("it does not wait for the other domain"),
+        _ = &mut doing => panic!("the act did not wait for the other domain's lock"),
         () = until_somebody_waits(store) => {}
     }
     held.commit().await.unwrap();

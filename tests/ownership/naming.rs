@@ -61,7 +61,7 @@ async fn a_proof_names_agents_for_good(url: &str) {
     assert_eq!(
         stage.agent(DOMAIN).await.urn,
         None,
-        "an admin's word names nobody"
+        "a voucher gives no name"
     );
 
     setup.place_standing_record(&view);

@@ -100,11 +100,7 @@ async fn every_host_name_can_opt_out_later(url: &str) {
         .stage
         .register_url("http://plain.agents-test.com/card.json")
         .await;
-    assert_eq!(
-        setup.visits().await,
-        2,
-        "nothing stands in the way of a first visit"
-    );
+    assert_eq!(setup.visits().await, 2, "no record forbids the first visit");
     setup.place_record(STANDING, OPT_OUT);
     setup.place_record("_a2a-registry.plain.agents-test.com", OPT_OUT);
     setup.stage.advance(Duration::hours(27));
@@ -129,7 +125,7 @@ async fn a_silent_name_server_delays_the_first_visit(url: &str) {
     assert_eq!(
         setup.state_of(DOMAIN).await,
         "unverified",
-        "nobody has said that it opts out"
+        "no opt-out was found"
     );
     // A requested visit waits for the response as well.
     let wish = a2a_registry_api::Recrawl::default();
@@ -139,7 +135,11 @@ async fn a_silent_name_server_delays_the_first_visit(url: &str) {
     assert_eq!(setup.visits().await, 0);
     setup.stage.advance(Duration::minutes(1));
     setup.remove(STANDING);
-    assert_eq!(setup.visits().await, 1, "an answer is all it takes");
+    assert_eq!(
+        setup.visits().await,
+        1,
+        "the visit is made once the name server has answered"
+    );
 }
 
 /// A name server that never answers does not exclude a domain for good.
@@ -153,7 +153,7 @@ async fn a_name_server_that_never_answers_does_not_exclude_its_domain(url: &str)
     while setup.visits().await == 0 {
         setup.stage.advance(Duration::minutes(1));
         minutes += 1;
-        assert!(minutes < 60, "it waits for ever");
+        assert!(minutes < 60, "the first visit is never made");
     }
     assert_eq!(minutes, 15);
 }
@@ -204,7 +204,7 @@ async fn checks_of_proofs_leave_opted_out_hosts_alone(url: &str) {
     setup.verify(&acme).await.unwrap();
     assert!(
         site.origin.requests(path).is_empty(),
-        "nobody could tell yet whether it may be asked"
+        "the host must not be fetched before the opt-out query is answered"
     );
     setup.place_record(STANDING, OPT_OUT);
     setup.stage.advance(Duration::seconds(1));

@@ -272,7 +272,7 @@ async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
     setup.register(&late, DOMAIN).await;
     let app = &setup.stage.app;
     for caller in [&early, &late] {
-        assert!(!setup.gone(caller, agent).await, "it is listed");
+        assert!(!setup.gone(caller, agent).await, "the agent is listed");
     }
     let why = Act {
         reason: "sells what it does not have".into(),
@@ -355,7 +355,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         .await;
     assert!(
         setup.stage.open_review(agent).await.is_some(),
-        "another version waits"
+        "the new version has an open review"
     );
     let no_more = async |state: &str| {
         let view = setup.domain_view(&first).await;
@@ -375,7 +375,11 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         let kept = agent_versions(app, &first, &agent.to_string(), &Default::default())
             .await
             .unwrap();
-        assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
+        assert_eq!(
+            kept.versions.len(),
+            1,
+            "{state}: only the approved version is shown"
+        );
     };
     no_more("verified").await;
     setup.remove(STANDING);
@@ -399,7 +403,7 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     assert_eq!(
         kept.versions.len(),
         1,
-        "what waited under the owner before is not theirs"
+        "a version that waited under the former owner is hidden"
     );
 }
 
@@ -445,7 +449,7 @@ async fn an_account_withdraws_only_its_own_registration(url_of_database: &str) {
     source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
     assert!(
         !setup.gone(&second, agent).await,
-        "the other one's registration stands"
+        "the other account's registration is kept"
     );
     setup.stage.approve(agent).await;
     let kept = source_withdraw(app, &second, DOMAIN, &id)
@@ -482,8 +486,16 @@ async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
         let all = setup.stage.agents().await;
         all.into_iter().find(|row| row.id == id).unwrap().lifecycle
     };
-    assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
-    assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
+    assert_eq!(
+        lifecycle(of_second).await,
+        Lifecycle::Retired,
+        "the account's own agent"
+    );
+    assert_eq!(
+        lifecycle(of_first).await,
+        Lifecycle::Pending,
+        "another account's agent"
+    );
     domain_delete(app, &first, DOMAIN).await.unwrap();
     assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
     let missing = domain_show(app, &setup.stage.admin, DOMAIN)

@@ -68,7 +68,7 @@ async fn our_own_outage_lapses_no_domain(url: &str) {
         setup.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
     }
     let view = setup.domain_view(&owner).await;
-    assert_eq!(view.proofs, [proved], "it is as it was");
+    assert_eq!(view.proofs, [proved], "the proof is unchanged");
     let now: Timestamp = setup.stage.now().into();
     let last = &view.checks[0];
     assert_eq!((last.at, last.outcome.as_str()), (now, "unknown"));
@@ -81,7 +81,7 @@ async fn our_own_outage_lapses_no_domain(url: &str) {
     assert_eq!(
         view.next_check.unwrap().0 - now.0,
         HOUR,
-        "it is repeated soon"
+        "the check is soon repeated"
     );
     assert!(setup.stage.holds(agent).await.is_empty());
     assert!(setup.stage.served(agent).await.is_some());

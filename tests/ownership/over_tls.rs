@@ -123,7 +123,10 @@ async fn a_card_with_an_untrusted_certificate_is_not_accepted() {
         domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
         "{domain}"
     );
-    assert!(setup.origin.requests(path).is_empty(), "nothing was asked");
+    assert!(
+        setup.origin.requests(path).is_empty(),
+        "no request was sent"
+    );
     setup.registry.stop().await;
 }
 

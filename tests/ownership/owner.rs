@@ -46,7 +46,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     assert_eq!(
         setup.next_day().await,
         "unverified",
-        "it is said to another registry"
+        "the record addresses another registry"
     );
     setup.place_record(STANDING, "127.0.0.1:8080; policy=none");
     assert_eq!(setup.next_day().await, "opted_out");
@@ -55,7 +55,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     assert_eq!(
         setup.stage.visit(|_| OriginAnswer::NotModified).await,
         0,
-        "it is visited no more"
+        "an opted-out domain is not visited"
     );
     let admin = &setup.stage.admin;
     let again = Registration {
@@ -76,7 +76,7 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     assert_eq!(
         setup.next_day().await,
         "opted_out",
-        "nobody could tell otherwise"
+        "a failed query does not end the opt-out"
     );
     setup.remove(STANDING);
     assert_eq!(setup.next_day().await, "unverified");
@@ -183,7 +183,7 @@ async fn an_owner_opts_out_and_in(url: &str) {
     assert_eq!(
         setup.next_day().await,
         "opted_out",
-        "no record says so, and none has to"
+        "an owner's opt-out needs no record"
     );
     let view = domain_patch(app, &owner, DOMAIN, &set(false))
         .await
@@ -216,7 +216,7 @@ async fn a_domain_is_transferred(url: &str) {
     assert_eq!(
         setup.next_day().await,
         "lapsed",
-        "what is left in place is no claim"
+        "the former owner's record proves nothing"
     );
     let view = setup.domain_view(&heir).await;
     setup.place_standing_record(&view);

@@ -184,7 +184,7 @@ async fn failed_checks_are_limited(url: &str) {
     assert_eq!(
         setup.domain_view(&acme).await.checks.len(),
         20,
-        "older looks are not kept"
+        "older checks are not kept"
     );
 }
 
@@ -284,7 +284,7 @@ async fn every_standing_proof_is_checked(url: &str) {
     assert_eq!(
         setup.state().await,
         "lapsed",
-        "the seventh is missed like the first"
+        "the seventh record is checked like the first"
     );
 }
 
@@ -419,7 +419,7 @@ async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
     assert_eq!(
         setup.state().await,
         "unverified",
-        "policy=exact is for its own host"
+        "policy=exact covers its own host only"
     );
     setup.place_record(parent, &exact.replace("policy=exact", "policy=subdomains"));
     setup.verify(&acme).await.unwrap();

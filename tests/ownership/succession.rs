@@ -86,7 +86,7 @@ async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
     assert_eq!(
         setup.domain_view(&Caller::default()).await.known_by,
         None,
-        "strangers are not told"
+        "the fingerprint is hidden from strangers"
     );
 
     owned.site.change_key();
@@ -130,7 +130,7 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     owned.site.change_key();
     owned.signed_by(&Signer::new(JKU)).await;
     setup.next_day().await;
-    assert_eq!(owned.generation().await, 1, "the TLS key is not seen");
+    assert_eq!(owned.generation().await, 1, "the TLS key cannot be fetched");
 
     setup.names.set(DOMAIN, [owned.site.address().ip()]);
     assert_eq!(setup.next_day().await, "unverified");
@@ -149,7 +149,7 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
         (now.lifecycle.as_str(), now.approved_version, now.owner_id),
         ("pending", None, None)
     );
-    assert_eq!(now.urn, agent.urn, "a name is never given twice");
+    assert_eq!(now.urn, agent.urn, "a name is never given to another agent");
     assert_eq!(setup.stage.served(agent.id).await, None);
     setup.stage.index_equals_database().await;
     let events = events_after(&setup.stage.app, &setup.stage.admin, 0, 1000)

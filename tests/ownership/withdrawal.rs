@@ -301,7 +301,7 @@ async fn a_withdrawn_registration_gives_no_rights(url_of_database: &str) {
     assert_eq!(
         versions.versions.len(),
         1,
-        "nobody's agent is its submitter's to see"
+        "the versions of an unowned agent are visible to its submitter"
     );
     stage
         .crawl(

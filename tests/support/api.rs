@@ -145,7 +145,7 @@ impl Api {
             .await
             .expect(202);
         // A visit that finds nothing new sends no event.
-        eventually("the visit is in the books", || async {
+        eventually("the attempts of the visit are stored", || async {
             let domain = self.admin(&path).await.expect(200);
             (last(&domain) != before).then_some(domain)
         })

@@ -181,18 +181,23 @@ contact = \"https://{name}/\"",
     /// has taken effect or never will.
     pub async fn kill(&mut self, name: &str) {
         let ended = self.living.remove(name).unwrap().program.kill().await;
-        assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
+        assert_eq!(
+            ended.status.code(),
+            None,
+            "the process did not end by the kill: {ended:?}"
+        );
         self.dead.insert(name.to_owned());
-        eventually("the dead crawler's connections are gone", || async {
-            self.connections(name).await.is_empty().then_some(())
-        })
+        eventually(
+            "the connections of the killed crawler are closed",
+            || async { self.connections(name).await.is_empty().then_some(()) },
+        )
         .await;
     }
 
     /// Stops a crawler with SIGSTOP, but not in the middle of a transaction, whose locks would block all others.
     pub async fn freeze(&self, name: &str) {
         let program = &self.living[name].program;
-        eventually("the crawler stands still and locks nothing", || async {
+        eventually("the crawler is stopped and holds no lock", || async {
             program.freeze();
             let idle = |state: &String| state == "idle";
             if self.connections(name).await.iter().all(idle) {
@@ -255,7 +260,7 @@ contact = \"https://{name}/\"",
 
     /// Waits until attempts for that many URLs are stored.
     pub async fn kept(&self, count: usize) {
-        eventually("what was fetched is in the books", || async {
+        eventually("the attempts are stored", || async {
             (self.keepers().await.len() >= count).then_some(())
         })
         .await;
@@ -337,7 +342,7 @@ contact = \"https://{name}/\"",
             let cards = self.cards().into_iter();
             let asked: BTreeMap<_, _> = cards.map(|at| (at, self.askers(at.0, at.1))).collect();
             panic!(
-                "never asked as expected; answered: {:?}, asked: {asked:?}",
+                "the expected request never arrived; released: {:?}, requests: {asked:?}",
                 self.answered
             )
         })

@@ -40,7 +40,7 @@ impl StatusLine {
     pub fn url(&self) -> &str {
         match self {
             Self::Serving { url: Some(url), .. } => url,
-            _ => panic!("it answers no requests: {self:?}"),
+            _ => panic!("the process serves no requests: {self:?}"),
         }
     }
 

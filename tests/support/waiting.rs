@@ -28,7 +28,7 @@ pub async fn answer_in_time<T, F: Future<Output = Option<T>>>(
 /// If it returns none.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, ask: impl FnMut() -> F) -> T {
     let answer = answer_in_time(ask).await;
-    answer.unwrap_or_else(|| panic!("never came to pass: {what}"))
+    answer.unwrap_or_else(|| panic!("timed out waiting for: {what}"))
 }
 
 /// Waits for this long between two samples. The sampled process goes on by itself: only here is time itself what a test

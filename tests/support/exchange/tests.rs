@@ -129,7 +129,11 @@ async fn an_undocumented_response_fails_the_test_of_its_registry() {
         assert!(tap.lead_to(&origin.url("")));
         let asked = http().get(format!("{}{path}?q=a", tap.url()));
         let answer = asked.send().await.unwrap();
-        assert_eq!(answer.text().await.unwrap(), body, "it is handed on");
+        assert_eq!(
+            answer.text().await.unwrap(),
+            body,
+            "the response is forwarded"
+        );
         let judged: u64 = tap.tally().values().flat_map(|one| one.values()).sum();
         assert_eq!(judged, u64::from(path == "/v1/agents:suggest"), "{path}");
         let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(tap)));
