@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::cards::card;
-use crate::support::program::{Program, ended, registry, text};
+use crate::support::program::{Program, assert_ended, registry, text};
 
 async fn run(arguments: &[&str]) -> crate::support::program::Finished {
     Program::run(registry(arguments)).await
@@ -45,7 +45,7 @@ async fn flags_override_the_environment_which_overrides_the_file() {
         .env("A2A_REGISTRY__SERVER__LISTEN", "127.0.0.1:1002")
         .env("A2A_REGISTRY__LIMITS__FACETS", "5");
     let finished = Program::run(command).await;
-    ended(&finished, 0, "");
+    assert_ended(&finished, 0, "");
     let shown: toml::Table = text(&finished.stdout).parse().unwrap();
     assert_eq!(shown["server"]["listen"].as_str(), Some("127.0.0.1:1003"));
     let public_url = shown["server"]["public_url"].as_str();
@@ -67,7 +67,7 @@ async fn all_mistakes_in_a_configuration_are_reported_at_once() {
          [limit]\nfacets = 3\n",
     );
     let finished = run(&["serve", "--config", &path]).await;
-    ended(&finished, 2, "configuration: ");
+    assert_ended(&finished, 2, "configuration: ");
     for mistake in [
         "lissen",
         "server.public_url",
@@ -81,7 +81,7 @@ async fn all_mistakes_in_a_configuration_are_reported_at_once() {
         assert!(line.contains(mistake), "{mistake} is missing in {line}");
     }
     let missing = run(&["serve", "--config", "/no/such/file"]).await;
-    ended(&missing, 2, "/no/such/file");
+    assert_ended(&missing, 2, "/no/such/file");
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_port_in_use_is_reported() {
     for command in ["serve", "demo"] {
         let mut command = registry([command, "--listen", &address, "--data-dir"]);
         command.arg(&data);
-        ended(
+        assert_ended(
             &Program::run(command).await,
             2,
             &format!("{address} is in use"),
@@ -119,10 +119,10 @@ async fn wrong_usage_is_reported_in_one_line() {
         (&["search", "--registry", "nowhere"], "--registry"),
         (&["fly"], "fly"),
     ] {
-        ended(&run(arguments).await, 2, named);
+        assert_ended(&run(arguments).await, 2, named);
     }
     let help = run(&["--help"]).await;
-    ended(&help, 0, "");
+    assert_ended(&help, 0, "");
     for command in [
         "demo", "serve", "register", "search", "send", "lint", "doctor",
     ] {
@@ -133,7 +133,7 @@ async fn wrong_usage_is_reported_in_one_line() {
         assert!(listed, "{command}");
     }
     let version = run(&["--version"]).await;
-    ended(&version, 0, "");
+    assert_ended(&version, 0, "");
     assert!(version.stdout[0].starts_with("a2a-registry "));
 }
 
@@ -151,10 +151,10 @@ async fn the_exit_code_of_lint_shows_the_worst_finding() {
         ("", 2, "empty"),
     ] {
         let (_folder, path) = file(content);
-        ended(&run(&["lint", &path]).await, code, said);
+        assert_ended(&run(&["lint", &path]).await, code, said);
         let piped = registry(["lint", "-"]);
         let piped = Program::run_with_input(piped, content.as_bytes()).await;
-        ended(&piped, code, said);
+        assert_ended(&piped, code, said);
     }
     let (_folder, path) = file(&broken);
     let shown = run(&["lint", &path]).await;
@@ -163,7 +163,7 @@ async fn the_exit_code_of_lint_shows_the_worst_finding() {
     let report: serde_json::Value = serde_json::from_str(&text(&json.stdout)).unwrap();
     assert_eq!(report["findings"][0]["pointer"], "/version");
     assert_eq!(report["findings"][0]["severity"], "error");
-    ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
+    assert_ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
 }
 
 /// Each of several cards is linted, whatever the others contain, and the worst result decides the exit code.
@@ -206,13 +206,13 @@ async fn lint_reports_each_of_several_cards() {
 #[tokio::test]
 async fn the_shell_accepts_the_completion_script() {
     let script = run(&["completions", "bash"]).await;
-    ended(&script, 0, "");
+    assert_ended(&script, 0, "");
     assert!(text(&script.stdout).contains("complete -F"));
     let mut bash = Command::new("bash");
     bash.arg("-n");
     let read = Program::run_with_input(bash, text(&script.stdout).as_bytes()).await;
-    ended(&read, 0, "");
-    ended(&run(&["completions", "csh"]).await, 2, "csh");
+    assert_ended(&read, 0, "");
+    assert_ended(&run(&["completions", "csh"]).await, 2, "csh");
 }
 
 #[tokio::test]
@@ -234,6 +234,6 @@ async fn an_unreachable_registry_is_reported() {
     ] {
         let mut command = registry(arguments);
         command.args(["--registry", url]);
-        ended(&Program::run(command).await, 2, url);
+        assert_ended(&Program::run(command).await, 2, url);
     }
 }

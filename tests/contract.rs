@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::cards::card;
 use crate::support::http;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, ended, registry, text};
+use crate::support::program::{Program, assert_ended, registry, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -35,7 +35,7 @@ async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {
 #[tokio::test]
 async fn the_served_document_equals_the_checked_in_one() {
     let printed = Program::run(registry(["openapi"])).await;
-    ended(&printed, 0, "");
+    assert_ended(&printed, 0, "");
     let printed = format!("{}\n", text(&printed.stdout));
     let served = Setup::new().start().await;
     let answer = served.request(Method::GET, "/openapi.json").send().await;

@@ -52,7 +52,7 @@ struct Registrations {
 impl Registrations {
     /// Registers one URL after the other until the process has ended or none is left. URLs without an acknowledgement
     /// are registered again later.
-    async fn go_on(&self, api: &Api) {
+    async fn register_all(&self, api: &Api) {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let url = &self.urls[at % self.urls.len()];
@@ -99,7 +99,7 @@ async fn acknowledged_writes_survive_fifty_kills() {
         let api = registry.api.clone();
         let clients = (0..CLIENTS).map(|_| {
             let (work, api) = (Arc::clone(&work), api.clone());
-            tokio::spawn(async move { work.go_on(&api).await })
+            tokio::spawn(async move { work.register_all(&api).await })
         });
         let clients: Vec<_> = clients.collect();
         // A different number of acknowledgements each time, and so a different moment.

@@ -13,11 +13,11 @@ use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, registry};
 use crate::support::serving::started;
-use crate::support::waiting::answer_in_time;
+use crate::support::waiting::poll_until_deadline;
 use crate::support::{DEADLINE, http};
 
 /// Pause between two polls of a browser, which sends no events.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running demonstration, and the folder of its temporary files.
 struct Demo {
@@ -73,7 +73,7 @@ impl<'a> Visitor<'a> {
     /// The first matching element, once it exists: a click returns before the next page is loaded.
     async fn find(&self, selector: &str) -> WebElement {
         let found = self.browser.page().query(By::Css(selector));
-        match found.wait(DEADLINE, LOOK_AGAIN).first().await {
+        match found.wait(DEADLINE, POLL_PAUSE).first().await {
             Ok(found) => found,
             Err(error) => panic!("{selector}: {error}\n{}", self.visible_text().await),
         }
@@ -88,7 +88,7 @@ impl<'a> Visitor<'a> {
 
     /// Waits until the page's path begins with this text, and returns the path.
     async fn arrives(&self, beginning: &str) -> String {
-        let arrived = answer_in_time(async || {
+        let arrived = poll_until_deadline(async || {
             Some(self.path().await).filter(|path| path.starts_with(beginning))
         });
         match arrived.await {
@@ -132,7 +132,7 @@ impl<'a> Visitor<'a> {
 
     /// Waits until all of these words are visible.
     async fn sees(&self, words: &[&str]) {
-        let found = answer_in_time(async || {
+        let found = poll_until_deadline(async || {
             let text = self.visible_text().await;
             words.iter().all(|word| text.contains(word)).then_some(())
         });
@@ -333,7 +333,7 @@ async fn a_person_registers_a_card() {
     visitor.arrives("/domains/").await;
     visitor.sees(&[&domain]).await;
     let agent = visitor.browser.page().query(By::LinkText("Echo <b>"));
-    let agent = agent.wait(DEADLINE, LOOK_AGAIN);
+    let agent = agent.wait(DEADLINE, POLL_PAUSE);
     let agent = agent.first().await.unwrap();
     visitor.sees(&[&domain, "Ownership"]).await;
     // Until the agent was listed its page was a 404 for everyone, and the waiting page polled it.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{file, run};
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::program::{Finished, Program, assert_ended, registry, text};
 use crate::support::setup::Setup;
 
 const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -246,7 +246,7 @@ async fn every_command_follows_the_exit_code_rule() {
 #[tokio::test]
 async fn the_exit_code_rule_is_in_the_help() {
     let help = run(&["--help"]).await;
-    ended(&help, 0, "");
+    assert_ended(&help, 0, "");
     for said in ["Exit codes: 0 done", "problem document"] {
         assert!(
             text(&help.stdout).replace('\n', " ").contains(said),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, text};
+use crate::support::program::{Finished, Program, assert_ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -65,16 +65,16 @@ async fn a_url_means_the_card_at_it_or_nothing() {
         .await);
     // An agent that merely claims this endpoint may be shown, but is not meant by it.
     let shown = served.run(&["show", &endpoint]).await;
-    ended(&shown, 0, "");
+    assert_ended(&shown, 0, "");
     let suspend = ["agent", "suspend", &endpoint, "--reason", "x"];
-    ended(&served.run(&suspend).await, 1, &id);
+    assert_ended(&served.run(&suspend).await, 1, &id);
     let exact = origin.url("/a.json");
     let suspend = ["agent", "suspend", &exact, "--reason", "x"];
-    ended(&served.run(&suspend).await, 0, "");
+    assert_ended(&served.run(&suspend).await, 0, "");
     assert_eq!(lifecycle(&served, &id).await, "suspended");
     // The suspended agent is no longer listed, and its URL still means it.
     let resume = ["agent", "resume", &exact, "--reason", "x"];
-    ended(&served.run(&resume).await, 0, "");
+    assert_ended(&served.run(&resume).await, 0, "");
 }
 
 /// A URL without a path means the agent that registering the same URL has brought.
@@ -89,7 +89,7 @@ async fn a_url_without_a_path_means_the_agent_it_registered() {
     origin.answer("/other.json", OriginReply::json(card("Other", "other")));
     let bare = origin.url("");
     let register = ["register", &bare, &origin.url("/other.json")];
-    ended(&served.run(&register).await, 0, "");
+    assert_ended(&served.run(&register).await, 0, "");
     let old_path = origin.url("/.well-known/agent.json");
     for name in [&bare, &format!("{bare}/"), &old_path] {
         let shown = served.run(&["show", name, "--json"]).await;
@@ -111,7 +111,7 @@ async fn a_url_means_its_own_agent_before_that_is_listed() {
     });
     let mut register = vec!["register"];
     register.extend(urls.iter().map(String::as_str));
-    ended(&served.run(&register).await, 0, "");
+    assert_ended(&served.run(&register).await, 0, "");
     for (name, url) in names.iter().zip(&urls) {
         let shown = served.run(&["show", url, "--json"]).await;
         let shown: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
@@ -129,14 +129,14 @@ async fn a_bare_host_with_several_agents_lists_them() {
     origin.answer("/a.json", OriginReply::json(answering("First", &endpoint)));
     served.register(&origin.url("/a.json")).await;
     let first = served.found("q=first").await.summary.id.to_string();
-    ended(&served.run(&["show", &host]).await, 0, "");
+    assert_ended(&served.run(&["show", &host]).await, 0, "");
 
     origin.answer("/b.json", OriginReply::json(answering("Second", &endpoint)));
     served.register(&origin.url("/b.json")).await;
     let second = served.found("q=second").await.summary.id.to_string();
     // An agent that is not listed counts as a candidate too.
     let suspend = ["agent", "suspend", &second, "--reason", "x"];
-    ended(&served.run(&suspend).await, 0, "");
+    assert_ended(&served.run(&suspend).await, 0, "");
     let mut commands = acts(&host).to_vec();
     commands.push(vec!["show", &host]);
     for command in commands {

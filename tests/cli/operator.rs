@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::{file, run};
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, ended, registry, text};
+use crate::support::program::{Program, assert_ended, registry, text};
 use crate::support::serving::started;
 use crate::support::setup::Setup;
 
@@ -20,10 +20,10 @@ async fn migrating_again_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let data = folder_of(&folder);
     let first = run(&["migrate", "--data-dir", &data]).await;
-    ended(&first, 0, "");
+    assert_ended(&first, 0, "");
     assert!(first.stdout[0].starts_with("migrated: "), "{first:#?}");
     let second = run(&["migrate", "--data-dir", &data]).await;
-    ended(&second, 0, "");
+    assert_ended(&second, 0, "");
     assert!(text(&second.stdout).contains("up to date"), "{second:#?}");
     assert!(Path::new(&data).join("registry.sqlite").is_file());
 }
@@ -37,10 +37,10 @@ async fn the_index_is_rebuilt_with_and_without_a_server() {
     served.found("skill=repeat").await;
 
     let asked = served.run(&["reindex"]).await;
-    ended(&asked, 0, "");
+    assert_ended(&asked, 0, "");
     assert!(text(&asked.stdout).contains(&served.url), "{asked:#?}");
     let refused = Program::run(served.anonymous(&["reindex"])).await;
-    ended(&refused, 2, "token");
+    assert_ended(&refused, 2, "token");
     served.found("skill=repeat").await;
 
     // The folder belongs to the server while it runs, whichever registry the command names.
@@ -52,10 +52,10 @@ async fn the_index_is_rebuilt_with_and_without_a_server() {
         "--data-dir",
         &data,
     ];
-    ended(&run(&alone).await, 2, &data);
+    assert_ended(&run(&alone).await, 2, &data);
     served.program.terminate().await;
     let done = run(&alone).await;
-    ended(&done, 0, "");
+    assert_ended(&done, 0, "");
     assert!(text(&done.stdout).contains("1 agents"), "{done:#?}");
 
     let nowhere = [
@@ -65,7 +65,7 @@ async fn the_index_is_rebuilt_with_and_without_a_server() {
         "--data-dir",
         "/no/folder",
     ];
-    ended(&run(&nowhere).await, 2, "/no/folder");
+    assert_ended(&run(&nowhere).await, 2, "/no/folder");
 }
 
 /// Serves that folder; returns the process, its URL, and the admin token if one was printed.
@@ -86,9 +86,9 @@ async fn a_lost_admin_token_is_replaced() {
     let first = first.expect("the first start prints the token");
     let list =
         |url: &str, token: &str| registry(["token", "list", "--registry", url, "--token", token]);
-    ended(&Program::run(list(&url, &first)).await, 0, "");
-    ended(&run(&reset).await, 2, &data);
-    ended(&Program::run(list(&url, &first)).await, 0, "");
+    assert_ended(&Program::run(list(&url, &first)).await, 0, "");
+    assert_ended(&run(&reset).await, 2, &data);
+    assert_ended(&Program::run(list(&url, &first)).await, 0, "");
     assert!(server.terminate().await.status.success());
 
     let second = run(&reset).await;
@@ -96,8 +96,8 @@ async fn a_lost_admin_token_is_replaced() {
     assert_eq!(second.stdout.len(), 1, "{second:#?}");
     let (server, url, printed) = serve(&data).await;
     assert_eq!(printed, None, "only the first start prints a token");
-    ended(&Program::run(list(&url, &first)).await, 2, "token");
-    ended(&Program::run(list(&url, &second.stdout[0])).await, 0, "");
+    assert_ended(&Program::run(list(&url, &first)).await, 2, "token");
+    assert_ended(&Program::run(list(&url, &second.stdout[0])).await, 0, "");
     assert!(server.terminate().await.status.success());
 }
 
@@ -106,7 +106,7 @@ async fn the_doctor_checks_everything() {
     let served = Setup::new().start().await;
     let data = served.setup.data().to_str().unwrap().to_owned();
     let well = served.run(&["doctor", "--data-dir", &data]).await;
-    ended(&well, 0, "");
+    assert_ended(&well, 0, "");
     for check in [
         "ok   configuration: ",
         "ok   data folder: ",
@@ -131,7 +131,7 @@ async fn sentence_encoders_are_installed_and_shown() {
     let data = folder_of(&folder);
     let status = ["model", "status", "--data-dir", &data];
     let none = run(&status).await;
-    ended(&none, 1, "");
+    assert_ended(&none, 1, "");
     assert!(text(&none.stdout).contains("model install"), "{none:#?}");
     assert!(
         !Path::new(&data).exists(),
@@ -146,20 +146,20 @@ async fn sentence_encoders_are_installed_and_shown() {
         async move { run(&["model", "install", &source, "--data-dir", &data]).await }
     };
     let first = install(tiny).await;
-    ended(&first, 0, "");
+    assert_ended(&first, 0, "");
     assert!(
         text(&first.stdout).contains("was installed, and is"),
         "{first:#?}"
     );
     let second = install(tiny).await;
-    ended(&second, 0, "");
+    assert_ended(&second, 0, "");
     assert!(
         text(&second.stdout).contains("nothing was changed"),
         "{second:#?}"
     );
 
     let shown = run(&status).await;
-    ended(&shown, 0, "");
+    assert_ended(&shown, 0, "");
     let row = &shown.stdout[1];
     for cell in [
         "yes",
@@ -178,10 +178,10 @@ async fn sentence_encoders_are_installed_and_shown() {
     assert_eq!(model["pooling"], "mean", "{shown}");
     assert_eq!(model["id"].as_str().map(str::len), Some(64), "{shown}");
 
-    ended(&install("/no/model").await, 2, "/no/model");
+    assert_ended(&install("/no/model").await, 2, "/no/model");
     let (_other, path) = file("no folder");
-    ended(&install(&path).await, 2, "is not a folder");
-    ended(
+    assert_ended(&install(&path).await, 2, "is not a folder");
+    assert_ended(
         &install(folder.path().to_str().unwrap()).await,
         2,
         "config.json",

@@ -1,6 +1,6 @@
 //! Output of `register` for each name.
 
-use super::client::done;
+use super::client::assert_printed;
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, text};
@@ -16,21 +16,21 @@ async fn register_reports_the_result_of_each_name() {
     let broken = card("Second", "two").replace("\"version\": \"1.0.0\"", "\"version\": {}");
     origin.answer("/b.json", OriginReply::json(broken));
     let (first, second) = (origin.url("/a.json"), origin.url("/b.json"));
-    done(&served.run(&["register", &first]).await, "found First");
+    assert_printed(&served.run(&["register", &first]).await, "found First");
     let said = served.run(&["register", &second]).await;
-    done(&said, "found Second");
+    assert_printed(&said, "found Second");
     for words in [
         "pending; approve it with `",
         "waits for its first approval",
         "signature: unsigned: ",
         "findings: errors: 1, ",
     ] {
-        done(&said, words);
+        assert_printed(&said, words);
     }
     assert!(!text(&said.stdout).contains("First"), "{said:#?}");
     let approved = served.run(&["register", &first, "--approve"]).await;
-    done(&approved, "found First");
-    done(&approved, "errors: 0, ");
+    assert_printed(&approved, "found First");
+    assert_printed(&approved, "errors: 0, ");
 }
 
 /// A limit ends a registration at once and is reported for each URL it affects; the others are reported as usual.
@@ -51,7 +51,7 @@ async fn a_limit_is_reported_for_each_url_it_affects() {
     let said = Program::run(command).await;
     assert_eq!(said.status.code(), Some(1), "{said:#?}");
     for url in &urls[..2] {
-        done_for(&said, url);
+        assert_reported(&said, url);
     }
     assert_eq!(said.stderr.len(), 2, "{said:#?}");
     for (url, line) in urls[2..].iter().zip(&said.stderr) {
@@ -82,12 +82,12 @@ async fn each_of_many_names_is_reported() {
     let said = said.await;
     assert_eq!(said.status.code(), Some(0), "{said:#?}");
     for (name, url) in names.iter().zip(&urls) {
-        done(&said, &format!("{url}: found {name} ("));
+        assert_printed(&said, &format!("{url}: found {name} ("));
     }
 }
 
 /// Checks that the output reports an agent for a URL.
-fn done_for(finished: &Finished, url: &str) {
+fn assert_reported(finished: &Finished, url: &str) {
     let found = format!("{url}: found ");
     assert!(text(&finished.stdout).contains(&found), "{finished:#?}");
 }
@@ -112,8 +112,8 @@ async fn a_bare_name_explains_how_to_write_plain_http() {
         );
     };
     check_advice().await;
-    done(&served.run(&["register", &plain]).await, "found Own");
+    assert_printed(&served.run(&["register", &plain]).await, "found Own");
     check_advice().await;
     // A URL with a scheme is taken literally.
-    done(&served.run(&["register", &plain]).await, "found Own");
+    assert_printed(&served.run(&["register", &plain]).await, "found Own");
 }

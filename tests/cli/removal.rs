@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, text};
+use crate::support::program::{Finished, Program, assert_ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -38,7 +38,7 @@ async fn each_account_withdraws_its_own_registrations() {
     ] {
         origin.answer(path, OriginReply::json(card(skill, skill)));
         let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
-        ended(&registered, 0, "");
+        assert_ended(&registered, 0, "");
     }
     let domain = origin.address().to_string();
     let source = |path: &str| origin.url(path);
@@ -51,7 +51,7 @@ async fn each_account_withdraws_its_own_registrations() {
     };
 
     for path in ["/c.json", "/nosuch.json"] {
-        ended(
+        assert_ended(
             &by_first(remove(path)).await,
             1,
             "you have registered no source",
@@ -59,14 +59,14 @@ async fn each_account_withdraws_its_own_registrations() {
     }
     let mut unasked = remove("/a.json");
     unasked[5] = "--json".into();
-    ended(&by_first(unasked).await, 2, "--yes");
+    assert_ended(&by_first(unasked).await, 2, "--yes");
     let taken = by_first(remove("/a.json")).await;
-    ended(&taken, 0, "");
+    assert_ended(&taken, 0, "");
     assert_eq!(
         text(&taken.stdout),
         format!("your registration of {} is withdrawn", source("/a.json"))
     );
-    ended(
+    assert_ended(
         &by_first(remove("/a.json")).await,
         1,
         "you have registered no source",
@@ -82,7 +82,7 @@ async fn each_account_withdraws_its_own_registrations() {
         let decided = served
             .run(&["review", "approve", id, "--reason", "known"])
             .await;
-        ended(&decided, 0, "");
+        assert_ended(&decided, 0, "");
     };
     approve("count").await;
     refused(
@@ -95,7 +95,7 @@ async fn each_account_withdraws_its_own_registrations() {
 
     // An admin ends the whole domain, and the output says so.
     let removed = served.run(&whole).await;
-    ended(&removed, 0, "");
+    assert_ended(&removed, 0, "");
     assert!(text(&removed.stdout).contains("is removed"), "{removed:#?}");
 }
 
@@ -113,7 +113,7 @@ async fn registrations_of_others_stay_and_the_output_says_so() {
     ] {
         origin.answer(path, OriginReply::json(card(path, "repeat")));
         let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
-        ended(&registered, 0, "");
+        assert_ended(&registered, 0, "");
     }
     let reviews = served.run(&["review", "list", "--json"]).await;
     let reviews: Value = serde_json::from_str(&text(&reviews.stdout)).unwrap();
@@ -122,7 +122,7 @@ async fn registrations_of_others_stay_and_the_output_says_so() {
         let decided = served
             .run(&["review", "approve", id, "--reason", "known"])
             .await;
-        ended(&decided, 0, "");
+        assert_ended(&decided, 0, "");
     }
     let domain = origin.address().to_string();
     let source = [
@@ -135,12 +135,12 @@ async fn registrations_of_others_stay_and_the_output_says_so() {
         "--json",
     ];
     let taken = run_with(&served, &first, &source).await;
-    ended(&taken, 0, "");
+    assert_ended(&taken, 0, "");
     let taken: Value = serde_json::from_str(&text(&taken.stdout)).unwrap();
     assert_eq!(taken["removed"], true);
     assert_eq!(taken["source"], origin.url("/a.json"));
     let shown = Program::run(served.anonymous(&["domain", "show", &domain])).await;
-    ended(&shown, 0, "");
+    assert_ended(&shown, 0, "");
     for path in ["/a.json", "/b.json"] {
         assert!(
             text(&shown.stdout).contains(&origin.url(path)),
@@ -166,14 +166,14 @@ async fn a_hidden_source_is_not_reported_as_removed() {
             }
             origin.answer(path, OriginReply::json(card(path, "repeat")));
             let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
-            ended(&registered, 0, "");
+            assert_ended(&registered, 0, "");
         }
         let whole = ["domain", "rm", &domain, "--yes", "--json"];
         let gone = run_with(&served, &first, &whole).await;
-        ended(&gone, 0, "");
+        assert_ended(&gone, 0, "");
         let by_admin = served.run(&["domain", "rm", &domain, "--yes"]).await;
         if also_second {
-            ended(&by_admin, 0, "");
+            assert_ended(&by_admin, 0, "");
             assert!(
                 text(&by_admin.stdout).contains("is removed"),
                 "{by_admin:#?}"

@@ -283,9 +283,9 @@ async fn every_operation_is_open_to_its_documented_roles() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     // Each of these responses was checked against the document by the tap.
-    let judged = served.tap.as_ref().unwrap().tally();
+    let checked = served.tap.as_ref().unwrap().tally();
     for operation in operations() {
-        let times: u64 = judged
+        let times: u64 = checked
             .get(&operation.id)
             .into_iter()
             .flat_map(|statuses| statuses.values())

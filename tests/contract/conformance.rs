@@ -65,11 +65,11 @@ fn every_example_is_valid() {
 #[ignore = "only a whole run has asked for everything; tests/run asks at its end"]
 fn the_run_has_exercised_every_operation() {
     let gathered = gathered().expect("A2A_REGISTRY_TEST_EXCHANGES names the folder of a run");
-    let judged: u64 = gathered
+    let checked: u64 = gathered
         .values()
         .flat_map(|statuses| statuses.values())
         .sum();
-    println!("{judged} exchanges were checked against the document");
+    println!("{checked} exchanges were checked against the document");
     let requested: BTreeSet<&str> = gathered.keys().map(String::as_str).collect();
     for (id, documented) in Document::of_this_build().operations() {
         let statuses = gathered.get(id);
@@ -87,5 +87,5 @@ fn the_run_has_exercised_every_operation() {
         .filter(|id| !requested.contains(id))
         .collect();
     assert!(never.is_empty(), "no test requests {never:?}");
-    assert!(judged > 1000, "{judged}");
+    assert!(checked > 1000, "{checked}");
 }

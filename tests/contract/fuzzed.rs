@@ -81,7 +81,7 @@ async fn fuzz(served: &ServingRegistry, token: Option<&str>, selection: [&str; 2
 
 /// Runs all operations with this token, or anonymously. Revoking comes last: token ids from one response are used in
 /// the next request, and after a revocation all requests would be anonymous.
-async fn stands(token: Option<&str>) {
+async fn run_all_operations(token: Option<&str>) {
     let (served, _origins) = populated().await;
     for (selected, tested) in [
         ("--exclude-operation-id", "Tested: 40"),
@@ -107,10 +107,10 @@ async fn stands(token: Option<&str>) {
 
 #[tokio::test]
 async fn every_anonymous_request_gets_a_documented_response() {
-    stands(None).await;
+    run_all_operations(None).await;
 }
 
 #[tokio::test]
 async fn every_admin_request_gets_a_documented_response() {
-    stands(Some(ADMIN)).await;
+    run_all_operations(Some(ADMIN)).await;
 }

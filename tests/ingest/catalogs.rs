@@ -73,7 +73,7 @@ fn catalog(entries: &[(&str, &str)], read: Read) -> OriginAnswer {
 }
 
 /// Makes visits as they come due, for this long.
-async fn live(stage: &Stage, site: &CatalogSite, long: Duration) {
+async fn make_due_visits(stage: &Stage, site: &CatalogSite, long: Duration) {
     let end = stage.now() + long;
     loop {
         while stage.visit(|source| site.answer(source)).await > 0 {}
@@ -150,7 +150,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
     let mut site = CatalogSite::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
     site.ai_catalog = site.ard.clone();
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::minutes(10)).await;
+    make_due_visits(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(
         agents(&stage).await,
         fresh(&["/a.json", "/b.json", "/c.json"])
@@ -178,7 +178,7 @@ async fn a_catalog_brings_several_agents(url: &str) {
     assert_eq!(stage.found_by_anyone().await.len(), 3);
 
     // The same for days: nothing is added.
-    live(&stage, &site, Duration::days(3)).await;
+    make_due_visits(&stage, &site, Duration::days(3)).await;
     assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 3);
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
@@ -215,7 +215,7 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     site.cards
         .insert(at("/copy.json"), site.cards[&at(well_known)].clone());
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::minutes(10)).await;
+    make_due_visits(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(agents(&stage).await, fresh(&[well_known, "/own.json"]));
     assert_eq!(
         of_kind(&domain_view(&stage).await, "entry").len(),
@@ -223,19 +223,19 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
         "no URL is fetched twice"
     );
     stage.register_url(&at("/own.json")).await;
-    live(&stage, &site, Duration::minutes(10)).await;
+    make_due_visits(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(stage.agents().await.len(), 2);
     // Both change at once, and stay one agent.
     site.cards
         .insert(at("/own.json"), card("/own.json", "Has changed"));
-    live(&stage, &site, Duration::days(3)).await;
+    make_due_visits(&stage, &site, Duration::days(3)).await;
     assert_eq!(stage.agents().await.len(), 2);
     stage.index_equals_database().await;
 
     // Once the copy's content differs it is an agent of its own, and the older slot keeps its agent.
     site.cards
         .insert(at("/copy.json"), card("/copy.json", "Has its own"));
-    live(&stage, &site, Duration::days(3)).await;
+    make_due_visits(&stage, &site, Duration::days(3)).await;
     assert_eq!(agents(&stage).await.len(), 3);
     stage.index_equals_database().await;
 }
@@ -245,10 +245,10 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     let stage = Stage::new(url).await;
     let site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
-    live(
+    make_due_visits(
         &stage,
         &site.clone().naming(&[("a", "/b.json")]),
         Duration::days(2),
@@ -261,7 +261,7 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
         at("/b.json")
     );
     stage.index_equals_database().await;
-    live(
+    make_due_visits(
         &stage,
         &site.naming(&[("renamed", "/b.json")]),
         Duration::days(5),
@@ -277,13 +277,13 @@ async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
     let stage = Stage::new(url).await;
     let site = CatalogSite::with(&["/a.json", "/b.json"]);
     stage.register(DOMAIN).await;
-    live(
+    make_due_visits(
         &stage,
         &site.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::hours(1),
     )
     .await;
-    live(
+    make_due_visits(
         &stage,
         &site.naming(&[("a", "/b.json"), ("b", "/a.json")]),
         Duration::days(5),
@@ -304,7 +304,7 @@ async fn an_unreadable_catalog_is_reported(url: &str) {
     let stage = Stage::new(url).await;
     let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     let problem = async || {
         let view = domain_view(&stage).await;
         view.not_listed
@@ -316,13 +316,13 @@ async fn an_unreadable_catalog_is_reported(url: &str) {
         ard: Some(OriginAnswer::Fails(Timeout)),
         ..site.clone()
     };
-    live(&stage, &away, Duration::days(1)).await;
+    make_due_visits(&stage, &away, Duration::days(1)).await;
     assert!(
         problem()
             .await
             .is_some_and(|reason| reason.contains("cannot be read"))
     );
-    live(&stage, &site.naming(&[]), Duration::days(1)).await;
+    make_due_visits(&stage, &site.naming(&[]), Duration::days(1)).await;
     assert_eq!(problem().await, None);
 }
 
@@ -339,18 +339,18 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
         ..site.clone()
     };
     stage.register(DOMAIN).await;
-    live(&stage, &both, Duration::hours(1)).await;
+    make_due_visits(&stage, &both, Duration::hours(1)).await;
     for row in stage.agents().await {
         stage.approve(row.id).await;
     }
     for silent in [&part, &site] {
-        live(&stage, silent, Duration::days(10)).await;
+        make_due_visits(&stage, silent, Duration::days(10)).await;
         assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     }
     // The entry is back before the grace period ends.
-    live(&stage, &both, Duration::days(8)).await;
-    live(&stage, &one, Duration::hours(20)).await;
-    live(&stage, &both, Duration::days(2)).await;
+    make_due_visits(&stage, &both, Duration::days(8)).await;
+    make_due_visits(&stage, &one, Duration::hours(20)).await;
+    make_due_visits(&stage, &both, Duration::days(2)).await;
     assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 2);
 
     stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
@@ -361,7 +361,7 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
         2,
         "three fetches within a day are not enough"
     );
-    live(&stage, &one, Duration::days(3)).await;
+    make_due_visits(&stage, &one, Duration::days(3)).await;
     assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 1);
     let expected = [("/a.json", "fresh"), ("/b.json", "gone")];
     assert_eq!(
@@ -372,16 +372,16 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
     assert_eq!(stage.found_by_anyone().await.len(), 1);
 
     // The entry may come back as the same agent.
-    live(&stage, &both, Duration::days(3)).await;
+    make_due_visits(&stage, &both, Duration::days(3)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     assert_eq!(stage.agents().await.len(), 2);
     stage.index_equals_database().await;
 
-    live(&stage, &one, Duration::days(36)).await;
+    make_due_visits(&stage, &one, Duration::days(36)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
     stage.index_equals_database().await;
     // A retired agent does not come back by itself.
-    live(&stage, &both, Duration::days(3)).await;
+    make_due_visits(&stage, &both, Duration::days(3)).await;
     assert_eq!(stage.agents().await.len(), 2);
     let said = of_kind(&domain_view(&stage).await, "ard");
     let attempts = said[0].attempts.iter().chain(&said[0].last_attempt);
@@ -399,9 +399,9 @@ async fn either_catalog_keeps_an_agent(url: &str) {
     let mut site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&both);
     site.ai_catalog = Some(catalog(&both, Read::Whole));
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     let site = site.naming(&both[..1]);
-    // The other catalog answers 304 as long as it is asked conditionally.
+    // The other catalog answers 304 to conditional fetches.
     let answer = |source: &source::Model| match source.kind.as_str() {
         "ai_catalog" if !source.full_wanted => OriginAnswer::NotModified,
         _ => site.answer(source),
@@ -429,7 +429,7 @@ async fn endpoints_elsewhere_are_flagged(url: &str) {
         serving("/far.json", "api.agents-elsewhere.com"),
     );
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     assert_eq!(stage.agents().await.len(), 2);
     for row in stage.agents().await {
         let findings = &stage.versions(row.id).await[0].findings;
@@ -449,7 +449,7 @@ async fn agents_from_a_catalog_are_limited(url: &str) {
     let entries: Vec<(&str, &str)> = paths.iter().map(|path| (*path, *path)).collect();
     let site = CatalogSite::with(&paths).naming(&entries);
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::minutes(1)).await;
+    make_due_visits(&stage, &site, Duration::minutes(1)).await;
     let view = domain_view(&stage).await;
     assert_eq!(
         of_kind(&view, "entry").len(),
@@ -458,7 +458,7 @@ async fn agents_from_a_catalog_are_limited(url: &str) {
     );
     let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
     assert!(last.detail.contains("6 beyond the limit of 4"), "{last:?}");
-    live(&stage, &site, Duration::days(2)).await;
+    make_due_visits(&stage, &site, Duration::days(2)).await;
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
 }
@@ -478,7 +478,7 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
     };
     stage.register_url(&at("/0.json")).await;
     stage.register(DOMAIN).await;
-    live(&stage, &named(3), Duration::minutes(1)).await;
+    make_due_visits(&stage, &named(3), Duration::minutes(1)).await;
     assert_eq!(
         of_kind(&domain_view(&stage).await, "entry").len(),
         2,
@@ -507,7 +507,7 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         ErrorKind::LimitReached,
         "three cards and the well-known paths are four"
     );
-    live(&stage, &named(3), Duration::days(2)).await;
+    make_due_visits(&stage, &named(3), Duration::days(2)).await;
     assert_eq!(
         stage.agents().await.len(),
         3,
@@ -516,7 +516,7 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
     let stage = stage
         .restart(|config| config.limits.agents_per_domain = 5)
         .await;
-    live(&stage, &named(4), Duration::days(2)).await;
+    make_due_visits(&stage, &named(4), Duration::days(2)).await;
     assert_eq!(
         of_kind(&domain_view(&stage).await, "entry").len(),
         3,
@@ -566,7 +566,7 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
         let card = time::OffsetDateTime::from(of_kind(&view, "well_known")[0].next_due.unwrap());
         assert_eq!(next, card, "the card's visit is the next one");
 
-        live(&stage, &site, Duration::days(7) - Duration::MINUTE).await;
+        make_due_visits(&stage, &site, Duration::days(7) - Duration::MINUTE).await;
         let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
         if outcome != Timeout {
             assert_eq!(
@@ -575,7 +575,7 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
                 "the catalog is fetched once only"
             );
         }
-        live(&stage, &site, Duration::days(2)).await;
+        make_due_visits(&stage, &site, Duration::days(2)).await;
         assert_eq!(agents(&stage).await, fresh(&[well_known]));
         if outcome != Timeout {
             assert_eq!(asked(&domain_view(&stage).await), 1);
@@ -596,14 +596,14 @@ async fn approving_a_domain_covers_only_its_first_catalog(url: &str) {
     };
     register(&stage.app, &stage.admin, &what).await.unwrap();
     let site = CatalogSite::with(&["/a.json", "/b.json"]);
-    live(
+    make_due_visits(
         &stage,
         &site.clone().naming(&[("a", "/a.json")]),
         Duration::hours(1),
     )
     .await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-    live(
+    make_due_visits(
         &stage,
         &site.naming(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::days(3),
@@ -623,7 +623,7 @@ async fn a_retired_agent_stays_retired(url: &str) {
     let stage = Stage::new(url).await;
     let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await.id.to_string();
     let over = Act {
         reason: "over".into(),
@@ -632,7 +632,7 @@ async fn a_retired_agent_stays_retired(url: &str) {
     agent_retire(&stage.app, &stage.admin, &agent, &over)
         .await
         .unwrap();
-    live(
+    make_due_visits(
         &stage,
         &site
             .clone()
@@ -642,7 +642,7 @@ async fn a_retired_agent_stays_retired(url: &str) {
     .await;
     assert_eq!(agents(&stage).await, []);
     stage.register_url(&at("/a.json")).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
     stage.index_equals_database().await;
 }
@@ -653,7 +653,7 @@ async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
     let site =
         CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     domain_delete(&stage.app, &stage.admin, DOMAIN)
         .await
         .unwrap();
@@ -662,7 +662,7 @@ async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
     stage.advance(Duration::days(8));
     assert_eq!(stage.visit(|_| panic!("no source is fetched")).await, 0);
     stage.register(DOMAIN).await;
-    live(&stage, &site, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     stage.index_equals_database().await;
 }

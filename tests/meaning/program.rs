@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::api::Api;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::program::{Finished, Program, assert_ended, registry, text};
 use crate::support::setup::{ADMIN, Setup};
 use crate::support::stage::card;
 use crate::support::waiting::eventually;
@@ -58,7 +58,7 @@ async fn searches_use_an_installed_model() {
         "{none:?}"
     );
     let bad = model(&data, &["install", setup.scratch().to_str().unwrap()]).await;
-    ended(&bad, 2, "config.json");
+    assert_ended(&bad, 2, "config.json");
     let installed = model(&data, &["install", MODEL]).await;
     assert_eq!(installed.status.code(), Some(0), "{installed:?}");
     let output = model(&data, &["status", "--json"]).await;
@@ -163,7 +163,7 @@ async fn a_running_server_uses_a_newly_installed_model() {
     // The server has no model yet.
     serving.program.line("searches are full text only").await;
     let installed = model(&setup.data(), &["install", MODEL]).await;
-    ended(&installed, 0, "");
+    assert_ended(&installed, 0, "");
     let output = text(&installed.stdout);
     assert!(output.contains("without a restart"), "{output}");
     search_in_mode(&serving.api, "books+flights", "semantic").await;
@@ -177,7 +177,7 @@ async fn a_running_server_uses_a_newly_installed_model() {
         &["install", MODEL, "--config", off.to_str().unwrap()],
     )
     .await;
-    ended(&again, 0, "");
+    assert_ended(&again, 0, "");
     let output = text(&again.stdout);
     assert!(output.contains("search.model"), "{output}");
 }

@@ -212,7 +212,7 @@ impl Scene<'_> {
     }
 
     /// The results for the card of the row.
-    async fn becomes(&self) -> (Coverage, String, String, String, bool) {
+    async fn result(&self) -> (Coverage, String, String, String, bool) {
         let stage = &self.setup.stage;
         let view = domain_show(&stage.app, &stage.admin, &self.domain)
             .await
@@ -260,7 +260,7 @@ async fn setup(url: &str, configure: impl FnOnce(&mut Config)) -> OwnershipSetup
     OwnershipSetup::on(stage)
 }
 
-async fn go_through(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
+async fn check_ways(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
     let mut accounts = BTreeMap::new();
     for name in ["owner", "heir", "stranger", "partner", "curator"] {
         let role = if name == "curator" {
@@ -293,8 +293,8 @@ async fn go_through(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
         for step in *steps {
             scene.take(*step).await;
         }
-        let became = scene.becomes().await;
-        let (coverage, lifecycle, rule, level, urn) = became.clone();
+        let result = scene.result().await;
+        let (coverage, lifecycle, rule, level, urn) = result.clone();
         if (
             coverage,
             lifecycle.as_str(),
@@ -303,7 +303,7 @@ async fn go_through(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
             urn,
         ) != *expected
         {
-            wrong.push(format!("{name}: {became:?}, not {expected:?}"));
+            wrong.push(format!("{name}: {result:?}, not {expected:?}"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -320,19 +320,19 @@ both_databases!(
 
 /// All ways in which a source is added, with the results for its card.
 async fn only_covered_sources_have_the_domains_trust(url: &str) {
-    go_through(&setup(url, |_| ()).await, WAYS, "way").await;
+    check_ways(&setup(url, |_| ()).await, WAYS, "way").await;
 }
 
 /// The same where anyone may register.
 async fn open_registration_covers_nothing(url: &str) {
     let open = |config: &mut Config| config.governance.registration = WhoRegisters::Open;
-    go_through(&setup(url, open).await, OPEN, "open").await;
+    check_ways(&setup(url, open).await, OPEN, "open").await;
 }
 
 /// The same where everything is approved.
 async fn approving_all_covers_nothing(url: &str) {
     let all = |config: &mut Config| config.governance.approve_all = true;
-    go_through(&setup(url, all).await, APPROVE_ALL, "all").await;
+    check_ways(&setup(url, all).await, APPROVE_ALL, "all").await;
 }
 
 /// The same where the domains are allowed without a proof.
@@ -340,7 +340,7 @@ async fn an_allowed_domain_approves_only_its_own_sources(url: &str) {
     let allow = |config: &mut Config| {
         config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
     };
-    go_through(&setup(url, allow).await, ALLOWED, "allowed").await;
+    check_ways(&setup(url, allow).await, ALLOWED, "allowed").await;
 }
 
 /// A stranger who nominates a copy of the owner's card first keeps an agent of its own, and nothing that happens to it

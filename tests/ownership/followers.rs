@@ -71,7 +71,7 @@ fn redirected() -> OriginAnswer {
 }
 
 /// State of the agent: its lifecycle, whether it has a name, and the state of its newest version.
-async fn became(setup: &OwnershipSetup) -> (String, bool, String) {
+async fn agent_state(setup: &OwnershipSetup) -> (String, bool, String) {
     let agent = setup.stage.agent(DOMAIN).await;
     let mut versions = setup.stage.versions(agent.id).await;
     let standing = versions.remove(0).standing;
@@ -90,14 +90,14 @@ async fn a_follower_is_judged_by_its_current_state_on_postgres() {
     let database = Database::postgres().await;
     let setup = OwnershipSetup::new(database.url()).await;
     let owner = owned(&setup, &[DOMAIN], redirected()).await;
-    assert_eq!(became(&setup).await, nominated());
+    assert_eq!(agent_state(&setup).await, nominated());
     let view = setup.register(&owner, OTHER).await;
     setup.place_standing_record(&view);
     let held = ending(&setup, DOMAIN).await;
     let proving = domain_verify(&setup.stage.app, &owner, OTHER);
     let proved = once_free(&setup.stage.store, held, proving).await;
     assert_eq!(proved.unwrap().domain.state.as_str(), "verified");
-    assert_eq!(became(&setup).await, nominated());
+    assert_eq!(agent_state(&setup).await, nominated());
 }
 
 /// A card behind a redirect is judged by the target host's state once that host's lock is free.
@@ -109,7 +109,7 @@ async fn a_redirected_card_is_judged_by_its_hosts_current_state_on_postgres() {
     let held = ending(&setup, OTHER).await;
     let looking = setup.stage.crawl(DOMAIN, redirected());
     once_free(&setup.stage.store, held, looking).await;
-    assert_eq!(became(&setup).await, nominated());
+    assert_eq!(agent_state(&setup).await, nominated());
 }
 
 /// A card that a redirect brings while a change of the target's owner waits for the lock belongs to the new owner as
@@ -120,7 +120,7 @@ async fn a_follower_added_meanwhile_gets_the_new_owner_on_postgres() {
     let setup = OwnershipSetup::new(database.url()).await;
     let own = OriginAnswer::Card(card("Travel", "Books flights"));
     owned(&setup, &[DOMAIN, OTHER], own).await;
-    let (lifecycle, named, standing) = became(&setup).await;
+    let (lifecycle, named, standing) = agent_state(&setup).await;
     assert_eq!(
         (lifecycle.as_str(), named, standing.as_str()),
         ("approved", true, "covered")
@@ -147,7 +147,7 @@ async fn a_follower_added_meanwhile_gets_the_new_owner_on_postgres() {
     };
     let ending = domain_new_generation(&app, &setup.stage.admin, OTHER, &why);
     once_free(&setup.stage.store, held, ending).await.unwrap();
-    let (lifecycle, _, standing) = became(&setup).await;
+    let (lifecycle, _, standing) = agent_state(&setup).await;
     assert_eq!(
         (lifecycle.as_str(), standing.as_str()),
         ("pending", "nomination")

@@ -56,7 +56,7 @@ impl OwnershipSetup {
         (source.id, source.agent.unwrap())
     }
 
-    pub(super) async fn gone(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
+    pub(super) async fn is_invisible(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
         let shown = agent_show(&self.stage.app, caller, &agent.to_string()).await;
         shown.is_err_and(|error| error.kind == ErrorKind::NotFound)
     }
@@ -113,7 +113,7 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
         );
         assert!(!format!("{view:?}").contains(other), "{name}: {view:#?}");
         assert!(
-            !setup.gone(caller, own).await && setup.gone(caller, others).await,
+            !setup.is_invisible(caller, own).await && setup.is_invisible(caller, others).await,
             "{name}"
         );
         let review = stage.open_review(own).await.unwrap();
@@ -185,7 +185,7 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
             "{known:#?}"
         );
     }
-    assert!(setup.gone(&stranger, agent).await && !setup.gone(&owner, agent).await);
+    assert!(setup.is_invisible(&stranger, agent).await && !setup.is_invisible(&owner, agent).await);
     stage.settle().await;
     let found = stage.found(&stranger, &Default::default()).await;
     assert_eq!(found.agents.len(), 0);
@@ -272,7 +272,10 @@ async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
     setup.register(&late, DOMAIN).await;
     let app = &setup.stage.app;
     for caller in [&early, &late] {
-        assert!(!setup.gone(caller, agent).await, "the agent is listed");
+        assert!(
+            !setup.is_invisible(caller, agent).await,
+            "the agent is listed"
+        );
     }
     let why = Act {
         reason: "sells what it does not have".into(),
@@ -288,7 +291,7 @@ async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
             !text.contains(&why.reason) && !text.contains(&agent.to_string()),
             "{view:#?}"
         );
-        assert!(setup.gone(caller, agent).await);
+        assert!(setup.is_invisible(caller, agent).await);
     }
     for caller in [&owner, &setup.stage.admin] {
         let view = setup.domain_view(caller).await;
@@ -298,7 +301,7 @@ async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
                 .any(|reason| reason.contains(&why.reason)),
             "{view:#?}"
         );
-        assert!(!setup.gone(caller, agent).await);
+        assert!(!setup.is_invisible(caller, agent).await);
     }
     setup.stage.settle().await;
     let everything = SearchQuery {
@@ -444,11 +447,11 @@ async fn an_account_withdraws_only_its_own_registration(url_of_database: &str) {
         assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
     }
     register(app, &second, &at("/first.json")).await.unwrap();
-    assert!(!setup.gone(&second, agent).await);
+    assert!(!setup.is_invisible(&second, agent).await);
     setup.stage.settle().await;
     source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
     assert!(
-        !setup.gone(&second, agent).await,
+        !setup.is_invisible(&second, agent).await,
         "the other account's registration is kept"
     );
     setup.stage.approve(agent).await;

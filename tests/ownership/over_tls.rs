@@ -89,7 +89,7 @@ async fn valid_tls_gives_the_first_level_of_trust() {
 
     setup
         .front
-        .show(setup.authority.expired_identity("127.0.0.1"));
+        .use_identity(setup.authority.expired_identity("127.0.0.1"));
     let domain = setup.registry.api.recrawl(&domain).await;
     assert_eq!(
         domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
@@ -111,7 +111,7 @@ async fn a_card_with_an_untrusted_certificate_is_not_accepted() {
         .answer(path, OriginReply::json(card("Travel", "Books flights")));
     setup
         .front
-        .show(Authority::new("a stranger").identity("127.0.0.1"));
+        .use_identity(Authority::new("a stranger").identity("127.0.0.1"));
     let domain = setup
         .registry
         .api

@@ -33,7 +33,7 @@ fn site(source: &source::Model, named: &[&str]) -> OriginAnswer {
 
 impl OwnershipSetup {
     /// Visits such a site until the cards of its catalog have come in.
-    async fn sees_site(&self, named: &[&str]) {
+    async fn visit_site(&self, named: &[&str]) {
         for _ in 0..3 {
             self.stage.advance(Duration::minutes(2));
             self.stage.visit(|source| site(source, named)).await;
@@ -56,7 +56,7 @@ impl OwnershipSetup {
     }
 
     /// Every source, with the lifecycle of its agent.
-    async fn fed(&self) -> Vec<(String, Option<String>)> {
+    async fn sources_with_lifecycles(&self) -> Vec<(String, Option<String>)> {
         let view = self.domain_view(&self.stage.admin).await;
         let mut all = Vec::new();
         for source in view.sources {
@@ -92,10 +92,10 @@ async fn a_stranger_cannot_end_the_owners_sources(url_of_database: &str) {
     let app = &setup.stage.app;
     setup.register(&stranger, DOMAIN).await;
     let view = register(app, &owner, &at("/own.json")).await.unwrap();
-    setup.sees_site(&["/a.json"]).await;
+    setup.visit_site(&["/a.json"]).await;
     setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
-    let before = setup.fed().await;
+    let before = setup.sources_with_lifecycles().await;
     let is = |kind: &str, lifecycle: &str| (kind.to_owned(), Some(lifecycle.to_owned()));
     for fed in [
         is("entry", "approved"),
@@ -109,7 +109,7 @@ async fn a_stranger_cannot_end_the_owners_sources(url_of_database: &str) {
             .await
             .unwrap();
     }
-    assert_eq!(setup.fed().await, before);
+    assert_eq!(setup.sources_with_lifecycles().await, before);
     let view = setup.domain_view(&owner).await;
     assert!(
         view.sources
@@ -132,7 +132,7 @@ async fn sources_in_the_owners_catalog_are_the_owners(url_of_database: &str) {
     let app = &setup.stage.app;
     let view = setup.register(&owner, DOMAIN).await;
     register(app, &stranger, &at("/a.json")).await.unwrap();
-    setup.sees_site(&["/a.json"]).await;
+    setup.visit_site(&["/a.json"]).await;
     setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
     let (id, agent) = setup.source_of("/a.json").await;
@@ -158,7 +158,7 @@ async fn a_former_owner_cannot_end_the_new_owners_sources(url_of_database: &str)
         account: "heir".into(),
     };
     domain_transfer(app, &former, DOMAIN, &to).await.unwrap();
-    let before = setup.fed().await;
+    let before = setup.sources_with_lifecycles().await;
     source_withdraw(app, &former, DOMAIN, &setup.id_of("ard").await)
         .await
         .unwrap();
@@ -169,7 +169,7 @@ async fn a_former_owner_cannot_end_the_new_owners_sources(url_of_database: &str)
             .await
             .unwrap();
     }
-    assert_eq!(setup.fed().await, before);
+    assert_eq!(setup.sources_with_lifecycles().await, before);
     assert!(setup.stage.served(agent).await.is_some());
     setup.stage.index_equals_database().await;
 }
@@ -180,7 +180,7 @@ async fn the_entries_of_a_catalog_end_with_it(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
     let first = setup.account("first").await;
     setup.register(&first, DOMAIN).await;
-    setup.sees_site(&["/a.json", "/b.json"]).await;
+    setup.visit_site(&["/a.json", "/b.json"]).await;
     let (app, admin) = (&setup.stage.app, &setup.stage.admin);
     let (_, approved) = setup.source_of("/a.json").await;
     let (_, pending) = setup.source_of("/b.json").await;
@@ -220,7 +220,7 @@ async fn a_source_that_a_catalog_names_keeps_its_registrant(url_of_database: &st
     let app = &setup.stage.app;
     setup.register(&first, DOMAIN).await;
     register(app, &second, &at("/b.json")).await.unwrap();
-    setup.sees_site(&["/a.json", "/b.json"]).await;
+    setup.visit_site(&["/a.json", "/b.json"]).await;
     let (_, of_first) = setup.source_of("/a.json").await;
     let (_, of_second) = setup.source_of("/b.json").await;
     setup.stage.approve(of_second).await;
@@ -246,12 +246,12 @@ async fn a_withdrawn_card_can_be_named_by_a_catalog(url_of_database: &str) {
     ];
     let app = &setup.stage.app;
     register(app, &stranger, &at("/a.json")).await.unwrap();
-    setup.sees_site(&[]).await;
+    setup.visit_site(&[]).await;
     let (id, before) = setup.source_of("/a.json").await;
     source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
     assert_eq!(setup.lifecycle(before).await, "retired");
     setup.register(&owner, DOMAIN).await;
-    setup.sees_site(&["/a.json"]).await;
+    setup.visit_site(&["/a.json"]).await;
     let (_, now) = setup.source_of("/a.json").await;
     assert_ne!(now, before);
     assert_eq!(setup.lifecycle(now).await, "pending");
@@ -268,7 +268,7 @@ async fn an_unchanged_catalog_names_a_withdrawn_card_again(url_of_database: &str
     let app = &setup.stage.app;
     setup.register(&owner, DOMAIN).await;
     register(app, &stranger, &at("/a.json")).await.unwrap();
-    setup.sees_site(&["/a.json"]).await;
+    setup.visit_site(&["/a.json"]).await;
     let (id, before) = setup.source_of("/a.json").await;
     source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
     for _ in 0..2 {
@@ -294,7 +294,7 @@ async fn a_withdrawn_registration_gives_no_rights(url_of_database: &str) {
     let (id, agent) = setup.source_of("/first.json").await;
     register(app, &second, &at("/first.json")).await.unwrap();
     source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
-    assert!(setup.gone(&first, agent).await && !setup.gone(&second, agent).await);
+    assert!(setup.is_invisible(&first, agent).await && !setup.is_invisible(&second, agent).await);
     let versions = agent_versions(app, &second, &agent.to_string(), &Default::default())
         .await
         .unwrap();

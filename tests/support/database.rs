@@ -122,7 +122,8 @@ async fn administrate(statement: &str) -> Result<(), sea_orm::DbErr> {
 /// ```ignore
 /// both_databases!(a_card_survives_a_restart);
 ///
-/// /// What the test shows.
+/// /// The behaviour that the test checks.
+
 /// async fn a_card_survives_a_restart(url: &str) {
 ///     …
 /// }

@@ -33,7 +33,7 @@ impl Feed {
                 let data = frame.lines().find_map(|line| line.strip_prefix("data: "));
                 if let Some(data) = data {
                     let event = serde_json::from_str(data).unwrap();
-                    Document::of_this_build().judge_event(&event);
+                    Document::of_this_build().check_event(&event);
                     return event;
                 }
             }

@@ -257,7 +257,7 @@ pub fn text(lines: &[String]) -> String {
 }
 
 /// Checks the end of a program: its exit code, and at most one line of message, which contains `words`.
-pub fn ended(finished: &Finished, code: i32, words: &str) {
+pub fn assert_ended(finished: &Finished, code: i32, words: &str) {
     assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
     assert!(text(&finished.stderr).contains(words), "{finished:#?}");
     if code == 2 {

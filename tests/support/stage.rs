@@ -463,10 +463,10 @@ impl Stage {
             from_rows.liveness.next_due = None;
             assert_eq!(hit.summary, from_rows);
         }
-        self.sources_are_looked_up(&living, &listed).await;
+        self.assert_lookup_by_url(&living, &listed).await;
     }
 
-    async fn sources_are_looked_up(&self, living: &[&agent::Model], listed: &BTreeSet<Uuid>) {
+    async fn assert_lookup_by_url(&self, living: &[&agent::Model], listed: &BTreeSet<Uuid>) {
         let mut domain_ids: Vec<i64> = living.iter().map(|row| row.domain_id).collect();
         domain_ids.dedup();
         for source in domains::sources_of(&self.store, &domain_ids).await.unwrap() {

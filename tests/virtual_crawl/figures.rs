@@ -8,7 +8,7 @@ use std::time::Duration as Elapsed;
 use a2a_crawler::{SourceTask, SourceVerdict};
 use time::{Duration, OffsetDateTime};
 
-use super::origins::{Behaviour, Origins, Said};
+use super::origins::{Behaviour, Origins, SimulatedResponse};
 
 /// The pause between two visits of a host.
 const SPACING: i64 = 60;
@@ -46,7 +46,7 @@ struct DomainHistory {
 
 const NEVER: i32 = i32::MIN;
 
-/// The account of a crawl.
+/// Running totals of a crawl.
 #[derive(Clone)]
 pub struct Ledger {
     pub origins: Origins,
@@ -124,7 +124,7 @@ impl Ledger {
         &mut self,
         number: u64,
         task: &SourceTask,
-        said: &Said,
+        said: &SimulatedResponse,
         now: OffsetDateTime,
         ends: OffsetDateTime,
     ) {
@@ -304,7 +304,7 @@ impl fmt::Display for Figures {
         writeln!(
             f,
             "{:<52} {:.4} % (target 99.9); {} late fetches",
-            "cards inside their promised freshness",
+            "cards within their promised freshness",
             self.fresh * 100.0,
             self.late_looks
         )?;
@@ -333,15 +333,15 @@ impl fmt::Display for Figures {
         )?;
         writeln!(
             f,
-            "{:<52} {:.2} % (target 95); of those asked conditionally {:.2} %",
-            "304 of the unchanged answers of validating origins",
+            "{:<52} {:.2} % (target 95); of conditional fetches {:.2} %",
+            "304 among fetches of unchanged, validated cards",
             self.not_modified_share() * 100.0,
             self.not_modified_share_of_conditional() * 100.0
         )?;
         writeln!(
             f,
             "{:<52} {} MiB (target 512)",
-            "most anonymous memory",
+            "peak anonymous memory",
             self.memory / 1024 / 1024
         )?;
         writeln!(f, "{:<52} {seconds:.0} s", "took")?;

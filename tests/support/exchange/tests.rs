@@ -106,7 +106,7 @@ fn undocumented_exchanges_are_found() {
             Some("no such method"),
         ),
     ] {
-        let wrong = document.judge(&request, &answer).wrong.join("\n");
+        let wrong = document.check(&request, &answer).wrong.join("\n");
         match expected {
             None => assert_eq!(wrong, "", "{request:?}"),
             Some(expected) => assert!(wrong.contains(expected), "{expected}: {request:?}: {wrong}"),
@@ -126,7 +126,7 @@ async fn an_undocumented_response_fails_the_test_of_its_registry() {
         let origin = Origin::start();
         origin.answer(path, OriginReply::json(body));
         let tap = Tap::new().await;
-        assert!(tap.lead_to(&origin.url("")));
+        assert!(tap.forward_to(&origin.url("")));
         let asked = http().get(format!("{}{path}?q=a", tap.url()));
         let answer = asked.send().await.unwrap();
         assert_eq!(
@@ -134,8 +134,8 @@ async fn an_undocumented_response_fails_the_test_of_its_registry() {
             body,
             "the response is forwarded"
         );
-        let judged: u64 = tap.tally().values().flat_map(|one| one.values()).sum();
-        assert_eq!(judged, u64::from(path == "/v1/agents:suggest"), "{path}");
+        let checked: u64 = tap.tally().values().flat_map(|one| one.values()).sum();
+        assert_eq!(checked, u64::from(path == "/v1/agents:suggest"), "{path}");
         let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(tap)));
         assert_eq!(dropped.is_ok(), kept, "{path}: {body}");
     }
