@@ -25,8 +25,8 @@ impl Bare {
     pub fn start(bodies: Vec<Bytes>, workers: Option<usize>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let tagged = (0..).zip(bodies).map(|(place, body): (usize, _)| {
-            let tag = HeaderValue::try_from(format!("\"{place}\"")).map_err(io::Error::other)?;
+        let tagged = (0..).zip(bodies).map(|(index, body): (usize, _)| {
+            let tag = HeaderValue::try_from(format!("\"{index}\"")).map_err(io::Error::other)?;
             Ok((tag, body))
         });
         let bodies = web::Data::new(tagged.collect::<io::Result<Vec<_>>>()?);
@@ -37,7 +37,7 @@ impl Bare {
                 let server = HttpServer::new(move || {
                     App::new()
                         .app_data(bodies.clone())
-                        .route("/{place}", web::get().to(body))
+                        .route("/{index}", web::get().to(body))
                 })
                 .workers(workers)
                 .disable_signals()
@@ -59,10 +59,10 @@ impl Bare {
 
 async fn body(
     request: HttpRequest,
-    place: web::Path<usize>,
+    index: web::Path<usize>,
     bodies: web::Data<Vec<(HeaderValue, Bytes)>>,
 ) -> HttpResponse {
-    let Some((tag, bytes)) = bodies.get(*place) else {
+    let Some((tag, bytes)) = bodies.get(*index) else {
         return HttpResponse::NotFound().finish();
     };
     let mut answer = if request.headers().get(header::IF_NONE_MATCH) == Some(tag) {

@@ -41,7 +41,7 @@ async fn main() {
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     let app = &stock.app;
     index_anew(app, || false).await.unwrap();
     let options = JobOptions {
@@ -67,7 +67,7 @@ async fn main() {
     let known = format!("If-None-Match: {}\r\n", first.etag);
     let (ours, shutdown) = stock.serve().unwrap();
     let bare = Bare::start(cards, None).unwrap();
-    let places: Vec<String> = (0..ids.len()).map(|place| format!("/{place}")).collect();
+    let bare_paths: Vec<String> = (0..ids.len()).map(|index| format!("/{index}")).collect();
 
     head(
         &format!(
@@ -79,14 +79,14 @@ async fn main() {
     );
     let whole = [
         Load::new(ours, &paths, "", "200"),
-        Load::new(bare.address, &places, "", "200"),
+        Load::new(bare.address, &bare_paths, "", "200"),
     ];
     compare("200", &whole);
     let unchanged = [
         Load::new(ours, &paths[..1], &known, "304"),
         Load::new(
             bare.address,
-            &places[..1],
+            &bare_paths[..1],
             "If-None-Match: \"0\"\r\n",
             "304",
         ),

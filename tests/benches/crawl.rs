@@ -92,14 +92,14 @@ async fn main() {
     let cards = size("BENCH_CARDS", 10_000) / CARDS_OF_DOMAIN * CARDS_OF_DOMAIN;
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let bodies = (0..cards as u64)
-        .map(|place| Bytes::from(generator.card(place)))
+        .map(|index| Bytes::from(generator.card(index)))
         .collect();
     let _ = rustls::crypto::ring::default_provider().install_default();
     let origin = Bare::start(bodies, Some(1)).unwrap();
     let port = origin.address.port();
-    let one: Vec<Url> = (0..cards).map(|place| url("one", port, place)).collect();
+    let one: Vec<Url> = (0..cards).map(|index| url("one", port, index)).collect();
     let domains: Vec<Url> = (0..cards)
-        .map(|place| url(&format!("d{}", place / CARDS_OF_DOMAIN), port, place))
+        .map(|index| url(&format!("d{}", index / CARDS_OF_DOMAIN), port, index))
         .collect();
 
     bare(&one, false).await;
@@ -183,8 +183,8 @@ fn connections() -> usize {
     size("BENCH_CONNECTIONS", 64)
 }
 
-fn url(host: &str, port: u16, place: usize) -> Url {
-    format!("http://{host}.{SUFFIX}:{port}/{place}")
+fn url(host: &str, port: u16, index: usize) -> Url {
+    format!("http://{host}.{SUFFIX}:{port}/{index}")
         .parse()
         .unwrap()
 }
@@ -201,12 +201,12 @@ async fn bare(urls: &[Url], unchanged: bool) -> f64 {
         .unwrap();
     let began = Instant::now();
     futures::stream::iter(urls.iter().cloned().enumerate())
-        .map(|(place, url)| {
+        .map(|(index, url)| {
             let client = client.clone();
             tokio::spawn(async move {
                 let mut request = client.get(url);
                 if unchanged {
-                    request = request.header("if-none-match", format!("\"{place}\""));
+                    request = request.header("if-none-match", format!("\"{index}\""));
                 }
                 let answer = request.send().await.unwrap();
                 if unchanged {
@@ -242,15 +242,15 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
     let fetcher = Arc::new(Fetcher::new(config, Arc::new(Here), Arc::new(SystemClock)).unwrap());
     let began = Instant::now();
     futures::stream::iter(urls.iter().cloned().enumerate())
-        .map(|(place, url)| {
+        .map(|(index, url)| {
             let fetcher = Arc::clone(&fetcher);
             let validators = unchanged.then(|| Validators {
                 url: url.to_string(),
-                etag: Some(format!("\"{place}\"")),
+                etag: Some(format!("\"{index}\"")),
                 last_modified: None,
             });
             let task = SourceTask {
-                source_key: place as i64,
+                source_key: index as i64,
                 slot: Slot::Url { url },
                 validators,
             };

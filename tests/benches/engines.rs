@@ -87,7 +87,7 @@ async fn main() {
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     index_anew(&stock.app, || false).await.unwrap();
     let (address, shutdown) = stock.serve().unwrap();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -100,7 +100,7 @@ async fn main() {
     let count = size("BENCH_QUERIES", 300);
     let queries = |number: usize| -> Vec<String> {
         (0..count)
-            .map(|place| generator.query((number * count + place) as u64, WORDS))
+            .map(|index| generator.query((number * count + index) as u64, WORDS))
             .collect()
     };
     let ours = |connections: usize, words: &[String]| {
@@ -227,13 +227,13 @@ impl Engine {
 
     /// Inserts the cards.
     async fn fill(&self, agents: usize, generator: Generator) {
-        let places: Vec<usize> = (0..agents).collect();
-        for places in places.chunks(BATCH) {
-            let cards = places.iter().map(|place| {
-                let card = a2a_card::parse(&generator.card(*place as u64))
+        let indexes: Vec<usize> = (0..agents).collect();
+        for indexes in indexes.chunks(BATCH) {
+            let cards = indexes.iter().map(|index| {
+                let card = a2a_card::parse(&generator.card(*index as u64))
                     .unwrap()
                     .card;
-                (*place, card)
+                (*index, card)
             });
             let cards: Vec<_> = cards.collect();
             if self.is_sqlite() {
@@ -255,12 +255,12 @@ impl Engine {
     async fn fill_fts5(&self, cards: &[(usize, a2a_card::AgentCard)]) {
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         let (mut tag_rows, mut tag_values) = (Vec::new(), Vec::new());
-        for (place, card) in cards {
+        for (index, card) in cards {
             rows.push("(?, ?)");
-            values.extend([number(*place), fts5::texts(card).into()]);
+            values.extend([number(*index), fts5::texts(card).into()]);
             for tag in tags(card) {
                 tag_rows.push("(?, ?)");
-                tag_values.extend([number(*place), tag.into()]);
+                tag_values.extend([number(*index), tag.into()]);
             }
         }
         let into = format!("INSERT INTO cards (rowid, body) VALUES {}", rows.join(", "));
@@ -271,7 +271,7 @@ impl Engine {
 
     async fn fill_postgres(&self, cards: &[(usize, a2a_card::AgentCard)]) {
         let (mut rows, mut values) = (Vec::new(), Vec::new());
-        for (place, card) in cards {
+        for (index, card) in cards {
             let next = values.len() + 1;
             rows.push(format!(
                 "(${next}::integer, to_tsvector('english', ${}), string_to_array(${}, ','))",
@@ -280,7 +280,7 @@ impl Engine {
             ));
             let tags: Vec<String> = tags(card).collect();
             values.extend([
-                number(*place),
+                number(*index),
                 fts5::texts(card).into(),
                 tags.join(",").into(),
             ]);
@@ -337,8 +337,8 @@ impl Engine {
     }
 }
 
-fn number(place: usize) -> Value {
-    Value::from(i64::try_from(place).unwrap())
+fn number(index: usize) -> Value {
+    Value::from(i64::try_from(index).unwrap())
 }
 
 /// The different tags of a card.

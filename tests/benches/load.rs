@@ -32,8 +32,8 @@ impl Measured {
     /// The latency in milliseconds at this percentile (0 to 1).
     pub fn percentile(&self, share: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
-        let place = (last as f64 * share).round() as usize;
-        f64::from(self.latencies.get(place).copied().unwrap_or_default()) / 1_000.0
+        let index = (last as f64 * share).round() as usize;
+        f64::from(self.latencies.get(index).copied().unwrap_or_default()) / 1_000.0
     }
 }
 
@@ -133,13 +133,13 @@ async fn connection(
     stream.set_nodelay(true)?;
     let mut buffer = vec![0; 256 * 1024];
     loop {
-        let place = sent.get();
+        let index = sent.get();
         let now = Instant::now();
-        if place >= load.most || now >= until {
+        if index >= load.most || now >= until {
             return Ok(());
         }
-        sent.set(place + 1);
-        let request = &load.requests[place % load.requests.len()];
+        sent.set(index + 1);
+        let request = &load.requests[index % load.requests.len()];
         stream.write_all(request).await?;
         read_response(&mut stream, &mut buffer, load.status).await?;
         let micros = u32::try_from(now.elapsed().as_micros()).unwrap_or(u32::MAX);

@@ -93,9 +93,9 @@ async fn encode() {
     let words = "find an agent that book flight to the city with hotel ticket weather forecast translation text language \
                  invoice payment bank money news test document image music order customer support help";
     let words: Vec<&str> = words.split(' ').collect();
-    let query = |place: usize| {
+    let query = |index: usize| {
         let mut words = words.clone();
-        let first = place % words.len();
+        let first = index % words.len();
         words.rotate_left(first);
         words.join(" ")
     };
@@ -108,7 +108,7 @@ async fn encode() {
     );
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let text = (0..64)
-        .map(|place| generator.query(place, 90))
+        .map(|index| generator.query(index, 90))
         .collect::<Vec<_>>();
     let began = Instant::now();
     for some in text.chunks(32) {
@@ -127,7 +127,7 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
     let agents = size("BENCH_CARDS", 1000);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     index_anew(&stock.app, || false).await.unwrap();
     println!("\n{agents} cards");
     let count = size("BENCH_QUERIES", 200);
@@ -162,9 +162,9 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
 /// Latencies of full-text searches in the registry, made one after another; sorted.
 async fn search_times(app: &Context, generator: &Generator, queries: Range<usize>) -> Vec<f64> {
     let mut times = Vec::with_capacity(queries.len());
-    for place in queries {
+    for index in queries {
         let query = SearchQuery {
-            q: Some(generator.query(place as u64, WORDS)),
+            q: Some(generator.query(index as u64, WORDS)),
             mode: Some("lexical".into()),
             ..SearchQuery::default()
         };
@@ -178,10 +178,10 @@ async fn search_times(app: &Context, generator: &Generator, queries: Range<usize
 
 async fn query_times(encoder: &Encoder, count: usize, query: impl Fn(usize) -> String) -> Vec<f64> {
     let mut times = Vec::with_capacity(count);
-    for place in 0..count {
+    for index in 0..count {
         let began = Instant::now();
         let vectors = encoder
-            .embed(vec![query(place)], TextKind::Query)
+            .embed(vec![query(index)], TextKind::Query)
             .await
             .unwrap();
         black_box(vectors);
@@ -279,7 +279,7 @@ async fn hybrid(agents: usize, dimensions: usize) {
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     index_anew(&stock.app, || false).await.unwrap();
     let model = ModelInfo {
         id: "generated".into(),
@@ -301,8 +301,8 @@ async fn hybrid(agents: usize, dimensions: usize) {
     let mut next = 0;
     let mut run = |mode: &str, connections: usize| {
         let paths: Vec<String> = (next..next + count)
-            .map(|place| {
-                let words = generator.query(place as u64, WORDS).replace(' ', "+");
+            .map(|index| {
+                let words = generator.query(index as u64, WORDS).replace(' ', "+");
                 format!("/v1/agents?q={words}&mode={mode}")
             })
             .collect();

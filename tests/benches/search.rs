@@ -61,7 +61,7 @@ impl Queries {
     fn take(&self, count: usize) -> Vec<String> {
         let first = self.next.fetch_add(count, Ordering::Relaxed);
         (first..first + count)
-            .map(|place| self.generator.query(place as u64, WORDS))
+            .map(|index| self.generator.query(index as u64, WORDS))
             .collect()
     }
 }
@@ -106,7 +106,7 @@ async fn main() {
 
 async fn fill(stock: &Stock, agents: usize, generator: Generator) {
     stock.add_sources(agents, 1, 80).await;
-    let filled = stock.fill(|place| generator.card(place)).await;
+    let filled = stock.fill(|index| generator.card(index)).await;
     let began = Instant::now();
     index_anew(&stock.app, || false).await.unwrap();
     let built = began.elapsed();
@@ -150,11 +150,11 @@ async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
         bodies.push(search(app, &Caller::default(), &query).await.unwrap());
     }
     let bytes: usize = bodies.iter().map(Bytes::len).sum();
-    let places: Vec<String> = (0..bodies.len()).map(|place| format!("/{place}")).collect();
+    let bare_paths: Vec<String> = (0..bodies.len()).map(|index| format!("/{index}")).collect();
     let bare = Bare::start(bodies, None).unwrap();
     let mut sides = [
         Load::new(address, &paths(&words, ""), "", "200"),
-        Load::new(bare.address, &places, "", "200"),
+        Load::new(bare.address, &bare_paths, "", "200"),
     ];
     for side in &mut sides {
         side.time = Duration::from_secs(size("BENCH_SECONDS", 2) as u64);

@@ -243,8 +243,8 @@ async fn execute(database: &DatabaseConnection, statement: String) {
 
 /// The outcome that the crawler would deliver for that URL.
 fn fetched(source_key: i64, url: String, card: impl Fn(u64) -> Vec<u8>) -> SourceOutcome {
-    let place = url.rsplit('/').next().and_then(|place| place.parse().ok());
-    let bytes = card(place.unwrap_or_default());
+    let index = url.rsplit('/').next().and_then(|index| index.parse().ok());
+    let bytes = card(index.unwrap_or_default());
     let parsed = a2a_card::parse(&bytes).unwrap();
     SourceOutcome {
         source_key,

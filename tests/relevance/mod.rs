@@ -121,7 +121,7 @@ pub async fn compare_by(
     let stock = Stock::new().await;
     stock.add_sources(collection.cards.len(), 1, 80).await;
     stock
-        .fill(|place| collection.cards[usize::try_from(place).unwrap()].clone())
+        .fill(|index| collection.cards[usize::try_from(index).unwrap()].clone())
         .await;
     while index_next(&stock.app).await.unwrap() {}
     if let Some(model) = model {

@@ -80,15 +80,16 @@ pub fn held_out(folder: &Path, seed: u64) -> Collection {
 /// Removes one example from a card, and returns it.
 fn hold_out(card: &mut Value, name: &str, seed: u64) -> Option<String> {
     let skills = card.get_mut("skills")?.as_array_mut()?;
-    let mut places: Vec<(usize, usize)> = Vec::new();
+    let mut positions: Vec<(usize, usize)> = Vec::new();
     for (skill, of) in skills.iter().enumerate() {
         let examples = of["examples"].as_array().into_iter().flatten();
         let texts = examples.enumerate().filter(|(_, text)| text.is_string());
-        places.extend(texts.map(|(example, _)| (skill, example)));
+        positions.extend(texts.map(|(example, _)| (skill, example)));
     }
     let hash = digest(format!("{seed} {name}").as_bytes());
     let hash = u64::from_str_radix(hash.get(7..22)?, 16).ok()?;
-    let (skill, example) = *places.get(usize::try_from(hash).ok()?.checked_rem(places.len())?)?;
+    let (skill, example) =
+        *positions.get(usize::try_from(hash).ok()?.checked_rem(positions.len())?)?;
     let examples = skills[skill]["examples"].as_array_mut()?;
     examples.remove(example).as_str().map(str::to_owned)
 }

@@ -23,8 +23,8 @@ pub struct Draw(u64);
 
 impl Draw {
     /// The sequence of a seed at an index, independent of those at other indexes.
-    pub fn new(seed: u64, place: u64) -> Self {
-        let mut draw = Self(seed ^ place.wrapping_mul(0xD605_1F4E_9A5B_7C13));
+    pub fn new(seed: u64, index: u64) -> Self {
+        let mut draw = Self(seed ^ index.wrapping_mul(0xD605_1F4E_9A5B_7C13));
         draw.next();
         draw
     }

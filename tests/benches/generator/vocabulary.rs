@@ -31,15 +31,15 @@ const CODAS: [&str; 4] = ["", "n", "r", "l"];
 /// The word of that rank, from 1; the same rank is always the same word. Ranks start over after
 /// [`VOCABULARY`].
 pub fn word(rank: u64) -> String {
-    let place = rank.saturating_sub(1) % VOCABULARY;
-    let frequent = usize::try_from(place)
+    let index = rank.saturating_sub(1) % VOCABULARY;
+    let frequent = usize::try_from(index)
         .ok()
-        .and_then(|place| FREQUENT.split_ascii_whitespace().nth(place));
+        .and_then(|index| FREQUENT.split_ascii_whitespace().nth(index));
     if let Some(word) = frequent {
         return word.to_owned();
     }
     // Multiplying by a number without a common factor spreads neighbours over all syllables.
-    let mut rest = place.wrapping_mul(7_919) % VOCABULARY;
+    let mut rest = index.wrapping_mul(7_919) % VOCABULARY;
     let mut text = String::new();
     for _ in 0..2 {
         text.push_str(take(&mut rest, &ONSETS));

@@ -21,32 +21,24 @@ const BEYOND: &[(&str, &str, &str)] = &[
     (
         "*",
         "",
-        "a rule that joins members, or text that is not UTF-8 or holds U+0000",
+        "a rule about several members, or text that is not UTF-8 or contains U+0000",
     ),
-    ("*", "/page_token", "only the registry can make one"),
+    ("*", "/page_token", "whether the registry has issued it"),
     (
         "agent_search",
         "/facets",
-        "names may be joined by commas, and their number is the operator's",
+        "names may be joined by commas, and their number is configured",
     ),
     ("domain_register", "/domain", "whether it is a domain name"),
     ("domain_register", "/card_url", "whether it is a URL"),
     (
         "agent_deprecate",
         "/replacement",
-        "whether there is such an agent",
+        "whether this agent exists",
     ),
-    ("agent_deprecate", "/sunset", "whether it is yet to come"),
-    (
-        "domain_vouch",
-        "/account",
-        "whether there is such an account",
-    ),
-    (
-        "domain_transfer",
-        "/account",
-        "whether there is such an account",
-    ),
+    ("agent_deprecate", "/sunset", "whether it is in the future"),
+    ("domain_vouch", "/account", "whether this account exists"),
+    ("domain_transfer", "/account", "whether this account exists"),
     (
         "domain_patch",
         "/contact",
@@ -55,12 +47,12 @@ const BEYOND: &[(&str, &str, &str)] = &[
     (
         "token_create",
         "/expires_in_days",
-        "a whole number is not written with a fraction here",
+        "a whole number must not be written with a fraction",
     ),
     (
         "token_create",
         "/role",
-        "it is needed where the account is new",
+        "it is required if the account is new",
     ),
 ];
 

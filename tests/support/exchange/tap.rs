@@ -102,7 +102,7 @@ impl Drop for Owned {
             return;
         }
         let report = format!(
-            "{} exchanges were not as openapi/openapi.json has them:\n{}",
+            "{} exchanges violate openapi/openapi.json:\n{}",
             wrong.len(),
             wrong
                 .iter()
