@@ -233,7 +233,7 @@ async fn an_outcome_after_the_lease_is_dropped() {
 /// The process is ended while it fetches from a thousand origins that never answer. It returns every lease and waits
 /// for no fetch; jobs that do not end in time are logged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
+async fn a_shutdown_does_not_wait_for_a_thousand_slow_fetches() {
     const FETCHES: usize = 1_000;
     // Each fetch is a connection, in this process and in the started one.
     let mut limit = getrlimit(Resource::Nofile);

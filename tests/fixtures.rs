@@ -172,7 +172,7 @@ async fn a_dropped_origin_frees_its_port() {
 
 /// A browser ends even if its test fails before closing it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_browser_is_gone() {
+async fn a_dropped_browser_ends() {
     let browser = Browser::open().await;
     let capabilities = browser.page().capabilities();
     let id = capabilities

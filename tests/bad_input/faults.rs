@@ -50,7 +50,7 @@ async fn assert_writable(fixture: &ApprovedAgent) {
 
 /// PostgreSQL refuses writes, as a standby does, or after an operator's command.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn database_read_only_postgres() {
+async fn a_read_only_postgres_serves_reads() {
     let database = Database::postgres().await;
     let fixture = ApprovedAgent::with(|setup| setup.database(database.url())).await;
     let mut options = sea_orm::ConnectOptions::new(database.url());
@@ -83,7 +83,7 @@ const IGNORE_FILE_SIZE_SIGNAL: &str = "trap '' XFSZ";
 
 /// The disk of the SQLite database is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn database_read_only_sqlite() {
+async fn a_full_disk_of_sqlite_serves_reads() {
     let setup = Setup::new().approve_all();
     let registry = setup.start_after(IGNORE_FILE_SIZE_SIGNAL).await;
     let fixture = ApprovedAgent::register(registry).await;
@@ -96,7 +96,7 @@ async fn database_read_only_sqlite() {
 /// The disk of the index is full, while the database accepts writes: indexed agents are served, readiness reports the
 /// disk, and once there is free space the index applies all changes made meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn index_disk_full_beside_a_database_that_takes_writes() {
+async fn a_full_disk_of_the_index_is_reported_until_it_has_space() {
     let database = Database::postgres().await;
     let setup = Setup::new().approve_all().database(database.url());
     let registry = setup.start_after(IGNORE_FILE_SIZE_SIGNAL).await;
@@ -148,7 +148,7 @@ fn limit_file_size(fixture: &ApprovedAgent, bytes: Option<u64>) {
 
 /// A database file that cannot be written is reported at start, in one line.
 #[tokio::test]
-async fn database_read_only_at_start() {
+async fn a_read_only_database_file_is_reported_at_start() {
     let fixture = ApprovedAgent::new().await;
     let setup = fixture.registry.setup.clone();
     fixture.registry.stop().await;
@@ -165,11 +165,11 @@ async fn database_read_only_at_start() {
     assert_eq!(again.api.search("q=fernweh").await["total"], 1);
 }
 
-both_databases!(table_missing);
+both_databases!(a_missing_table_is_an_internal_error);
 
 /// A missing table is not treated as a silent database: trying again will not help, so callers get an internal error, the
 /// log has its cause with the request's id, and readiness agrees with the responses.
-async fn table_missing(url: &str) {
+async fn a_missing_table_is_an_internal_error(url: &str) {
     let fixture =
         ApprovedAgent::with(|setup| setup.database(url).configure("[log]\nformat = \"json\""))
             .await;
@@ -221,7 +221,7 @@ async fn table_missing(url: &str) {
 
 /// The index folder is deleted while the registry serves: the next change restores it.
 #[tokio::test]
-async fn index_folder_deleted_under_way() {
+async fn a_deleted_index_folder_is_restored_by_the_next_change() {
     let fixture = ApprovedAgent::new().await;
     std::fs::remove_dir_all(index(&fixture.registry.setup)).unwrap();
     fixture.is_intact().await;
@@ -265,7 +265,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// A damaged, truncated or missing index is rebuilt at start.
 #[tokio::test]
-async fn corrupt_index_at_start() {
+async fn a_corrupt_index_is_rebuilt_at_start() {
     type Damage = fn(&Path);
     let damages: [Damage; 4] = [
         |file| std::fs::write(file, b"").unwrap(),
@@ -316,7 +316,7 @@ async fn corrupt_index_at_start() {
 
 /// A data folder belongs to one process: the second one reports that in one line, and does not affect the first.
 #[tokio::test]
-async fn second_process_on_one_data_folder() {
+async fn a_second_process_on_one_data_folder_is_refused() {
     let fixture = ApprovedAgent::new().await;
     let line = fixture.registry.setup.refused().await;
     assert!(line.contains("another process"), "{line}");
@@ -331,7 +331,7 @@ async fn second_process_on_one_data_folder() {
 
 /// Invalid ports, files and values end the program before it changes anything.
 #[tokio::test]
-async fn bad_settings() {
+async fn bad_settings_end_the_program_before_it_changes_anything() {
     let fixture = ApprovedAgent::new().await;
     let taken = fixture.api().url.strip_prefix("http://").unwrap();
     for (setup, word) in [

@@ -146,7 +146,7 @@ impl HostileAgent {
 
 /// The exact bytes are stored and served nevertheless.
 #[tokio::test]
-async fn hostile_card_is_delivered_as_it_is() {
+async fn a_hostile_card_is_served_byte_for_byte() {
     let hostile = HostileAgent::new().await;
     let path = format!("/v1/agents/{}/card", hostile.agent);
     let bytes = card(&hostile.origin.url("")).to_string();
@@ -162,7 +162,7 @@ async fn hostile_card_is_delivered_as_it_is() {
 }
 
 #[tokio::test]
-async fn hostile_card_on_pages() {
+async fn pages_escape_a_hostile_card() {
     let hostile = HostileAgent::new().await;
     let agent = format!("/agents/{}/", hostile.agent);
     let domain = format!("/domains/{}", hostile.domain);
@@ -195,7 +195,7 @@ async fn hostile_card_on_pages() {
 
 /// A pasted snippet runs its own code, and no code from the card.
 #[tokio::test]
-async fn hostile_card_in_snippets() {
+async fn snippets_run_no_code_of_a_hostile_card() {
     let hostile = HostileAgent::new().await;
     let page = hostile.page(&format!("/agents/{}/", hostile.agent)).await;
     let curl = snippet(&page, "curl");
@@ -276,7 +276,7 @@ for node in ast.walk(ast.parse(open(sys.argv[1], encoding='utf-8').read())):
         print(node.func.id)";
 
 #[tokio::test]
-async fn hostile_card_on_a_terminal() {
+async fn terminal_output_escapes_a_hostile_card() {
     let hostile = HostileAgent::new().await;
     let agent = hostile.agent.as_str();
     for arguments in [
@@ -310,7 +310,7 @@ async fn hostile_card_on_a_terminal() {
 }
 
 #[tokio::test]
-async fn hostile_card_in_the_log() {
+async fn the_log_escapes_a_hostile_card() {
     let hostile = HostileAgent::new().await;
     let agent = format!("/v1/agents/{}", hostile.agent);
     hostile.registry.api.get(&agent).await;

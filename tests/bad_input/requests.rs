@@ -17,7 +17,7 @@ async fn send(fixture: &ApprovedAgent, body: impl Into<reqwest::Body>) -> ApiRes
 }
 
 #[tokio::test]
-async fn not_json() {
+async fn a_body_that_is_not_json_is_refused() {
     let fixture = ApprovedAgent::new().await;
     for body in [
         "",
@@ -41,7 +41,7 @@ async fn not_json() {
 }
 
 #[tokio::test]
-async fn wrong_type() {
+async fn a_member_of_the_wrong_type_is_refused() {
     let fixture = ApprovedAgent::new().await;
     for (body, pointer) in [
         (json!({"card_url": 7}), "/card_url"),
@@ -58,7 +58,7 @@ async fn wrong_type() {
 }
 
 #[tokio::test]
-async fn unknown_field() {
+async fn an_unknown_member_is_refused() {
     let fixture = ApprovedAgent::new().await;
     let body = json!({"domain": "a.example", "aprove": true}).to_string();
     let problem = send(&fixture, body).await.problem(400, "invalid-request");
@@ -69,7 +69,7 @@ async fn unknown_field() {
 
 /// A body of the maximum size is accepted, and one byte more is refused, with a `Content-Length` or without.
 #[tokio::test]
-async fn oversize_body() {
+async fn an_oversize_body_is_refused() {
     const LIMIT: usize = 64 * 1024;
     let fixture = ApprovedAgent::new().await;
     let padded = |length: usize| {
@@ -111,7 +111,7 @@ fn distinguishable_parts(
 
 /// The response for a hidden agent equals that for one that never existed, byte for byte.
 #[tokio::test]
-async fn unknown_agent() {
+async fn an_unknown_agent_is_not_found() {
     let fixture = ApprovedAgent::new().await;
     let api = fixture.api();
     for unknown in [
@@ -191,7 +191,7 @@ async fn unknown_agent() {
 }
 
 #[tokio::test]
-async fn bad_page_token() {
+async fn an_invalid_page_token_is_refused() {
     let fixture = ApprovedAgent::new().await;
     let api = fixture.api();
     let second = Origin::start();
@@ -242,7 +242,7 @@ async fn bad_page_token() {
 }
 
 #[tokio::test]
-async fn broken_escape_in_a_path() {
+async fn a_broken_escape_in_a_path_is_refused() {
     let fixture = ApprovedAgent::new().await;
     for path in [
         "/v1/agents/%zz",
@@ -262,7 +262,7 @@ async fn broken_escape_in_a_path() {
 }
 
 #[tokio::test]
-async fn wrong_method() {
+async fn a_wrong_method_is_refused() {
     let fixture = ApprovedAgent::new().await;
     let agent = &fixture.agent;
     for (method, path, allow) in [
@@ -292,7 +292,7 @@ async fn wrong_method() {
 }
 
 #[tokio::test]
-async fn unknown_query_parameter() {
+async fn an_unknown_query_parameter_is_refused() {
     let fixture = ApprovedAgent::new().await;
     for (path, pointer) in [
         ("/v1/agents?tags=travel", "/tags"),
@@ -318,7 +318,7 @@ async fn unknown_query_parameter() {
 }
 
 #[tokio::test]
-async fn too_many_filters_or_words() {
+async fn too_many_filters_or_words_are_refused() {
     let fixture = ApprovedAgent::new().await;
     let filters = |count: usize| {
         let each = |at| format!("tag=t{at}");

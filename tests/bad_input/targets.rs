@@ -29,7 +29,7 @@ fn at_first_path(domain: &Value) -> &Value {
 
 /// Targets that can be refused without using the network are refused at once, and leave no data behind.
 #[tokio::test]
-async fn private_address() {
+async fn private_addresses_are_refused() {
     let registry = Setup::bare().start().await;
     let origin = Origin::start();
     let loopback = origin.url(CARD);
@@ -74,7 +74,7 @@ async fn private_address() {
 
 /// A permitted name that resolves to a private address is a failed attempt.
 #[tokio::test]
-async fn private_address_behind_a_name() {
+async fn a_name_with_a_private_address_is_refused() {
     let origin = Origin::start();
     let lines =
         "[crawler]\nallow_names = [\"localhost\"]\nallow_http = true\nallow_ports = \"any\"\n";
@@ -91,7 +91,7 @@ async fn private_address_behind_a_name() {
 
 /// If no server listens, the attempt reports that, and the domain stays registered until one does.
 #[tokio::test]
-async fn unreachable_host() {
+async fn an_unreachable_host_is_reported() {
     let fixture = ApprovedAgent::new().await;
     let gone = Origin::start();
     let (port, url) = (gone.address().port(), gone.url(CARD));
@@ -114,7 +114,7 @@ async fn unreachable_host() {
 
 /// A page in place of a card is reported by the attempt, and an existing agent keeps its card.
 #[tokio::test]
-async fn html_instead_of_a_card() {
+async fn a_page_instead_of_a_card_is_reported() {
     let fixture = ApprovedAgent::new().await;
     let page = "<!doctype html><title>Welcome</title><h1>It works</h1>";
     let other = Origin::start();

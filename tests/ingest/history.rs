@@ -29,7 +29,7 @@ async fn next_due(stage: &Stage) -> OffsetDateTime {
 }
 
 both_databases!(
-    totals_are_kept_by_the_day,
+    fetches_are_totalled_by_day,
     requested_visits_do_not_change_the_daily_totals,
     a_card_at_the_older_path_is_one_successful_fetch,
     invalid_tls_ends_trust_at_once,
@@ -38,7 +38,7 @@ both_databases!(
 );
 
 /// Every scheduled fetch counts for its day, and ninety days are kept and shown.
-async fn totals_are_kept_by_the_day(url: &str) {
+async fn fetches_are_totalled_by_day(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Past", "Has one"))

@@ -48,7 +48,7 @@ both_databases!(
     a_silent_name_server_delays_the_first_visit,
     a_name_server_that_never_answers_does_not_exclude_its_domain,
     an_opt_out_after_silence_counts,
-    an_address_is_visited_at_once,
+    an_ip_address_is_visited_at_once,
     checks_of_proofs_leave_opted_out_hosts_alone
 );
 
@@ -173,7 +173,7 @@ async fn an_opt_out_after_silence_counts(url: &str) {
 }
 
 /// An IP address has no records: none are queried, and no visit waits.
-async fn an_address_is_visited_at_once(url: &str) {
+async fn an_ip_address_is_visited_at_once(url: &str) {
     let setup = permissive_setup(url).await;
     setup.names.set_texts(
         "_a2a-registry.127.0.0.1",

@@ -357,7 +357,7 @@ fn licences_are_allowed() {
 }
 
 #[test]
-fn crates_come_from_one_place_and_none_is_banned() {
+fn crates_come_from_one_source_and_none_is_banned() {
     let members: Vec<&str> = METADATA.members().map(|one| one.name.as_str()).collect();
     assert_tidy(&check_lock(&read("Cargo.lock"), &members));
 }

@@ -212,7 +212,7 @@ fn small_tree() -> Tree {
 }
 
 #[test]
-fn links_and_paths_that_lead_nowhere_are_found() {
+fn broken_links_and_paths_are_found() {
     let tree = small_tree();
     let problems = |text: &str| check_document("docs/how-to.md", text, &tree).len();
     for text in [

@@ -233,7 +233,7 @@ fn packages_depend_on_each_other_as_designed() {
 }
 
 #[test]
-fn wrong_arrows_are_found() {
+fn wrong_dependencies_are_found() {
     let crawler = PACKAGES[1];
     let good = "[package]\nname = \"a2a-crawler\"\n[dependencies]\n";
     let right = format!("{good}a2a-card.workspace = true\ntime.workspace = true\n");
