@@ -151,7 +151,7 @@ async fn a_busy_or_resting_host_is_skipped(url: &str) {
     );
 }
 
-/// A requested first visit comes first: its check queries name servers only, and the visit goes on beside it.
+/// A requested first visit comes first: its check queries name servers only, and the visit is made meanwhile.
 async fn the_first_visit_comes_before_the_first_check(url: &str) {
     let new = domain::Model {
         created_at: NOW,

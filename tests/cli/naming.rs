@@ -77,7 +77,7 @@ async fn a_url_means_the_card_at_it_or_nothing() {
     assert_ended(&served.run(&resume).await, 0, "");
 }
 
-/// A URL without a path means the agent that registering the same URL has brought.
+/// A URL without a path means the agent that was registered by the same URL.
 #[tokio::test]
 async fn a_url_without_a_path_means_the_agent_it_registered() {
     let served = Setup::new().start().await;

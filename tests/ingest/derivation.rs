@@ -165,7 +165,7 @@ async fn a_decision_keeps_its_content(url: &str) {
     }
 }
 
-/// A decision made between reading an old row and writing its new derivation stands.
+/// A decision made between reading an old row and writing its new derivation is kept.
 async fn a_decision_during_derivation_stands(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage

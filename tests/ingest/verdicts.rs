@@ -212,7 +212,7 @@ async fn an_unsigned_card_is_reported_as_unsigned(url: &str) {
 }
 
 /// Under any admission rule, a card with an invalid signature waits for a person, and a decision made with that
-/// knowledge stands.
+/// knowledge is kept.
 async fn no_rule_admits_an_invalid_signature(url: &str) {
     let vouched = |_: &mut Config| ();
     let allowed = |config: &mut Config| {

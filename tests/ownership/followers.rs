@@ -154,7 +154,8 @@ async fn a_follower_added_meanwhile_gets_the_new_owner_on_postgres() {
     );
 }
 
-/// An owner who loses the domain while an act of theirs waits for it changes nothing any more.
+/// An owner who loses the domain while an act of theirs waits for its lock can no longer change anything.
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_former_owner_cannot_change_anything_on_postgres() {
     let patch = DomainPatch {

@@ -1,4 +1,4 @@
-//! The event stream of a registry, read while it goes on.
+//! The event stream of a registry, read while it is open.
 
 use serde_json::Value;
 use tokio::time::timeout;

@@ -102,7 +102,7 @@ impl OriginReply {
         Self::status(302).header("location", location)
     }
 
-    /// 200 with a JSON body that goes on for as long as the client reads it.
+    /// 200 with a JSON body that continues for as long as the client reads it.
     pub fn endless() -> Self {
         Self::with(StatusCode::OK, "application/json", Body::Endless)
     }

@@ -13,14 +13,14 @@ use tokio::time::timeout;
 
 use super::{DEADLINE, binary};
 
-/// Which of a process's two outputs a line came from.
+/// The output that a line was printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Out,
     Err,
 }
 
-/// What a process has printed so far, in the order it was read.
+/// Output of a process so far, in the order it was read.
 #[derive(Debug, Default)]
 struct Transcript {
     lines: Vec<(Stream, String)>,
@@ -58,7 +58,7 @@ pub struct Program {
 /// A process that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     /// The lines of its standard output.
     pub stdout: Vec<String>,

@@ -34,8 +34,8 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(
     answer.unwrap_or_else(|| panic!("timed out waiting for: {what}"))
 }
 
-/// Waits for this long between two samples. The sampled process goes on by itself: only here is time itself what a test
-/// waits for.
+/// Waits for this long between two samples. The sampled process runs by itself: this is the only place where a test
+/// waits for time itself.
 pub async fn until_next_sample(pause: Duration) {
     tokio::time::sleep(pause).await;
 }

@@ -61,7 +61,7 @@ const BANNED: [(&str, &str, &str); 33] = [
     (
         "onig_sys",
         "",
-        "it is compiled from C; fancy-regex stands in for it",
+        "it is compiled from C; fancy-regex replaces it",
     ),
     ("rusqlite", "", "storage goes through sea-orm"),
     (
@@ -228,7 +228,7 @@ fn check_lock(text: &str, members: &[&str]) -> Vec<String> {
         for (banned, begins, reason) in BANNED {
             if name == banned && version.starts_with(begins) {
                 problems.push(format!(
-                    "{name} {version} is banned: {reason}; `cargo tree -i {name}` says what brings it"
+                    "{name} {version} is banned: {reason}; `cargo tree -i {name}` shows what depends on it"
                 ));
             }
         }

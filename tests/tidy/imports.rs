@@ -40,13 +40,9 @@ const HOMES: [Home; 17] = [
             "registry/cli/src/client.rs",
             "registry/a2a/src",
         ],
-        "the server asks others through the crawler's guarded fetcher",
+        FETCHING,
     ),
-    (
-        "hyper",
-        &["crawler/src/fetch"],
-        "the server asks others through the crawler's guarded fetcher",
-    ),
+    ("hyper", &["crawler/src/fetch"], FETCHING),
     (
         "hickory_resolver",
         &["crawler/src"],

@@ -176,7 +176,7 @@ fn check((folder, name, built_on, tested_with): Package, text: &str) -> Vec<Stri
     }
     expect(
         manifest.contains_key("bin") == (folder == WITH_PROGRAM),
-        format!("[[bin]] stands in {WITH_PROGRAM}/Cargo.toml and nowhere else"),
+        format!("[[bin]] is allowed in {WITH_PROGRAM}/Cargo.toml and nowhere else"),
     );
     for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
         for dependency in dependencies(&manifest, kind) {

@@ -65,7 +65,7 @@ pub struct Ledger {
 pub struct Figures {
     pub domains: u64,
     pub fetches: u64,
-    /// Visits too soon: of a host before its pause is over, of one in a visit, of one that asked for rest, or in a
+    /// Visits too soon: of a host before its pause is over, of one in a visit, of one that sent `Retry-After`, or in a
     /// block with two visits in progress.
     pub too_soon: u64,
     pub at_once: u64,
