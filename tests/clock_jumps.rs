@@ -52,8 +52,8 @@ async fn stage_whose_clock_was_ahead(url: &str) -> Stage {
     domain_vouch(&stage.app, admin, &name(2), &vouch)
         .await
         .unwrap();
-    let wish = a2a_registry_api::Recrawl { full: true };
-    domain_recrawl(&stage.app, admin, &name(3), &wish)
+    let recrawl = a2a_registry_api::Recrawl { full: true };
+    domain_recrawl(&stage.app, admin, &name(3), &recrawl)
         .await
         .unwrap();
     stage.advance(-YEAR);

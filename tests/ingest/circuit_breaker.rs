@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
-use a2a_registry_api::{NewToken, Registration as Wish};
+use a2a_registry_api::{NewToken, Registration as NewRegistration};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::tokens::token_create;
@@ -102,12 +102,12 @@ async fn plant(
     works: bool,
 ) {
     for number in 0..HOSTILE {
-        let wish = Wish {
+        let registration = NewRegistration {
             domain: Some(name(number)),
-            ..Wish::default()
+            ..NewRegistration::default()
         };
         let caller = &callers[number % callers.len()];
-        register(&stage.app, caller, &wish).await.unwrap();
+        register(&stage.app, caller, &registration).await.unwrap();
     }
     let mut group = stage
         .outcomes(|source| match works {

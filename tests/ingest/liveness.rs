@@ -204,8 +204,8 @@ async fn a_request_during_a_visit_is_kept(url: &str) {
         .await;
     assert_eq!(under_way.len(), 1);
     stage.advance(Duration::seconds(1));
-    let wish = a2a_registry_api::Recrawl { full: true };
-    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl { full: true };
+    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     stage.advance(Duration::seconds(1));
@@ -235,8 +235,8 @@ async fn retry_after_holds_for_the_whole_host(url: &str) {
     });
     assert_eq!(asked.await, 1);
     let rested = stage.now() + Duration::hours(2);
-    let wish = a2a_registry_api::Recrawl { full: true };
-    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl { full: true };
+    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     assert_eq!(time::OffsetDateTime::from(accepted.next_due), rested);
@@ -264,7 +264,7 @@ async fn repeated_requests_for_a_visit_are_one_event(url: &str) {
         .publish_approved(DOMAIN, &card("Wished", "For often"))
         .await;
     stage.advance(Duration::minutes(2));
-    let wishes = async || {
+    let request_events = async || {
         let events = events_after(&stage.app, &stage.admin, 0, 1000)
             .await
             .unwrap();
@@ -273,15 +273,15 @@ async fn repeated_requests_for_a_visit_are_one_event(url: &str) {
             .filter(|event| event.kind.as_str() == "domain.recrawl")
             .count()
     };
-    let before = wishes().await;
+    let before = request_events().await;
     let mut answers = Vec::new();
     for full in [false, false, true, true, false] {
-        let wish = a2a_registry_api::Recrawl { full };
-        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+        let recrawl = a2a_registry_api::Recrawl { full };
+        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
             .await
             .unwrap();
         answers.push((
-            wishes().await - before,
+            request_events().await - before,
             time::OffsetDateTime::from(accepted.next_due),
         ));
     }
@@ -298,7 +298,7 @@ async fn repeated_requests_for_a_visit_are_one_event(url: &str) {
         .await
         .unwrap();
     }
-    assert_eq!(wishes().await - before, 3);
+    assert_eq!(request_events().await - before, 3);
     ingest(&stage.app, &under_way).await.unwrap();
 }
 
@@ -309,13 +309,13 @@ async fn a_request_after_an_expired_lease_is_kept(url: &str) {
         .publish_approved(DOMAIN, &card("Wished", "Late"))
         .await;
     stage.advance(Duration::minutes(2));
-    let wish = a2a_registry_api::Recrawl::default();
-    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     let under_way = stage.outcomes(|_| OriginAnswer::NotModified).await;
     stage.advance(Duration::minutes(2));
-    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     ingest(&stage.app, &under_way).await.unwrap();

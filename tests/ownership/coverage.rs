@@ -164,11 +164,11 @@ impl Scene<'_> {
                     .unwrap();
             }
             Word(account) => {
-                let word = Vouch {
+                let vouch = Vouch {
                     reason: "known".into(),
                     account: account.map(str::to_owned),
                 };
-                domain_vouch(&stage.app, &stage.admin, &self.domain, &word)
+                domain_vouch(&stage.app, &stage.admin, &self.domain, &vouch)
                     .await
                     .unwrap();
             }

@@ -51,11 +51,11 @@ async fn a_proof_names_agents_for_good(url: &str) {
     stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
-    let word = Vouch {
+    let vouch = Vouch {
         reason: "a partner".into(),
         ..Vouch::default()
     };
-    domain_vouch(&stage.app, &stage.admin, DOMAIN, &word)
+    domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     assert_eq!(

@@ -128,8 +128,8 @@ async fn a_silent_name_server_delays_the_first_visit(url: &str) {
         "no opt-out was found"
     );
     // A requested visit waits for the response as well.
-    let wish = a2a_registry_api::Recrawl::default();
-    domain_recrawl(&setup.stage.app, &setup.stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&setup.stage.app, &setup.stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     assert_eq!(setup.visits().await, 0);

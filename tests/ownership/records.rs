@@ -336,11 +336,11 @@ async fn a_silent_name_server_is_no_evidence(url: &str) {
 async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let (_, agent) = setup.prove_with_agent().await;
-    let word = a2a_registry_api::Vouch {
+    let vouch = a2a_registry_api::Vouch {
         reason: "a partner".into(),
         ..Default::default()
     };
-    domain_vouch(&setup.stage.app, &setup.stage.admin, DOMAIN, &word)
+    domain_vouch(&setup.stage.app, &setup.stage.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     setup.remove(STANDING);

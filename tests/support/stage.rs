@@ -248,8 +248,8 @@ impl Stage {
         answer: impl Fn(&source::Model) -> OriginAnswer,
     ) {
         self.advance(Duration::minutes(2));
-        let wish = Recrawl { full };
-        domain_recrawl(&self.app, &self.admin, domain, &wish)
+        let recrawl = Recrawl { full };
+        domain_recrawl(&self.app, &self.admin, domain, &recrawl)
             .await
             .unwrap();
         let mut group = Vec::new();
