@@ -44,11 +44,11 @@ impl ApprovedAgent {
     async fn with(change: impl FnOnce(Setup) -> Setup) -> Self {
         let setup = change(Setup::new().approve_all());
         let registry = setup.start().await;
-        Self::furnish(registry).await
+        Self::register(registry).await
     }
 
     /// Registers the agent at a serving registry.
-    async fn furnish(registry: ServingRegistry) -> Self {
+    async fn register(registry: ServingRegistry) -> Self {
         let origin = Origin::start();
         let bytes = card("Fernweh");
         origin.answer(CARD, OriginReply::json(bytes.clone()));

@@ -40,7 +40,7 @@ async fn with(rows: impl IntoIterator<Item = domain::Model>, url: &str) -> (Stor
     (store, ids)
 }
 
-async fn look(store: &Store, now: i64) -> Option<DueCheck> {
+async fn lease_check(store: &Store, now: i64) -> Option<DueCheck> {
     let request = CheckLeaseRequest {
         now,
         leased_until: now + HOUR,
@@ -51,7 +51,7 @@ async fn look(store: &Store, now: i64) -> Option<DueCheck> {
     store.check_lease(&request).await.unwrap()
 }
 
-async fn end(store: &Store, check: &DueCheck, now: i64) {
+async fn end_check(store: &Store, check: &DueCheck, now: i64) {
     let write = store.write().await.unwrap();
     write
         .check_end(&check.domain, now + 60 * SECOND, now)
@@ -78,38 +78,38 @@ async fn row(store: &Store, id: i64) -> domain::Model {
 }
 
 both_databases!(
-    a_look_counts_as_a_visit_to_its_block,
-    a_host_that_is_busy_or_rests_is_passed_over,
-    the_first_visit_goes_before_the_first_look,
-    a_wish_during_a_look_is_kept,
-    a_wish_does_not_go_past_an_opt_out,
-    a_long_rest_leaves_the_name_servers,
-    a_deleted_domain_is_not_looked_at,
-    a_late_end_leaves_the_next_lease_alone,
-    a_host_without_a_block_need_not_rest
+    a_check_counts_as_a_visit_to_its_block,
+    a_busy_or_resting_host_is_skipped,
+    the_first_visit_comes_before_the_first_check,
+    a_request_during_a_check_is_kept,
+    a_requested_visit_does_not_override_an_opt_out,
+    name_servers_are_queried_while_a_host_rests,
+    a_deleted_domain_is_not_checked,
+    an_expired_lease_does_not_end_the_next_one,
+    a_host_without_an_address_block_needs_no_rest
 );
 
 /// At most two hosts of one address block are contacted at once, for visits and checks together, and each rests
 /// afterwards.
-async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
+async fn a_check_counts_as_a_visit_to_its_block(url: &str) {
     let (store, ids) = with((0..3).map(due), url).await;
-    let first = look(&store, NOW).await.unwrap();
-    assert_eq!(first.domain.id, ids[2], "it waits longest");
+    let first = lease_check(&store, NOW).await.unwrap();
+    assert_eq!(first.domain.id, ids[2], "it has waited longest");
     assert!(first.may_contact_host);
-    assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[1]);
-    assert_eq!(look(&store, NOW).await, None, "the block is busy");
+    assert_eq!(lease_check(&store, NOW).await.unwrap().domain.id, ids[1]);
+    assert_eq!(lease_check(&store, NOW).await, None, "the block is busy");
     // No visit is made there meanwhile either.
     let write = store.write().await.unwrap();
     write.domain_make_due(ids[0], NOW).await.unwrap();
     write.commit().await.unwrap();
     assert_eq!(visits(&store, NOW).await, [0; 0]);
 
-    end(&store, &first, NOW).await;
+    end_check(&store, &first, NOW).await;
     assert_eq!(visits(&store, NOW).await, [ids[0]]);
     assert_eq!(
-        look(&store, NOW).await,
+        lease_check(&store, NOW).await,
         None,
-        "the visit has taken its place"
+        "the visit occupies the block"
     );
     let rested = row(&store, ids[2]).await;
     assert_eq!((rested.lease, rested.leased_until), (None, None));
@@ -117,12 +117,12 @@ async fn a_look_counts_as_a_visit_to_its_block(url: &str) {
     assert_eq!(
         rested.visit_due_at,
         Some(NOW + HOUR),
-        "what is due later stays"
+        "a later due time stays"
     );
 }
 
 /// A host in a visit, or resting, is not contacted for proofs; checks of other hosts go on.
-async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
+async fn a_busy_or_resting_host_is_skipped(url: &str) {
     let resting = domain::Model {
         not_before: NOW + 1,
         ..due(9)
@@ -138,18 +138,21 @@ async fn a_host_that_is_busy_or_rests_is_passed_over(url: &str) {
     };
     let (store, ids) = with([resting, visited, free], url).await;
     assert_eq!(visits(&store, NOW).await, [ids[1]]);
-    assert_eq!(look(&store, NOW).await.unwrap().domain.id, ids[2]);
-    assert_eq!(look(&store, NOW).await, None);
-    assert_eq!(look(&store, NOW + 1).await.unwrap().domain.id, ids[0]);
+    assert_eq!(lease_check(&store, NOW).await.unwrap().domain.id, ids[2]);
+    assert_eq!(lease_check(&store, NOW).await, None);
+    assert_eq!(
+        lease_check(&store, NOW + 1).await.unwrap().domain.id,
+        ids[0]
+    );
     // The lease of the visit has expired without an outcome.
     assert_eq!(
-        look(&store, NOW + HOUR + 1).await.unwrap().domain.id,
+        lease_check(&store, NOW + HOUR + 1).await.unwrap().domain.id,
         ids[1]
     );
 }
 
-/// A requested first visit comes first: its check queries name servers only, and the visit goes on beside it.
-async fn the_first_visit_goes_before_the_first_look(url: &str) {
+/// A requested first visit comes first: its check queries name servers only, and the visit is made meanwhile.
+async fn the_first_visit_comes_before_the_first_check(url: &str) {
     let new = domain::Model {
         created_at: NOW,
         not_before: NOW,
@@ -164,30 +167,34 @@ async fn the_first_visit_goes_before_the_first_look(url: &str) {
         url,
     )
     .await;
-    let first = look(&store, NOW).await.unwrap();
+    let first = lease_check(&store, NOW).await.unwrap();
     assert!(!first.may_contact_host);
     assert_eq!(first.domain.lease, None);
     assert_eq!(visits(&store, NOW).await, ids);
-    assert_eq!(look(&store, NOW).await, None, "each look is taken once");
+    assert_eq!(
+        lease_check(&store, NOW).await,
+        None,
+        "each check is leased once"
+    );
 }
 
 /// A check requested during a check is made as soon as the host has rested.
-async fn a_wish_during_a_look_is_kept(url: &str) {
+async fn a_request_during_a_check_is_kept(url: &str) {
     let (store, ids) = with([due(1)], url).await;
-    let check = look(&store, NOW).await.unwrap();
+    let check = lease_check(&store, NOW).await.unwrap();
     let write = store.write().await.unwrap();
     write.domain_want(ids[0], NOW).await.unwrap();
     write.commit().await.unwrap();
-    end(&store, &check, NOW).await;
+    end_check(&store, &check, NOW).await;
     let wanted = row(&store, ids[0]).await;
     assert_eq!((wanted.wanted_at, wanted.visit_interval_us), (None, None));
     assert_eq!(wanted.visit_due_at, Some(NOW + 60 * SECOND));
 }
 
 /// A domain that opts out during a check is no longer visited, even if a visit was requested meanwhile.
-async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
+async fn a_requested_visit_does_not_override_an_opt_out(url: &str) {
     let (store, ids) = with([due(1)], url).await;
-    let check = look(&store, NOW).await.unwrap();
+    let check = lease_check(&store, NOW).await.unwrap();
     let write = store.write().await.unwrap();
     write.domain_want(ids[0], NOW).await.unwrap();
     let opted_out = domain::Model {
@@ -197,46 +204,54 @@ async fn a_wish_does_not_go_past_an_opt_out(url: &str) {
     write.domain_update(&opted_out).await.unwrap();
     write.domain_rest(ids[0]).await.unwrap();
     write.commit().await.unwrap();
-    end(&store, &check, NOW).await;
+    end_check(&store, &check, NOW).await;
     assert_eq!(row(&store, ids[0]).await.visit_due_at, None);
 }
 
 /// A long rest of a host does not keep its name servers from being queried: an opt-out is noticed nevertheless.
-async fn a_long_rest_leaves_the_name_servers(url: &str) {
+async fn name_servers_are_queried_while_a_host_rests(url: &str) {
     let resting = domain::Model {
         not_before: NOW + 100 * HOUR,
         ..due(1)
     };
     let (store, ids) = with([resting], url).await;
-    assert_eq!(look(&store, NOW).await, None, "it may soon have rested");
-    let check = look(&store, NOW + HOUR).await.unwrap();
+    assert_eq!(
+        lease_check(&store, NOW).await,
+        None,
+        "the rest of its host ends soon"
+    );
+    let check = lease_check(&store, NOW + HOUR).await.unwrap();
     assert_eq!((check.domain.id, check.may_contact_host), (ids[0], false));
     assert_eq!(check.domain.lease, None);
-    assert_eq!(look(&store, NOW + HOUR).await, None, "it was taken");
+    assert_eq!(
+        lease_check(&store, NOW + HOUR).await,
+        None,
+        "it was leased before"
+    );
 }
 
 /// A deleted domain is not checked.
-async fn a_deleted_domain_is_not_looked_at(url: &str) {
+async fn a_deleted_domain_is_not_checked(url: &str) {
     let (store, ids) = with([due(1)], url).await;
     let write = store.write().await.unwrap();
     write.domain_end(ids[0], NOW).await.unwrap();
     write.commit().await.unwrap();
-    assert_eq!(look(&store, NOW + HOUR).await, None);
+    assert_eq!(lease_check(&store, NOW + HOUR).await, None);
     assert_eq!(row(&store, ids[0]).await.check_due_at, None);
 }
 
 /// A check whose lease has expired does not end the next lease.
-async fn a_late_end_leaves_the_next_lease_alone(url: &str) {
+async fn an_expired_lease_does_not_end_the_next_one(url: &str) {
     let (store, ids) = with([due(1)], url).await;
-    let late = look(&store, NOW).await.unwrap();
+    let late = lease_check(&store, NOW).await.unwrap();
     let after = NOW + HOUR + 1;
-    let next = look(&store, after).await.unwrap();
-    end(&store, &late, after).await;
+    let next = lease_check(&store, after).await.unwrap();
+    end_check(&store, &late, after).await;
     assert_eq!(row(&store, ids[0]).await.lease, next.domain.lease);
 }
 
 /// A host without a known address block needs no rest.
-async fn a_host_without_a_block_need_not_rest(url: &str) {
+async fn a_host_without_an_address_block_needs_no_rest(url: &str) {
     let (store, ids) = with(
         [domain::Model {
             network: None,
@@ -245,7 +260,7 @@ async fn a_host_without_a_block_need_not_rest(url: &str) {
         url,
     )
     .await;
-    let check = look(&store, NOW).await.unwrap();
-    end(&store, &check, NOW).await;
+    let check = lease_check(&store, NOW).await.unwrap();
+    end_check(&store, &check, NOW).await;
     assert_eq!(row(&store, ids[0]).await.not_before, NOW);
 }

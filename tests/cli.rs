@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::cards::card;
-use crate::support::program::{Program, ended, registry, text};
+use crate::support::program::{Program, assert_ended, registry, text};
 
 async fn run(arguments: &[&str]) -> crate::support::program::Finished {
     Program::run(registry(arguments)).await
@@ -34,7 +34,7 @@ fn file(content: &str) -> (TempDir, String) {
 }
 
 #[tokio::test]
-async fn the_configuration_in_force_is_file_then_environment_then_flags() {
+async fn flags_override_the_environment_which_overrides_the_file() {
     let (_folder, path) = file(
         "[server]\nlisten = \"127.0.0.1:1001\"\npublic_url = \"https://file.example\"\n\
          [limits]\nfacets = 3\nfilters = 4\n",
@@ -45,7 +45,7 @@ async fn the_configuration_in_force_is_file_then_environment_then_flags() {
         .env("A2A_REGISTRY__SERVER__LISTEN", "127.0.0.1:1002")
         .env("A2A_REGISTRY__LIMITS__FACETS", "5");
     let finished = Program::run(command).await;
-    ended(&finished, 0, "");
+    assert_ended(&finished, 0, "");
     let shown: toml::Table = text(&finished.stdout).parse().unwrap();
     assert_eq!(shown["server"]["listen"].as_str(), Some("127.0.0.1:1003"));
     let public_url = shown["server"]["public_url"].as_str();
@@ -60,14 +60,14 @@ async fn the_configuration_in_force_is_file_then_environment_then_flags() {
 }
 
 #[tokio::test]
-async fn every_mistake_in_a_configuration_is_named_at_once() {
+async fn all_mistakes_in_a_configuration_are_reported_at_once() {
     let (_folder, path) = file(
         "[server]\nlissen = \"127.0.0.1:1\"\npublic_url = \"ftp://x\"\ndrain_seconds = \"soon\"\n\
          [crawler]\nconcurrency = 0\nallow_ports = \"some\"\nallow_networks = [\"10.0.0.0/99\"]\n\
          [limit]\nfacets = 3\n",
     );
     let finished = run(&["serve", "--config", &path]).await;
-    ended(&finished, 2, "configuration: ");
+    assert_ended(&finished, 2, "configuration: ");
     for mistake in [
         "lissen",
         "server.public_url",
@@ -81,11 +81,11 @@ async fn every_mistake_in_a_configuration_is_named_at_once() {
         assert!(line.contains(mistake), "{mistake} is missing in {line}");
     }
     let missing = run(&["serve", "--config", "/no/such/file"]).await;
-    ended(&missing, 2, "/no/such/file");
+    assert_ended(&missing, 2, "/no/such/file");
 }
 
 #[tokio::test]
-async fn a_taken_port_is_named() {
+async fn a_port_in_use_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let folder = TempDir::new().unwrap();
@@ -93,7 +93,7 @@ async fn a_taken_port_is_named() {
     for command in ["serve", "demo"] {
         let mut command = registry([command, "--listen", &address, "--data-dir"]);
         command.arg(&data);
-        ended(
+        assert_ended(
             &Program::run(command).await,
             2,
             &format!("{address} is in use"),
@@ -102,7 +102,7 @@ async fn a_taken_port_is_named() {
 }
 
 #[tokio::test]
-async fn wrong_usage_is_one_line() {
+async fn wrong_usage_is_reported_in_one_line() {
     for (arguments, named) in [
         (&["serve", "--lissen", "x"][..], "--lissen"),
         (&["serve", "--listen", "x"], "--listen"),
@@ -119,10 +119,10 @@ async fn wrong_usage_is_one_line() {
         (&["search", "--registry", "nowhere"], "--registry"),
         (&["fly"], "fly"),
     ] {
-        ended(&run(arguments).await, 2, named);
+        assert_ended(&run(arguments).await, 2, named);
     }
     let help = run(&["--help"]).await;
-    ended(&help, 0, "");
+    assert_ended(&help, 0, "");
     for command in [
         "demo", "serve", "register", "search", "send", "lint", "doctor",
     ] {
@@ -133,12 +133,12 @@ async fn wrong_usage_is_one_line() {
         assert!(listed, "{command}");
     }
     let version = run(&["--version"]).await;
-    ended(&version, 0, "");
+    assert_ended(&version, 0, "");
     assert!(version.stdout[0].starts_with("a2a-registry "));
 }
 
 #[tokio::test]
-async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
+async fn the_exit_code_of_lint_shows_the_worst_finding() {
     let good = card("Echo", "repeat");
     let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
     assert_ne!(good, broken);
@@ -151,10 +151,10 @@ async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
         ("", 2, "empty"),
     ] {
         let (_folder, path) = file(content);
-        ended(&run(&["lint", &path]).await, code, said);
+        assert_ended(&run(&["lint", &path]).await, code, said);
         let piped = registry(["lint", "-"]);
         let piped = Program::run_with_input(piped, content.as_bytes()).await;
-        ended(&piped, code, said);
+        assert_ended(&piped, code, said);
     }
     let (_folder, path) = file(&broken);
     let shown = run(&["lint", &path]).await;
@@ -163,12 +163,12 @@ async fn lint_says_by_its_exit_code_what_a_card_is_worth() {
     let report: serde_json::Value = serde_json::from_str(&text(&json.stdout)).unwrap();
     assert_eq!(report["findings"][0]["pointer"], "/version");
     assert_eq!(report["findings"][0]["severity"], "error");
-    ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
+    assert_ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
 }
 
 /// Each of several cards is linted, whatever the others contain, and the worst result decides the exit code.
 #[tokio::test]
-async fn lint_takes_several_cards_and_tells_of_each() {
+async fn lint_reports_each_of_several_cards() {
     let good = card("Echo", "repeat");
     let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
     let (_one, good) = file(&good);
@@ -181,16 +181,16 @@ async fn lint_takes_several_cards_and_tells_of_each() {
         (vec![&nothing, &good], 2),
     ] {
         let arguments = [&["lint"][..], &cards].concat();
-        let told = run(&arguments).await;
-        assert_eq!(told.status.code(), Some(code), "{told:#?}");
+        let finished = run(&arguments).await;
+        assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
         for card in &cards {
-            let named = told.stderr.iter().any(|line| line.contains(card));
-            assert!(named, "{card}: {told:#?}");
+            let named = finished.stderr.iter().any(|line| line.contains(card));
+            assert!(named, "{card}: {finished:#?}");
         }
-        let told = run(&[&arguments[..], &["--json"]].concat()).await;
-        assert_eq!(told.status.code(), Some(code), "{told:#?}");
-        assert_eq!(told.stdout.len(), cards.len(), "{told:#?}");
-        for (line, card) in told.stdout.iter().zip(&cards) {
+        let finished = run(&[&arguments[..], &["--json"]].concat()).await;
+        assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
+        assert_eq!(finished.stdout.len(), cards.len(), "{finished:#?}");
+        for (line, card) in finished.stdout.iter().zip(&cards) {
             let report: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!(report["source"], **card, "{report}");
             let read = report["findings"].is_array();
@@ -204,19 +204,19 @@ async fn lint_takes_several_cards_and_tells_of_each() {
 }
 
 #[tokio::test]
-async fn completions_are_a_script_that_the_shell_takes() {
+async fn the_shell_accepts_the_completion_script() {
     let script = run(&["completions", "bash"]).await;
-    ended(&script, 0, "");
+    assert_ended(&script, 0, "");
     assert!(text(&script.stdout).contains("complete -F"));
     let mut bash = Command::new("bash");
     bash.arg("-n");
     let read = Program::run_with_input(bash, text(&script.stdout).as_bytes()).await;
-    ended(&read, 0, "");
-    ended(&run(&["completions", "csh"]).await, 2, "csh");
+    assert_ended(&read, 0, "");
+    assert_ended(&run(&["completions", "csh"]).await, 2, "csh");
 }
 
 #[tokio::test]
-async fn a_registry_that_is_away_is_named() {
+async fn an_unreachable_registry_is_reported() {
     // Port 1 (tcpmux) has no server, and only root can start one there.
     let url = "http://127.0.0.1:1";
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -234,6 +234,6 @@ async fn a_registry_that_is_away_is_named() {
     ] {
         let mut command = registry(arguments);
         command.args(["--registry", url]);
-        ended(&Program::run(command).await, 2, url);
+        assert_ended(&Program::run(command).await, 2, url);
     }
 }

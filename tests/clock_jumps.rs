@@ -26,7 +26,7 @@ fn name(number: usize) -> String {
 
 /// A registry whose clock was a year ahead for a while, in which every kind of time was stored, among them the lease of
 /// a process that has ended.
-async fn back_from_the_future(url: &str) -> Stage {
+async fn stage_whose_clock_was_ahead(url: &str) -> Stage {
     let stage = Stage::new(url).await;
     for number in 0..DOMAINS {
         stage.register(&name(number)).await;
@@ -52,8 +52,8 @@ async fn back_from_the_future(url: &str) -> Stage {
     domain_vouch(&stage.app, admin, &name(2), &vouch)
         .await
         .unwrap();
-    let wish = a2a_registry_api::Recrawl { full: true };
-    domain_recrawl(&stage.app, admin, &name(3), &wish)
+    let recrawl = a2a_registry_api::Recrawl { full: true };
+    domain_recrawl(&stage.app, admin, &name(3), &recrawl)
         .await
         .unwrap();
     stage.advance(-YEAR);
@@ -61,7 +61,7 @@ async fn back_from_the_future(url: &str) -> Stage {
 }
 
 /// Leases visits, which corrects times that are too far in the future, and returns them.
-async fn lease_nothing(stage: &Stage) {
+async fn correct_stored_times(stage: &Stage) {
     let leased = visits_lease(&stage.app, 1, LEASE).await.unwrap();
     let held: Vec<(i64, i64)> = leased
         .iter()
@@ -71,7 +71,7 @@ async fn lease_nothing(stage: &Stage) {
     visits_give_back(&stage.app, &held, at_once).await.unwrap();
 }
 
-async fn everything_is_near(stage: &Stage) {
+async fn assert_stored_times_are_near(stage: &Stage) {
     let now = stage.app.now().0;
     let day = Duration::hours(31).whole_microseconds() as i64;
     let on = stage.store.connection();
@@ -112,7 +112,7 @@ async fn everything_is_near(stage: &Stage) {
 }
 
 /// Checks that every source is fetched within little more than a day.
-async fn everybody_is_visited(stage: &Stage) {
+async fn assert_every_source_is_visited(stage: &Stage) {
     let mut visited = BTreeSet::new();
     for _ in 0..28 {
         stage.advance(Duration::HOUR);
@@ -125,35 +125,35 @@ async fn everybody_is_visited(stage: &Stage) {
         let row = domains::domain_by_name(&stage.store, &name(number)).await;
         let sources = domains::sources_of(&stage.store, &[row.unwrap().unwrap().id]).await;
         let now = stage.app.now().0;
-        let seen = sources.unwrap()[0].last_success_at.unwrap();
-        assert!(now - seen <= 28 * 3_600_000_000, "{}", name(number));
+        let fetched = sources.unwrap()[0].last_success_at.unwrap();
+        assert!(now - fetched <= 28 * 3_600_000_000, "{}", name(number));
     }
 }
 
 both_databases!(
-    a_clock_that_was_ahead_puts_nothing_off,
-    nor_for_a_process_that_starts_later,
-    what_is_rightly_far_away_stays
+    a_clock_that_was_ahead_delays_nothing,
+    a_process_that_starts_later_corrects_stored_times,
+    legitimate_distant_times_stay
 );
 
-async fn a_clock_that_was_ahead_puts_nothing_off(url: &str) {
-    let stage = back_from_the_future(url).await;
+async fn a_clock_that_was_ahead_delays_nothing(url: &str) {
+    let stage = stage_whose_clock_was_ahead(url).await;
     stage.advance(Duration::MINUTE);
-    lease_nothing(&stage).await;
-    everything_is_near(&stage).await;
-    everybody_is_visited(&stage).await;
+    correct_stored_times(&stage).await;
+    assert_stored_times_are_near(&stage).await;
+    assert_every_source_is_visited(&stage).await;
 }
 
 /// A process that starts with the right clock corrects the times that an earlier one stored.
-async fn nor_for_a_process_that_starts_later(url: &str) {
-    let stage = back_from_the_future(url).await.restart(|_| ()).await;
-    lease_nothing(&stage).await;
-    everything_is_near(&stage).await;
-    everybody_is_visited(&stage).await;
+async fn a_process_that_starts_later_corrects_stored_times(url: &str) {
+    let stage = stage_whose_clock_was_ahead(url).await.restart(|_| ()).await;
+    correct_stored_times(&stage).await;
+    assert_stored_times_are_near(&stage).await;
+    assert_every_source_is_visited(&stage).await;
 }
 
 /// Legitimate times far in the future stay, such as a `Retry-After` of a week.
-async fn what_is_rightly_far_away_stays(url: &str) {
+async fn legitimate_distant_times_stay(url: &str) {
     let stage = Stage::new(url).await;
     stage.publish(&name(0), &card("Rests", "A week")).await;
     stage.advance(Duration::days(2));

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::cards::card;
 use crate::support::http;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, ended, registry, text};
+use crate::support::program::{Program, assert_ended, registry, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -33,9 +33,9 @@ async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {
 
 /// The served, the printed and the checked-in document of a build are equal to the byte.
 #[tokio::test]
-async fn the_document_is_the_one_checked_in() {
+async fn the_served_document_equals_the_checked_in_one() {
     let printed = Program::run(registry(["openapi"])).await;
-    ended(&printed, 0, "");
+    assert_ended(&printed, 0, "");
     let printed = format!("{}\n", text(&printed.stdout));
     let served = Setup::new().start().await;
     let answer = served.request(Method::GET, "/openapi.json").send().await;
@@ -46,7 +46,7 @@ async fn the_document_is_the_one_checked_in() {
     let checked_in = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
     assert!(
         checked_in == printed,
-        "the API has changed: look at what, and run this test with UPDATE_EXPECT=1 to write openapi/openapi.json anew"
+        "the API has changed: check the difference, and run this test with UPDATE_EXPECT=1 to rewrite openapi/openapi.json"
     );
     let document: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
@@ -61,7 +61,7 @@ async fn the_document_is_the_one_checked_in() {
 
 /// The documentation page loads everything from the registry.
 #[tokio::test]
-async fn the_documentation_needs_nothing_from_outside() {
+async fn the_documentation_page_loads_nothing_from_elsewhere() {
     let served = Setup::new().start().await;
     let moved = served.request(Method::GET, "/docs").send().await.unwrap();
     assert_eq!(moved.status(), 308);
@@ -74,7 +74,7 @@ async fn the_documentation_needs_nothing_from_outside() {
             .map(|(at, _)| page[at..].split_at(attribute.len()))
         {
             let (address, _) = rest.split_once('"').unwrap();
-            assert!(!address.contains("//"), "{address} is elsewhere");
+            assert!(!address.contains("//"), "{address} is on another host");
             let file = address.trim_start_matches("./");
             let answer = served.request(Method::GET, &format!("/docs/{file}"));
             assert_eq!(answer.send().await.unwrap().status(), 200, "{address}");
@@ -91,7 +91,7 @@ fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
 
 /// Other sites may read public `GET` responses to anonymous clients, and nothing else.
 #[tokio::test]
-async fn other_sites_may_read_what_is_public_and_nothing_else() {
+async fn other_sites_may_read_public_responses_only() {
     let (served, _origin, hit) = with_an_agent().await;
     let id = hit.summary.id;
     let allowed = |answer: &Response| {
@@ -153,7 +153,7 @@ async fn other_sites_may_read_what_is_public_and_nothing_else() {
 
 /// A client that has the current version gets 304; `HEAD` returns the headers of `GET`, without the body.
 #[tokio::test]
-async fn cards_and_resources_are_sent_once() {
+async fn unchanged_responses_get_304() {
     let (served, origin, hit) = with_an_agent().await;
     let id = hit.summary.id;
     let domain = origin.address().to_string();
@@ -210,7 +210,7 @@ async fn cards_and_resources_are_sent_once() {
 
 /// An agent that the caller may not see gets the same response as one that never existed.
 #[tokio::test]
-async fn hidden_equals_missing() {
+async fn a_hidden_agent_looks_like_a_missing_one() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", OriginReply::json(card("Secret", "hide")));

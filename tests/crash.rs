@@ -52,7 +52,7 @@ struct Registrations {
 impl Registrations {
     /// Registers one URL after the other until the process has ended or none is left. URLs without an acknowledgement
     /// are registered again later.
-    async fn go_on(&self, api: &Api) {
+    async fn register_all(&self, api: &Api) {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let url = &self.urls[at % self.urls.len()];
@@ -70,7 +70,7 @@ impl Registrations {
 /// The process is killed fifty times while it acknowledges, crawls and indexes. At the end no acknowledged registration
 /// is missing, and the index equals the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crash_by_kill_fifty_times() {
+async fn acknowledged_writes_survive_fifty_kills() {
     let origins: Vec<Origin> = (0..ORIGINS).map(|_| Origin::start()).collect();
     let mut urls = Vec::new();
     for at in 0..CARDS {
@@ -99,14 +99,18 @@ async fn crash_by_kill_fifty_times() {
         let api = registry.api.clone();
         let clients = (0..CLIENTS).map(|_| {
             let (work, api) = (Arc::clone(&work), api.clone());
-            tokio::spawn(async move { work.go_on(&api).await })
+            tokio::spawn(async move { work.register_all(&api).await })
         });
         let clients: Vec<_> = clients.collect();
         // A different number of acknowledgements each time, and so a different moment.
         let enough = before + 1 + kill * 7 % 13;
         count.wait_for(|count| *count >= enough).await.unwrap();
         let ended = registry.program.kill().await;
-        assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
+        assert_eq!(
+            ended.status.code(),
+            None,
+            "the process did not end by the kill: {ended:?}"
+        );
         for ended in join_all(clients).await {
             ended.unwrap();
         }
@@ -161,7 +165,7 @@ async fn sources(api: &Api) -> BTreeSet<String> {
 /// A process that is ended in the middle of a visit returns the visit's lease and ends properly and in time; the next
 /// process makes the visit at once instead of waiting for the lease to expire.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crash_not_but_end_in_order() {
+async fn a_terminated_process_returns_its_leases() {
     const CARD: &str = "/.well-known/agent-card.json";
     // On PostgreSQL, where a new process must not end the leases of others.
     let database = Database::postgres().await;

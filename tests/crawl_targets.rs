@@ -31,5 +31,5 @@ async fn thirty_days_of_two_thousand_domains() {
         figures.not_modified_share_of_conditional() >= 0.95,
         "{figures}"
     );
-    assert!(figures.looks > 30 * 2_000, "{figures}");
+    assert!(figures.fetches > 30 * 2_000, "{figures}");
 }

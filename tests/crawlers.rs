@@ -60,15 +60,15 @@ impl Dice {
     /// A random one of the held requests, once there are any.
     async fn pick(&mut self, crew: &Crew) -> HeldRequest {
         let some = |held: Vec<HeldRequest>| (!held.is_empty()).then_some(held);
-        let mut held = crew.asked(|crew| some(crew.held())).await;
+        let mut held = crew.requested(|crew| some(crew.held_requests())).await;
         held.swap_remove(self.roll(held.len()))
     }
 
     /// Releases this number of responses, one after another.
-    async fn let_go(&mut self, crew: &mut Crew, count: usize) {
+    async fn release_responses(&mut self, crew: &mut Crew, count: usize) {
         for _ in 0..count {
             let held = self.pick(crew).await;
-            crew.answer(held.site, held.card);
+            crew.release(held.site, held.card);
         }
     }
 }
@@ -77,21 +77,26 @@ impl Dice {
 /// visit or requested it before are dead; so no stored card was fetched again. Returns the number of visits that were
 /// taken over.
 async fn fetched_once_each(crew: &Crew) -> usize {
-    let keepers = crew.keepers().await;
+    let stored_by = crew.stored_by().await;
     let cards = crew.cards();
-    assert_eq!(keepers.len(), cards.len(), "{keepers:?}");
+    assert_eq!(stored_by.len(), cards.len(), "{stored_by:?}");
     let mut taken_over = BTreeSet::new();
     for (site, card) in cards {
         let url = crew.url(site, card);
-        let (kept, asked) = (&keepers[&url], crew.askers(site, card));
+        let (kept, asked) = (&stored_by[&url], crew.requesters(site, card));
         let holders = crew.holders(site).await;
-        let tale = format!("{url} was leased to {holders:?}, asked by {asked:?}, kept by {kept:?}");
+        let tale =
+            format!("{url} was leased to {holders:?}, requested by {asked:?}, stored by {kept:?}");
         for crawlers in [&holders, &asked] {
             let (last, earlier) = crawlers.split_last().unwrap();
             assert_eq!(kept, &[last.as_str()], "{tale}");
             assert!(earlier.iter().all(|name| crew.is_dead(name)), "{tale}");
             let each: BTreeSet<&String> = crawlers.iter().collect();
-            assert_eq!(each.len(), crawlers.len(), "nobody twice: {tale}");
+            assert_eq!(
+                each.len(),
+                crawlers.len(),
+                "a crawler is there twice: {tale}"
+            );
         }
         assert!(asked.iter().all(|name| holders.contains(name)), "{tale}");
         if holders.len() > 1 {
@@ -120,101 +125,115 @@ async fn four_crawlers_killed_at_random_share_the_work() {
     add_sites(&mut crew, SITES, CARDS, DUE).await;
     for _ in 0..KILLS {
         let calm = dice.roll(6);
-        dice.let_go(&mut crew, calm).await;
+        dice.release_responses(&mut crew, calm).await;
         let held = dice.pick(&crew).await;
         // Half of the kills come during the wait for a response; the others while it is read or stored, or afterwards.
         if dice.roll(2) == 0 {
-            crew.answer(held.site, held.card);
+            crew.release(held.site, held.card);
         }
         crew.kill(&held.by).await;
         let left = crew.leased_to(&held.by).await;
         crew.start().await;
         let meanwhile = 1 + dice.roll(4);
-        dice.let_go(&mut crew, meanwhile).await;
+        dice.release_responses(&mut crew, meanwhile).await;
         for site in &left {
             let holders = crew.holders(*site).await;
-            assert_eq!(holders.last(), Some(&held.by), "its lease lasts");
-            let asked = (0..CARDS).flat_map(|card| crew.askers(*site, card));
+            assert_eq!(holders.last(), Some(&held.by), "its lease has not expired");
+            let asked = (0..CARDS).flat_map(|card| crew.requesters(*site, card));
             let strangers: Vec<String> = asked.filter(|name| !crew.is_dead(name)).collect();
-            assert!(strangers.is_empty(), "{strangers:?} asked all the same");
+            assert!(
+                strangers.is_empty(),
+                "{strangers:?} requested cards of a leased visit"
+            );
         }
         // A lease lasts for many minutes, so those of the dead are ended here; those of living crawlers stay.
-        crew.let_run_out(&left).await;
+        crew.expire_leases(&left).await;
     }
-    crew.answer_all_but(&[]);
-    crew.kept(SITES * CARDS).await;
+    crew.release_all_but(&[]);
+    crew.attempts_stored(SITES * CARDS).await;
     let taken_over = fetched_once_each(&crew).await;
-    assert!(taken_over > 0, "somebody died with work left");
+    assert!(taken_over > 0, "a killed crawler had visits left");
 }
 
 /// A stopped crawler keeps its visit as long as its lease lasts: the others skip this visit, although it has been due
 /// longest, and lease the next ones. When the crawler continues it completes the visit, which is made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crawler_that_stands_still_keeps_its_visit() {
+async fn a_stopped_crawler_keeps_its_visit() {
     const OTHERS: usize = 3;
     let mut crew = Crew::new(1).await;
     for _ in 0..=OTHERS {
         crew.start().await;
     }
     add_sites(&mut crew, 2 * (OTHERS + 1), 1, DUE).await;
-    let held = crew.asked(|crew| crew.held().pop()).await;
+    let held = crew.requested(|crew| crew.held_requests().pop()).await;
     let (site, still) = (held.site, held.by);
     crew.freeze(&still).await;
-    crew.answer_all_but(&[site]);
-    crew.kept(crew.cards().len() - 1).await;
+    crew.release_all_but(&[site]);
+    crew.attempts_stored(crew.cards().len() - 1).await;
     // One visit for each of the others: to lease it, each must skip the visit that was due earlier.
     let later = add_sites(&mut crew, OTHERS, 1, DUE_LATER).await;
-    let taken = |crew: &Crew| later.iter().all(|site| !crew.askers(*site, 0).is_empty());
-    crew.asked(|crew| taken(crew).then_some(())).await;
-    let takers: BTreeSet<String> = later.iter().flat_map(|at| crew.askers(*at, 0)).collect();
-    assert_eq!(takers.len(), OTHERS, "each of the others has looked");
+    let taken = |crew: &Crew| {
+        later
+            .iter()
+            .all(|site| !crew.requesters(*site, 0).is_empty())
+    };
+    crew.requested(|crew| taken(crew).then_some(())).await;
+    let takers: BTreeSet<String> = later
+        .iter()
+        .flat_map(|at| crew.requesters(*at, 0))
+        .collect();
+    assert_eq!(
+        takers.len(),
+        OTHERS,
+        "each of the others has fetched a card"
+    );
     assert_eq!(crew.holders(site).await, [still.as_str()]);
-    assert_eq!(crew.askers(site, 0), [still.as_str()]);
+    assert_eq!(crew.requesters(site, 0), [still.as_str()]);
     crew.thaw(&still);
-    crew.answer_all_but(&[]);
-    crew.kept(crew.cards().len()).await;
-    assert_eq!(fetched_once_each(&crew).await, 0, "nobody died");
+    crew.release_all_but(&[]);
+    crew.attempts_stored(crew.cards().len()).await;
+    assert_eq!(fetched_once_each(&crew).await, 0, "no visit was taken over");
 }
 
 /// A crawler that is stopped until its lease expires counts as dead: another one makes its visit. If it continues, its
 /// outcome is dropped, be the other still in the visit or done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_brought_after_the_lease_is_not_kept() {
+async fn an_outcome_after_the_lease_is_dropped() {
     for done in [false, true] {
         let mut crew = Crew::new(1).await;
         let site = add_sites(&mut crew, 1, 1, DUE).await[0];
         let late = crew.start().await;
-        crew.asked(|crew| crew.held().pop()).await;
+        crew.requested(|crew| crew.held_requests().pop()).await;
         crew.freeze(&late).await;
         let other = crew.start().await;
-        crew.let_run_out(&[site]).await;
-        let again = |crew: &Crew| (crew.askers(site, 0).len() > 1).then_some(());
-        crew.asked(again).await;
+        crew.expire_leases(&[site]).await;
+        let again = |crew: &Crew| (crew.requesters(site, 0).len() > 1).then_some(());
+        crew.requested(again).await;
         if done {
-            crew.answer(site, 0);
-            crew.kept(1).await;
+            crew.release(site, 0);
+            crew.attempts_stored(1).await;
         }
         // From here on only the late crawler works.
         crew.freeze(&other).await;
         // It makes one visit at a time, delivers each outcome before it starts the next visit, and outcomes are stored
         // in that order: so once the next one is stored, the late one has been handled.
         let next = add_sites(&mut crew, 1, 1, DUE_LATER).await[0];
-        crew.answer_all_but(&[]);
+        crew.release_all_but(&[]);
         crew.thaw(&late);
-        crew.kept(1 + usize::from(done)).await;
+        crew.attempts_stored(1 + usize::from(done)).await;
         crew.thaw(&other);
-        crew.kept(2).await;
-        assert_eq!(crew.askers(site, 0), [late.as_str(), &other]);
-        let keepers = crew.keepers().await;
-        assert_eq!(keepers[&crew.url(site, 0)], [other]);
-        assert_eq!(keepers[&crew.url(next, 0)], [late]);
+        crew.attempts_stored(2).await;
+        assert_eq!(crew.requesters(site, 0), [late.as_str(), &other]);
+        let stored_by = crew.stored_by().await;
+        assert_eq!(stored_by[&crew.url(site, 0)], [other]);
+        assert_eq!(stored_by[&crew.url(next, 0)], [late]);
     }
 }
 
 /// The process is ended while it fetches from a thousand origins that never answer. It returns every lease and waits
 /// for no fetch; jobs that do not end in time are logged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
+async fn a_shutdown_does_not_wait_for_a_thousand_slow_fetches() {
     const FETCHES: usize = 1_000;
     // Each fetch is a connection, in this process and in the started one.
     let mut limit = getrlimit(Resource::Nofile);
@@ -260,7 +279,7 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     let complaint = |line: &&String| line.contains("in time") || line.contains("will expire");
     assert_eq!(ended.stderr.iter().find(complaint), None);
     // The limit that the program promises, not an estimate of this machine's speed.
-    assert!(took.as_secs() < 5, "it took {took:?}");
+    assert!(took.as_secs() < 5, "the shutdown took {took:?}");
     let store = Store::connect(&options(&url)).await.unwrap();
     let rows = domain::Entity::find()
         .all(store.connection())
@@ -270,7 +289,7 @@ async fn shutdown_in_the_middle_of_a_thousand_slow_fetches() {
     assert!(
         rows.iter()
             .all(|row| row.lease.is_none() && row.visit_due_at == Some(DUE)),
-        "returned, and due"
+        "the lease is returned, and the visit due"
     );
     store.close().await.unwrap();
 }

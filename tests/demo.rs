@@ -92,10 +92,10 @@ async fn the_three_commands_work_as_printed() {
 
 /// With `--json`, one line has the URLs. Its token is the admin's, and the demonstration ends on SIGTERM as on Ctrl-C.
 #[tokio::test]
-async fn the_printed_token_may_do_everything() {
+async fn the_printed_token_is_the_admins() {
     let folder = TempDir::new().unwrap();
-    let (demo, told) = started(demo(&folder)).await;
-    let (url, token) = (told.url(), told.admin_token().unwrap());
+    let (demo, status_line) = started(demo(&folder)).await;
+    let (url, token) = (status_line.url(), status_line.admin_token().unwrap());
     let list = ["token", "list", "--registry", url, "--token", token];
     let listed = Program::run(registry(list)).await;
     assert_eq!(listed.status.code(), Some(0), "{listed:#?}");
@@ -108,7 +108,7 @@ async fn the_printed_token_may_do_everything() {
         .iter()
         .filter_map(|line| StatusLine::by(line))
         .collect();
-    assert_eq!(lines, [told, StatusLine::Stopped], "{finished:#?}");
+    assert_eq!(lines, [status_line, StatusLine::Stopped], "{finished:#?}");
     assert_eq!(finished.stdout.len(), 2, "{finished:#?}");
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }

@@ -38,12 +38,12 @@ async fn follow(store: &Store, seq: &mut i64) -> Vec<String> {
 /// Two transactions of two processes: the first to write is the last to commit. The second cannot append until the
 /// first has committed, so a follower that reads after each commit sees both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn interleaved_transactions_hide_nothing_on_postgres() {
+async fn interleaved_transactions_hide_no_event_on_postgres() {
     let database = Database::postgres().await;
     let first = Store::open(&options(database.url())).await.unwrap();
     let second = Store::connect(&options(database.url())).await.unwrap();
     let follower = Store::connect(&options(database.url())).await.unwrap();
-    let mut seen = 0;
+    let mut last_seq = 0;
 
     let slow = first.write().await.unwrap();
     slow.setting_put("slow", "began first").await.unwrap();
@@ -56,10 +56,10 @@ async fn interleaved_transactions_hide_nothing_on_postgres() {
     });
     until_somebody_waits(&follower).await;
     assert!(!quick.is_finished());
-    assert!(follow(&follower, &mut seen).await.is_empty());
+    assert!(follow(&follower, &mut last_seq).await.is_empty());
     slow.commit().await.unwrap();
     quick.await.unwrap();
-    assert_eq!(follow(&follower, &mut seen).await, ["slow", "quick"]);
+    assert_eq!(follow(&follower, &mut last_seq).await, ["slow", "quick"]);
     assert_eq!(
         setting_get(&follower, "quick").await.unwrap().as_deref(),
         Some("began second")
@@ -72,24 +72,27 @@ async fn reversed_commits_are_followed_on_postgres() {
     let database = Database::postgres().await;
     let first = Store::open(&options(database.url())).await.unwrap();
     let second = Store::connect(&options(database.url())).await.unwrap();
-    let mut seen = 0;
+    let mut last_seq = 0;
     let early = first.write().await.unwrap();
     early.setting_put("early", "began first").await.unwrap();
     let late = second.write().await.unwrap();
     late.events_append(vec![event("late")]).await.unwrap();
     late.commit().await.unwrap();
-    assert_eq!(follow(&first, &mut seen).await, ["late"]);
+    assert_eq!(follow(&first, &mut last_seq).await, ["late"]);
     early.events_append(vec![event("early")]).await.unwrap();
-    assert!(follow(&first, &mut seen).await.is_empty());
+    assert!(follow(&first, &mut last_seq).await.is_empty());
     early.commit().await.unwrap();
-    assert_eq!(follow(&first, &mut seen).await, ["early"]);
+    assert_eq!(follow(&first, &mut last_seq).await, ["early"]);
 }
 
-both_databases!(a_follower_misses_nothing, what_is_not_committed_never_was);
+both_databases!(
+    a_follower_sees_every_event_once,
+    an_uncommitted_event_is_never_seen
+);
 
 /// Many writers append at once while a follower reads: it sees every event once, and the order of `seq` is the order in
 /// which the writers' commits became visible.
-async fn a_follower_misses_nothing(url: &str) {
+async fn a_follower_sees_every_event_once(url: &str) {
     const WRITERS: usize = 8;
     const EACH: usize = 25;
     let store = Store::open(&options(url)).await.unwrap();
@@ -167,7 +170,7 @@ async fn a_follower_misses_nothing(url: &str) {
 }
 
 /// Without events no number is used; an event of a rolled-back transaction never existed.
-async fn what_is_not_committed_never_was(url: &str) {
+async fn an_uncommitted_event_is_never_seen(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     assert_eq!(highest_seq(&store).await.unwrap(), 0);
     let write = store.write().await.unwrap();
@@ -183,7 +186,7 @@ async fn what_is_not_committed_never_was(url: &str) {
 
 /// Another process on the same database follows the acts of this one, above all those that hide agents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_process_follows_on_postgres() {
+async fn another_process_sees_acts_on_postgres() {
     let database = Database::postgres().await;
     let here = Stage::new(database.url()).await;
     let there = here.beside().await;

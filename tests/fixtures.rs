@@ -112,9 +112,9 @@ async fn an_origin_revalidates_and_counts() {
     let changed = client.get(&url).header("if-none-match", "\"one\"");
     assert_eq!(changed.send().await.unwrap().status(), 200);
 
-    let seen = origin.requests("/card");
-    assert_eq!(seen.len(), 4);
-    assert_eq!(seen[1].query, "x=1");
+    let requests = origin.requests("/card");
+    assert_eq!(requests.len(), 4);
+    assert_eq!(requests[1].query, "x=1");
     assert_eq!(
         origin.arrived("/card", 3).await.header("if-none-match"),
         Some("\"one\"")
@@ -124,7 +124,7 @@ async fn an_origin_revalidates_and_counts() {
 
 /// The arrival of a request is an event, and its response waits for the gate.
 #[tokio::test]
-async fn an_origin_holds_its_answer() {
+async fn an_origin_holds_its_response() {
     let origin = Origin::start();
     let gate = Gate::default();
     origin.answer("/slow", OriginReply::redirect("/elsewhere").held_by(&gate));
@@ -139,7 +139,7 @@ async fn an_origin_holds_its_answer() {
 
 /// A body can be endless, or stop in the middle.
 #[tokio::test]
-async fn an_origin_has_bad_bodies() {
+async fn an_origin_can_send_endless_and_stalled_bodies() {
     let origin = Origin::start();
     origin.answer("/endless", OriginReply::endless());
     origin.answer("/stalled", OriginReply::stalled("{\"name\":"));
@@ -160,7 +160,7 @@ async fn an_origin_has_bad_bodies() {
 
 /// A dropped origin refuses connections, and another can take its port.
 #[tokio::test]
-async fn an_origin_goes_away_and_comes_back() {
+async fn a_dropped_origin_frees_its_port() {
     let origin = Origin::start();
     let (address, url) = (origin.address(), origin.url("/"));
     drop(origin);
@@ -172,7 +172,7 @@ async fn an_origin_goes_away_and_comes_back() {
 
 /// A browser ends even if its test fails before closing it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_browser_is_gone() {
+async fn a_dropped_browser_ends() {
     let browser = Browser::open().await;
     let capabilities = browser.page().capabilities();
     let id = capabilities

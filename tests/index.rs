@@ -39,13 +39,13 @@ impl IndexSetup {
             origin.answer(&path, OriginReply::json(text));
             serving.api.register(&origin.url(&path)).await;
         }
-        let world = Self {
+        let registry = Self {
             setup,
             _origin: origin,
             serving,
         };
-        world.finds(AGENTS).await;
-        world
+        registry.finds(AGENTS).await;
+        registry
     }
 
     fn api(&self) -> &Api {
@@ -69,29 +69,31 @@ impl IndexSetup {
 
     /// Damages every file with this extension, once while the process runs and once between two processes, and waits
     /// each time until the index is repaired.
-    async fn harmed(mut self, ending: &str, harm: impl Fn(&Path)) -> Self {
+    async fn damage_and_repair(mut self, ending: &str, damage: impl Fn(&Path)) -> Self {
         let generation = self.files("pos")[0].parent().unwrap().to_owned();
-        self.files(ending).iter().for_each(|file| harm(file));
-        eventually("the index is built anew", async || {
+        self.files(ending).iter().for_each(|file| damage(file));
+        eventually("the index is rebuilt", async || {
             // The damage is noticed by a search, or by the index check of `/readyz`.
             self.api().get("/v1/agents?q=%22search+flights%22").await;
             self.api().get("/readyz").await;
             (!generation.exists()).then_some(())
         })
         .await;
-        self.well().await;
+        self.is_repaired().await;
         self.serving.stop().await;
         let index = self.setup.data().join("index");
-        files_in(&index, ending).iter().for_each(|file| harm(file));
+        files_in(&index, ending)
+            .iter()
+            .for_each(|file| damage(file));
         self.serving = self.setup.start().await;
-        self.well().await;
+        self.is_repaired().await;
         self
     }
 
     /// Waits until every agent is found and the registry is ready.
-    async fn well(&self) {
+    async fn is_repaired(&self) {
         self.finds(AGENTS).await;
-        eventually("it is ready", async || {
+        eventually("the registry is ready", async || {
             (self.api().get("/readyz").await.status == 200).then_some(())
         })
         .await;
@@ -99,7 +101,7 @@ impl IndexSetup {
 }
 
 /// Overwrites everything in a file but its last bytes, and keeps its length, so that memory maps stay valid.
-fn spoil(file: &Path) {
+fn overwrite(file: &Path) {
     let length = fs::metadata(file).unwrap().len();
     let body = usize::try_from(length.saturating_sub(140).max(8)).unwrap();
     let mut file = fs::OpenOptions::new().write(true).open(file).unwrap();
@@ -120,23 +122,23 @@ fn files_in(index: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_file_is_mended_under_way_and_at_the_start() {
-    let mut world = IndexSetup::of(Setup::new()).await;
+async fn a_missing_index_file_is_repaired_while_serving_and_at_start() {
+    let mut registry = IndexSetup::of(Setup::new()).await;
     for ending in ENDINGS {
-        world = world
-            .harmed(ending, |file| fs::remove_file(file).unwrap())
+        registry = registry
+            .damage_and_repair(ending, |file| fs::remove_file(file).unwrap())
             .await;
     }
-    world.serving.stop().await;
+    registry.serving.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_is_mended_under_way_and_at_the_start() {
-    let mut world = IndexSetup::of(Setup::new()).await;
+async fn a_damaged_index_file_is_repaired_while_serving_and_at_start() {
+    let mut registry = IndexSetup::of(Setup::new()).await;
     for ending in ENDINGS {
-        world = world.harmed(ending, spoil).await;
+        registry = registry.damage_and_repair(ending, overwrite).await;
     }
-    world.serving.stop().await;
+    registry.serving.stop().await;
 }
 
 async fn patch(api: &Api, path: &str, body: &Value) -> Value {
@@ -151,8 +153,8 @@ both_databases!(
 
 /// An act that leaves an agent listed keeps it in every search, and the first search afterwards finds its new state.
 async fn acts_keep_agents_in_search(url: &str) {
-    let world = IndexSetup::of(Setup::new().database(url)).await;
-    let api = world.api();
+    let registry = IndexSetup::of(Setup::new().database(url)).await;
+    let api = registry.api();
     let list = api.search("q=flights").await;
     let id = list["agents"][0]["id"].as_str().unwrap().to_owned();
     let path = format!("/v1/agents/{id}");
@@ -168,14 +170,14 @@ async fn acts_keep_agents_in_search(url: &str) {
         let found = api.search(&format!("label=round%3D{round}")).await;
         assert_eq!(
             found["total"], 1,
-            "the label is searched for once it is answered"
+            "the label is found once the change is acknowledged"
         );
     }
     let act = json!({"reason": "a test"});
     api.post(&format!("{path}:suspend"), &act).await.expect(200);
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
     // Public metrics count only agents that anyone may find.
-    eventually("the metrics count those listed", async || {
+    eventually("the metrics count the listed agents", async || {
         let metrics = api.get("/metrics").await.text();
         let counted = format!("a2a_registry_index_agents {}\n", AGENTS - 1);
         metrics.contains(&counted).then_some(())
@@ -194,7 +196,7 @@ async fn acts_keep_agents_in_search(url: &str) {
     assert_eq!(found["agents"][0]["id"], id.as_str());
     api.post(&format!("{path}:retire"), &act).await.expect(200);
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
-    world.serving.stop().await;
+    registry.serving.stop().await;
 }
 
 /// A changed card waits for a decision: the approved one is found until then, and the new one afterwards, without a
@@ -230,7 +232,7 @@ async fn an_approved_change_keeps_its_agent_in_search(url: &str) {
         let found = api.search(&format!("q=word{round}")).await;
         assert_eq!(
             found["total"], 1,
-            "found by its new words once it is answered"
+            "the new words are found once the approval is acknowledged"
         );
     }
     serving.stop().await;

@@ -1,8 +1,8 @@
 //! Effects of crawl outcomes: agents, versions, decisions, liveness (docs/model.md).
 
-mod brake;
 mod catalogs;
 mod changes;
+mod circuit_breaker;
 mod classes;
 mod derivation;
 mod enrolled;

@@ -31,7 +31,7 @@ async fn interop_agents_answer_their_own_clients() {
 
 /// A restarted agent is the same agent at the same address, as after an upgrade.
 #[tokio::test]
-async fn an_agent_comes_back_on_its_port() {
+async fn a_restarted_agent_keeps_its_port() {
     let sdk = Sdk::Py03;
     let first = sdk.agent().await;
     let (base, port) = (first.base.clone(), first.port());
@@ -44,7 +44,7 @@ async fn an_agent_comes_back_on_its_port() {
 /// An agent of each SDK is registered, found by its skill, and served byte for byte. Its own SDK's client, which gets
 /// only the registry's resolver URL, and `send` both talk to it.
 #[tokio::test]
-async fn every_sdk_is_found_and_spoken_to_through_the_registry() {
+async fn agents_of_every_sdk_are_found_and_called_through_the_registry() {
     let served = Setup::new().approve_all().start().await;
     join_all(Sdk::ALL.map(|sdk| through(&served, sdk))).await;
     let everything = served.run(&["search"]).await;

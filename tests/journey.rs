@@ -67,7 +67,7 @@ async fn approve(api: &Api, feed: &mut Feed, about: &str) -> Value {
     api.indexed(seq(&opened)).await;
     let open = api.admin("/v1/reviews?state=open").await.expect(200);
     let [review] = open["reviews"].as_array().unwrap().as_slice() else {
-        panic!("one review was expected: {open}");
+        panic!("expected one review: {open}");
     };
     assert_eq!(review["digest"], about);
     let path = format!("/v1/reviews/{}:approve", review["id"].as_str().unwrap());
@@ -205,8 +205,8 @@ async fn journey(database: &str, approve_all: bool) {
     } else {
         api.indexed(seq(&changed)).await;
         assert_served(api, &agent, &first).await;
-        let seen = api.get(&versions).await.expect(200);
-        assert_eq!(seen["versions"].as_array().unwrap().len(), 1, "{seen}");
+        let list = api.get(&versions).await.expect(200);
+        assert_eq!(list["versions"].as_array().unwrap().len(), 1, "{list}");
         let early = format!("/v1/agents/{agent}/card?version={second_digest}");
         api.get(&early).await.problem(404, "not-found");
         assert_eq!(api.search("skill=book-trains").await["total"], 0);
@@ -347,10 +347,10 @@ async fn journey_over_two_processes() {
     let second = setup("api").start().await;
     // This process serves no requests, so it has no URL.
     let crawling = setup("crawler");
-    let (crawler, told) = started(crawling.command()).await;
+    let (crawler, status_line) = started(crawling.command()).await;
     assert!(
-        matches!(told, StatusLine::Serving { url: None, .. }),
-        "{told:?}"
+        matches!(status_line, StatusLine::Serving { url: None, .. }),
+        "{status_line:?}"
     );
     let origin = Origin::start();
     let bytes = card("book-flights", &signature("A"));

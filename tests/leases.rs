@@ -119,14 +119,14 @@ async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
 
 both_databases!(
     no_visit_is_leased_twice,
-    the_longest_due_comes_first,
-    an_expired_lease_is_leased_again,
-    a_visit_is_given_back_by_its_lease,
-    a_visit_given_back_may_rest,
+    the_visit_due_longest_is_leased_first,
+    an_expired_lease_can_be_taken_by_any_crawler,
+    only_the_current_lease_returns_a_visit,
+    a_returned_visit_may_pause,
     ended_visits_are_not_leased,
-    an_address_block_is_visited_by_two,
+    an_address_block_has_at_most_two_visits,
     a_backlog_is_made_at_twice_the_steady_rate,
-    a_visit_broken_off_keeps_its_distance
+    an_aborted_visit_waits_for_its_hosts_pause
 );
 
 /// Several crawlers that lease at once, on PostgreSQL through separate pools like separate processes, get every visit
@@ -160,13 +160,13 @@ async fn no_visit_is_leased_twice(url: &str) {
     }
     // Rows that another crawler is just leasing are skipped, so a crawler may have stopped too early.
     leased.extend(lease(&first, NOW, 99, 1000).await);
-    assert_eq!(leased.len(), all.len(), "none twice");
+    assert_eq!(leased.len(), all.len(), "no visit is leased twice");
     assert_eq!(leased.into_iter().collect::<BTreeSet<i64>>(), all);
     assert!(lease(&first, NOW, 100, 1000).await.is_empty());
 }
 
 /// The visits that are due longest come first, and none that is not due.
-async fn the_longest_due_comes_first(url: &str) {
+async fn the_visit_due_longest_is_leased_first(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 3).await;
     let later = store.write().await.unwrap();
@@ -184,7 +184,7 @@ async fn the_longest_due_comes_first(url: &str) {
 }
 
 /// An expired lease may be taken by any crawler, an unexpired one by none, to the microsecond.
-async fn an_expired_lease_is_leased_again(url: &str) {
+async fn an_expired_lease_can_be_taken_by_any_crawler(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
     assert_eq!(lease(&store, NOW, 1, 9).await.len(), 2);
@@ -203,7 +203,7 @@ async fn an_expired_lease_is_leased_again(url: &str) {
 }
 
 /// Only the current lease can return a visit.
-async fn a_visit_is_given_back_by_its_lease(url: &str) {
+async fn only_the_current_lease_returns_a_visit(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 3).await;
     assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
@@ -220,7 +220,7 @@ async fn a_visit_is_given_back_by_its_lease(url: &str) {
 }
 
 /// A visit with a pause is not leased before the pause is over, to the microsecond.
-async fn a_visit_given_back_may_rest(url: &str) {
+async fn a_returned_visit_may_pause(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 1).await;
     assert_eq!(lease(&store, NOW, 5, 9).await, ids);
@@ -247,7 +247,7 @@ async fn ended_visits_are_not_leased(url: &str) {
 
 /// At most two visits per address block are made at once, with any number of crawlers; other blocks, and hosts without
 /// a block, are not delayed by that.
-async fn an_address_block_is_visited_by_two(url: &str) {
+async fn an_address_block_has_at_most_two_visits(url: &str) {
     let first = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&first, 40).await;
     let crowded: Vec<(i64, String)> = ids[..30]
@@ -283,7 +283,7 @@ async fn an_address_block_is_visited_by_two(url: &str) {
         .into_iter()
         .map(Result::unwrap)
         .sum();
-    assert_eq!(leased, 1, "one place was left");
+    assert_eq!(leased, 1, "the block allows one more visit");
     let other = first.write().await.unwrap();
     let late = domain(77, NOW);
     let late = other
@@ -294,7 +294,11 @@ async fn an_address_block_is_visited_by_two(url: &str) {
         .await
         .unwrap();
     other.commit().await.unwrap();
-    assert_eq!(lease(&first, NOW, 3, 100).await, [late.id], "another block");
+    assert_eq!(
+        lease(&first, NOW, 3, 100).await,
+        [late.id],
+        "the host is in another block"
+    );
 }
 
 /// Scheduled visits are made at the pace, oldest due time first: a backlog at twice the steady rate. Requested visits
@@ -325,7 +329,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
                 steady: 2.0,
             };
             let leased = store.visits_lease(&request).await.unwrap();
-            assert_eq!(leased[0].id, awaited, "somebody waits for it");
+            assert_eq!(leased[0].id, awaited, "a requested visit comes first");
         }
         let request = LeaseRequest {
             now,
@@ -339,11 +343,15 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             steady: 2.0,
         };
         let leased = store.visits_lease(&request).await.unwrap();
-        assert!(leased.len() <= 4, "{} at once", leased.len());
+        assert!(
+            leased.len() <= 4,
+            "{} visits were leased at once",
+            leased.len()
+        );
         made.extend(leased.iter().map(|row| row.visit_due_at.unwrap()));
     }
     assert_eq!(made.len(), 61 * 4);
-    assert!(made.is_sorted(), "the oldest promise first");
+    assert!(made.is_sorted(), "the oldest due time comes first");
     let planned = planned::visits_planned(&store, NOW - 7200 * SECOND)
         .await
         .unwrap();
@@ -362,7 +370,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
 }
 
 /// An aborted visit is due again at once, but not before its host may be contacted.
-async fn a_visit_broken_off_keeps_its_distance(url: &str) {
+async fn an_aborted_visit_waits_for_its_hosts_pause(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
     assert_eq!(lease(&store, NOW, 5, 9).await.len(), 2);

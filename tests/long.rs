@@ -26,7 +26,7 @@ use generator::Generator;
 /// Cards per origin, within the limit of agents per domain.
 const CARDS_PER_ORIGIN: u64 = 45;
 /// Seconds from which on the slope is checked, and not only printed.
-const JUDGED_FROM: u64 = 1_800;
+const CHECKED_FROM: u64 = 1_800;
 /// Maximum growth of memory in KiB per minute. As segments merge and caches are replaced, memory varies by a tenth
 /// within an hour, which alone gives slopes of a hundred and more in either direction.
 const MOST_GROWTH: f64 = 256.0;
@@ -110,8 +110,11 @@ async fn memory_under_load() {
     println!("slope after the first tenth: {growth:.1} KiB a minute");
     assert!(samples.len() >= 3 && samples.iter().all(|sample| sample.kibibytes > 0));
     serving.api.get("/livez").await.expect(200);
-    let judged = seconds >= JUDGED_FROM;
-    let quiet = number("LONG_IDLE_SECONDS", if judged { IDLE_SECONDS } else { 0 });
+    let is_checked = seconds >= CHECKED_FROM;
+    let quiet = number(
+        "LONG_IDLE_SECONDS",
+        if is_checked { IDLE_SECONDS } else { 0 },
+    );
     let quiet = Instant::now() + Duration::from_secs(quiet);
     let mut last = idle;
     while Instant::now() < quiet {
@@ -122,9 +125,12 @@ async fn memory_under_load() {
         "{} KiB idle before, {} KiB after",
         idle.kibibytes, last.kibibytes
     );
-    if judged {
+    if is_checked {
         let kept = last.kibibytes as f64 / idle.kibibytes as f64 - 1.0;
-        assert!(kept < MOST_KEPT, "{kept:.2} times more is kept than before");
+        assert!(
+            kept < MOST_KEPT,
+            "idle memory grew by a factor of {kept:.2}"
+        );
         assert!(
             growth < MOST_GROWTH,
             "memory grows by {growth:.1} KiB a minute"

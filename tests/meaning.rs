@@ -32,16 +32,16 @@ const TOPICS: [&[&str]; 3] = [
 
 /// Behaviour of the scripted encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
-    Well,
+enum Behaviour {
+    Working,
     Busy,
     Away,
     /// Takes every text and never answers.
     Silent,
     /// Refuses texts that contain "unspeakable".
-    Choking,
+    RefusesSome,
     /// Refuses every text.
-    Broken,
+    RefusesAll,
 }
 
 /// An encoder that knows [`TOPICS`], and records the texts it gets.
@@ -50,7 +50,7 @@ struct Scripted {
     model: ModelInfo,
     /// Rotation of the topics' dimensions, so that the vectors of two models differ.
     turn: usize,
-    mood: Mutex<Mood>,
+    behaviour: Mutex<Behaviour>,
     asked: Mutex<Vec<(String, TextKind)>>,
 }
 
@@ -64,17 +64,17 @@ impl Scripted {
         Arc::new(Self {
             model,
             turn,
-            mood: Mutex::new(Mood::Well),
+            behaviour: Mutex::new(Behaviour::Working),
             asked: Mutex::default(),
         })
     }
 
-    fn feel(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
+    fn behave(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
     }
 
     /// The texts of one kind since the last call.
-    fn asked(&self, kind: TextKind) -> Vec<String> {
+    fn take_texts(&self, kind: TextKind) -> Vec<String> {
         let mut asked = self.asked.lock().unwrap();
         let (of_kind, others) = asked.drain(..).partition(|(_, other)| *other == kind);
         *asked = others;
@@ -109,14 +109,16 @@ impl Embedder for Scripted {
     }
 
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let mood = *self.mood.lock().unwrap();
-        match mood {
-            Mood::Choking if !texts.iter().any(|text| text.contains("unspeakable")) => {}
-            Mood::Choking | Mood::Broken => return Err(EmbedError::Failed("it choked".into())),
-            Mood::Well => {}
-            Mood::Busy => return Err(EmbedError::Busy),
-            Mood::Away => return Err(EmbedError::Away("it was unplugged".into())),
-            Mood::Silent => std::future::pending().await,
+        let behaviour = *self.behaviour.lock().unwrap();
+        match behaviour {
+            Behaviour::RefusesSome if !texts.iter().any(|text| text.contains("unspeakable")) => {}
+            Behaviour::RefusesSome | Behaviour::RefusesAll => {
+                return Err(EmbedError::Failed("it choked".into()));
+            }
+            Behaviour::Working => {}
+            Behaviour::Busy => return Err(EmbedError::Busy),
+            Behaviour::Away => return Err(EmbedError::Away("it was unplugged".into())),
+            Behaviour::Silent => std::future::pending().await,
         }
         let mut asked = self.asked.lock().unwrap();
         asked.extend(texts.iter().map(|text| (text.clone(), kind)));
@@ -139,7 +141,7 @@ async fn finish(stage: &Stage, embedding: &mut Embedding) {
     while embedding_step(&stage.app, embedding).await.unwrap() != EmbeddingStep::Done {}
 }
 
-async fn asked(stage: &Stage, q: &str, mode: Option<&str>) -> AgentList {
+async fn search_with_mode(stage: &Stage, q: &str, mode: Option<&str>) -> AgentList {
     let query = SearchQuery {
         q: Some(q.into()),
         mode: mode.map(str::to_owned),
@@ -173,60 +175,63 @@ async fn three(stage: &Stage) -> [Uuid; 3] {
 const QUESTION: &str = "somebody who brings my cash along when I go abroad";
 
 both_databases!(
-    agents_are_found_by_what_they_mean,
-    what_an_agent_says_anew_is_what_it_means,
-    who_waits_for_approval_is_not_found_by_meaning,
-    a_restart_makes_nothing_twice,
-    without_an_answer_in_time_words_count_alone,
-    without_readable_vectors_words_count_alone,
-    an_encoder_that_comes_back_goes_on,
-    one_bad_text_stops_nobody,
+    semantic_search_finds_agents_without_a_shared_word,
+    a_changed_agent_is_found_by_its_new_text,
+    a_hidden_agent_is_not_found_by_semantic_search,
+    a_restart_embeds_nothing_again,
+    a_silent_encoder_turns_a_search_into_full_text,
+    unreadable_vectors_turn_a_search_into_full_text,
+    a_failed_embedding_step_is_retried,
+    one_refused_text_does_not_stop_the_others,
     pages_do_not_mix_scores,
     a_changed_model_takes_over_when_it_is_ready,
     a_model_is_calibrated_from_the_agents
 );
 
 /// A query without a word of a card finds it in semantic mode, and finds nothing in full-text mode.
-async fn agents_are_found_by_what_they_mean(url: &str) {
+async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
     let stage = patient(url).await;
     let [bank, ..] = three(&stage).await;
-    let before = asked(&stage, QUESTION, None).await;
+    let before = search_with_mode(&stage, QUESTION, None).await;
     assert_eq!((before.mode.as_str(), ids(&before)), ("lexical", vec![]));
     let encoder = Scripted::new("first", 0);
     let mut embedding = open(&stage, &encoder).await;
     // Until every agent is embedded nothing changes.
-    let none = asked(&stage, QUESTION, Some("semantic")).await;
+    let none = search_with_mode(&stage, QUESTION, Some("semantic")).await;
     assert_eq!((none.mode.as_str(), ids(&none)), ("lexical", vec![]));
     finish(&stage, &mut embedding).await;
     for mode in [None, Some("hybrid"), Some("semantic")] {
-        let found = asked(&stage, QUESTION, mode).await;
+        let found = search_with_mode(&stage, QUESTION, mode).await;
         assert_eq!(
             (found.mode.as_str(), ids(&found)),
             (mode.unwrap_or("hybrid"), vec![bank])
         );
     }
-    let lexical = asked(&stage, QUESTION, Some("lexical")).await;
+    let lexical = search_with_mode(&stage, QUESTION, Some("lexical")).await;
     assert_eq!((lexical.mode.as_str(), ids(&lexical)), ("lexical", vec![]));
     // A query is embedded once, for all modes.
-    assert_eq!(encoder.asked(TextKind::Query), [QUESTION]);
+    assert_eq!(encoder.take_texts(TextKind::Query), [QUESTION]);
     let bad = SearchQuery {
         q: Some("x".into()),
         mode: Some("magic".into()),
         ..SearchQuery::default()
     };
     assert!(search(&stage.app, &Caller::default(), &bad).await.is_err());
-    let told = meaning_progress(&stage.app);
-    assert_eq!((told.len(), told[0].agents, told[0].serving), (1, 3, true));
+    let progress = meaning_progress(&stage.app);
+    assert_eq!(
+        (progress.len(), progress[0].agents, progress[0].serving),
+        (1, 3, true)
+    );
 }
 
 /// New, changed and removed agents are found in their current state; an unchanged agent is not embedded again.
-async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
+async fn a_changed_agent_is_found_by_its_new_text(url: &str) {
     let stage = patient(url).await;
     let [bank, travel, poet] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
     let mut embedding = open(&stage, &encoder).await;
     finish(&stage, &mut embedding).await;
-    encoder.asked(TextKind::Card);
+    encoder.take_texts(TextKind::Card);
 
     let late = stage
         .publish_approved(
@@ -243,7 +248,7 @@ async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
     stage.approve(travel).await;
     stage.settle().await;
     finish(&stage, &mut embedding).await;
-    let made = encoder.asked(TextKind::Card);
+    let made = encoder.take_texts(TextKind::Card);
     let of = |word: &str| made.iter().filter(|text| text.contains(word)).count();
     assert_eq!(
         (
@@ -255,12 +260,12 @@ async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
         (1, 1, 0, 0),
         "{made:?}"
     );
-    let mut rich = ids(&asked(&stage, QUESTION, None).await);
+    let mut rich = ids(&search_with_mode(&stage, QUESTION, None).await);
     rich.sort_unstable();
     let mut expected = vec![bank, late.id];
     expected.sort_unstable();
     assert_eq!(rich, expected);
-    let poets = ids(&asked(
+    let poets = ids(&search_with_mode(
         &stage,
         "say something nice to my mother in a rhyme",
         Some("semantic"),
@@ -280,13 +285,16 @@ async fn what_an_agent_says_anew_is_what_it_means(url: &str) {
         .unwrap();
     stage.settle().await;
     finish(&stage, &mut embedding).await;
-    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [late.id]);
+    assert_eq!(
+        ids(&search_with_mode(&stage, QUESTION, None).await),
+        [late.id]
+    );
     let kept = vectors::vectors_count(&stage.store, "first").await.unwrap();
     assert_eq!(kept, 4);
 }
 
 /// An agent that the caller may not see is not found in semantic mode either, and no part of a response depends on it.
-async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
+async fn a_hidden_agent_is_not_found_by_semantic_search(url: &str) {
     let stage = patient(url).await;
     let waiting = stage
         .publish("bank.agents-test.com", &card("Bureau", "Currency exchange"))
@@ -294,7 +302,7 @@ async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
     stage.settle().await;
     let mut embedding = open(&stage, &Scripted::new("first", 0)).await;
     finish(&stage, &mut embedding).await;
-    let nothing = asked(&stage, QUESTION, Some("semantic")).await;
+    let nothing = search_with_mode(&stage, QUESTION, Some("semantic")).await;
     assert_eq!((nothing.mode.as_str(), nothing.total), ("semantic", 0));
     let query = SearchQuery {
         q: Some(QUESTION.into()),
@@ -307,7 +315,7 @@ async fn who_waits_for_approval_is_not_found_by_meaning(url: &str) {
 
 /// Vectors are stored: a new process embeds no text again and gives the same results, and so does one whose first pass
 /// was interrupted.
-async fn a_restart_makes_nothing_twice(url: &str) {
+async fn a_restart_embeds_nothing_again(url: &str) {
     let stage = patient(url).await;
     three(&stage).await;
     let encoder = Scripted::new("first", 0);
@@ -319,50 +327,53 @@ async fn a_restart_makes_nothing_twice(url: &str) {
     assert!(!embedding.is_complete());
     drop(embedding);
     assert_eq!(
-        encoder.asked(TextKind::Card).len(),
+        encoder.take_texts(TextKind::Card).len(),
         6,
-        "a card and a skill each"
+        "one text per card and one per skill"
     );
 
     let stage = stage.restart(|_| ()).await;
     stage.settle().await;
     let mut embedding = open(&stage, &encoder).await;
     finish(&stage, &mut embedding).await;
-    let before = asked(&stage, QUESTION, None).await;
+    let before = search_with_mode(&stage, QUESTION, None).await;
     drop(embedding);
     let stage = stage.restart(|_| ()).await;
     stage.settle().await;
     let embedding = open(&stage, &encoder).await;
     assert!(embedding.is_complete());
-    assert_eq!(ids(&asked(&stage, QUESTION, None).await), ids(&before));
-    assert_eq!(encoder.asked(TextKind::Card), [""; 0]);
+    assert_eq!(
+        ids(&search_with_mode(&stage, QUESTION, None).await),
+        ids(&before)
+    );
+    assert_eq!(encoder.take_texts(TextKind::Card), [""; 0]);
 }
 
 /// A busy, absent or silent encoder turns a search into full text, without an error, and the result is not cached.
-async fn without_an_answer_in_time_words_count_alone(url: &str) {
+async fn a_silent_encoder_turns_a_search_into_full_text(url: &str) {
     let stage = Stage::with(url, |config| config.search.embed_timeout = 1).await;
     let [bank, ..] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
     let mut embedding = open(&stage, &encoder).await;
     finish(&stage, &mut embedding).await;
     let question = format!("{QUESTION} by plane");
-    for mood in [Mood::Busy, Mood::Away, Mood::Silent] {
-        encoder.feel(mood);
-        let found = asked(&stage, &question, Some("hybrid")).await;
+    for behaviour in [Behaviour::Busy, Behaviour::Away, Behaviour::Silent] {
+        encoder.behave(behaviour);
+        let found = search_with_mode(&stage, &question, Some("hybrid")).await;
         assert_eq!(
             (found.mode.as_str(), ids(&found)),
             ("lexical", vec![]),
-            "{mood:?}"
+            "{behaviour:?}"
         );
     }
-    encoder.feel(Mood::Well);
+    encoder.behave(Behaviour::Working);
     let stage = stage
         .restart(|config| config.search.embed_timeout = 600_000)
         .await;
     stage.settle().await;
     let embedding = open(&stage, &encoder).await;
     assert!(embedding.is_complete());
-    let found = asked(&stage, &question, Some("hybrid")).await;
+    let found = search_with_mode(&stage, &question, Some("hybrid")).await;
     assert_eq!(
         (found.mode.as_str(), found.agents[0].summary.id),
         ("hybrid", bank)
@@ -370,14 +381,14 @@ async fn without_an_answer_in_time_words_count_alone(url: &str) {
 }
 
 /// Unreadable vectors turn a search into full text as well.
-async fn without_readable_vectors_words_count_alone(url: &str) {
+async fn unreadable_vectors_turn_a_search_into_full_text(url: &str) {
     let stage = patient(url).await;
     let [_, travel, _] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
     let mut embedding = open(&stage, &encoder).await;
     finish(&stage, &mut embedding).await;
     let question = "who books flights abroad";
-    let found = asked(&stage, question, None).await;
+    let found = search_with_mode(&stage, question, None).await;
     assert_eq!(found.mode, "hybrid");
     let folder = stage.app.config().store.data_dir.join("vectors");
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -387,7 +398,7 @@ async fn without_readable_vectors_words_count_alone(url: &str) {
         file.unwrap().set_len(0).unwrap();
     }
     for mode in [None, Some("semantic")] {
-        let found = asked(&stage, &format!("{question} please"), mode).await;
+        let found = search_with_mode(&stage, &format!("{question} please"), mode).await;
         assert_eq!(
             (found.mode.as_str(), ids(&found)),
             ("lexical", vec![travel]),
@@ -397,46 +408,46 @@ async fn without_readable_vectors_words_count_alone(url: &str) {
 }
 
 /// A failed step is tried again, and loses nothing.
-async fn an_encoder_that_comes_back_goes_on(url: &str) {
+async fn a_failed_embedding_step_is_retried(url: &str) {
     let stage = patient(url).await;
     let [bank, ..] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
-    encoder.feel(Mood::Away);
+    encoder.behave(Behaviour::Away);
     let mut embedding = open(&stage, &encoder).await;
     assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
     assert_eq!(
         vectors::vectors_count(&stage.store, "first").await.unwrap(),
         0
     );
-    encoder.feel(Mood::Well);
+    encoder.behave(Behaviour::Working);
     finish(&stage, &mut embedding).await;
-    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    assert_eq!(ids(&search_with_mode(&stage, QUESTION, None).await), [bank]);
 }
 
 /// A text that the encoder refuses does not keep others from being embedded; an encoder that refuses every text is
 /// broken, and no text is blamed for that.
-async fn one_bad_text_stops_nobody(url: &str) {
+async fn one_refused_text_does_not_stop_the_others(url: &str) {
     let stage = patient(url).await;
     let bad = stage
         .publish_approved("bad.agents-test.com", &card("Bad", "An unspeakable poem"))
         .await;
     let [bank, ..] = three(&stage).await;
     let encoder = Scripted::new("first", 0);
-    encoder.feel(Mood::Broken);
+    encoder.behave(Behaviour::RefusesAll);
     let mut embedding = open(&stage, &encoder).await;
     assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
     assert_eq!(
         vectors::vectors_count(&stage.store, "first").await.unwrap(),
         0
     );
-    encoder.feel(Mood::Choking);
+    encoder.behave(Behaviour::RefusesSome);
     finish(&stage, &mut embedding).await;
-    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    assert_eq!(ids(&search_with_mode(&stage, QUESTION, None).await), [bank]);
     assert_eq!(meaning_progress(&stage.app)[0].agents, 3);
     // The agent is recorded as having no vector, and is tried again only when its text changes.
     let again = open(&stage, &encoder).await;
     assert!(again.is_complete());
-    encoder.feel(Mood::Well);
+    encoder.behave(Behaviour::Working);
     stage
         .crawl(
             "bad.agents-test.com",
@@ -476,17 +487,17 @@ async fn pages_do_not_mix_scores(url: &str) {
     let mut embedding = open(&stage, &encoder).await;
     finish(&stage, &mut embedding).await;
     drop(embedding);
-    let mut seen = ids(&first);
+    let mut shown = ids(&first);
     let mut token = first.next_page_token.clone();
     while let Some(next) = token {
         let list = page(&stage, Some(next)).await;
         assert_eq!((list.mode.as_str(), list.total), ("lexical", 3));
-        seen.extend(ids(&list));
+        shown.extend(ids(&list));
         token = list.next_page_token;
     }
-    seen.sort_unstable();
-    seen.dedup();
-    assert_eq!(seen.len(), 3);
+    shown.sort_unstable();
+    shown.dedup();
+    assert_eq!(shown.len(), 3);
 
     let hybrid = page(&stage, None).await;
     assert_eq!(hybrid.mode, "hybrid");
@@ -507,20 +518,20 @@ async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
     let (old, new) = (Scripted::new("old", 0), Scripted::new("new", 3));
     finish(&stage, &mut open(&stage, &old).await).await;
     let mut embedding = open(&stage, &new).await;
-    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    assert_eq!(ids(&search_with_mode(&stage, QUESTION, None).await), [bank]);
     assert_eq!(
         (
-            old.asked(TextKind::Query).len(),
-            new.asked(TextKind::Query).len()
+            old.take_texts(TextKind::Query).len(),
+            new.take_texts(TextKind::Query).len()
         ),
         (1, 0)
     );
     finish(&stage, &mut embedding).await;
-    assert_eq!(ids(&asked(&stage, QUESTION, None).await), [bank]);
+    assert_eq!(ids(&search_with_mode(&stage, QUESTION, None).await), [bank]);
     assert_eq!(
         (
-            old.asked(TextKind::Query).len(),
-            new.asked(TextKind::Query).len()
+            old.take_texts(TextKind::Query).len(),
+            new.take_texts(TextKind::Query).len()
         ),
         (0, 1)
     );
@@ -571,14 +582,18 @@ async fn a_model_is_calibrated_from_the_agents(url: &str) {
         .unwrap()
         .cutoff;
     assert_eq!(kept, Some(f64::from(cutoff)));
-    encoder.asked(TextKind::Query);
+    encoder.take_texts(TextKind::Query);
     finish(&stage, &mut open(&stage, &encoder).await).await;
-    assert_eq!(encoder.asked(TextKind::Query), [""; 0], "it is kept");
+    assert_eq!(
+        encoder.take_texts(TextKind::Query),
+        [""; 0],
+        "the calibration is stored"
+    );
 }
 
 /// Two processes share their vectors.
 #[tokio::test]
-async fn the_second_process_finds_what_the_first_has_made() {
+async fn two_processes_share_their_vectors() {
     let database = crate::support::database::Database::postgres().await;
     let stage = patient(database.url()).await;
     let [bank, ..] = three(&stage).await;
@@ -587,7 +602,10 @@ async fn the_second_process_finds_what_the_first_has_made() {
     let beside = stage.beside().await;
     let mut embedding = open(&beside, &two).await;
     finish(&beside, &mut embedding).await;
-    assert_eq!(ids(&asked(&beside, QUESTION, None).await), [bank]);
+    assert_eq!(
+        ids(&search_with_mode(&beside, QUESTION, None).await),
+        [bank]
+    );
     // Later changes are embedded by the first process to see them.
     let late = stage
         .publish_approved(
@@ -601,6 +619,6 @@ async fn the_second_process_finds_what_the_first_has_made() {
     let mut first = open(&stage, &one).await;
     finish(&stage, &mut first).await;
     finish(&beside, &mut embedding).await;
-    assert!(ids(&asked(&beside, QUESTION, None).await).contains(&late.id));
-    assert_eq!(two.asked(TextKind::Card), [""; 0]);
+    assert!(ids(&search_with_mode(&beside, QUESTION, None).await).contains(&late.id));
+    assert_eq!(two.take_texts(TextKind::Card), [""; 0]);
 }

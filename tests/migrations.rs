@@ -101,16 +101,16 @@ async fn entity<E: EntityTrait>(
 }
 
 both_databases!(
-    every_way_leads_to_one_schema,
-    old_rows_move,
-    entities_are_what_the_tables_are,
-    references_hold,
-    only_living_rows_are_unique
+    every_migration_path_gives_the_same_schema,
+    old_rows_survive_every_migration,
+    entities_equal_their_tables,
+    dangling_references_are_refused,
+    a_name_is_free_once_its_domain_has_ended
 );
 
 /// Migrating step by step, all at once, and after going all the way down and up again gives the same schema, and a
 /// second run changes nothing.
-async fn every_way_leads_to_one_schema(url: &str) {
+async fn every_migration_path_gives_the_same_schema(url: &str) {
     let connection = connect(url).await;
     let steps = Migrator::migrations().len() as u32;
     assert!(facts(&connection).await.is_empty());
@@ -149,7 +149,7 @@ async fn every_way_leads_to_one_schema(url: &str) {
 
 /// Rows from before a step are unchanged after it. Written as SQL text, because the entities only have the newest
 /// columns.
-async fn old_rows_move(url: &str) {
+async fn old_rows_survive_every_migration(url: &str) {
     let connection = connect(url).await;
     let id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
     let key = if connection.get_database_backend() == DbBackend::Postgres {
@@ -216,7 +216,7 @@ async fn old_rows_move(url: &str) {
 }
 
 /// Every table has an entity with exactly its columns, nullable where they are nullable, and the entity can read it.
-async fn entities_are_what_the_tables_are(url: &str) {
+async fn entities_equal_their_tables(url: &str) {
     let connection = connect(url).await;
     Migrator::up(&connection, None).await.unwrap();
     let mut tables = columns(&connection).await;
@@ -250,7 +250,7 @@ async fn entities_are_what_the_tables_are(url: &str) {
 
 /// A row with a dangling reference is refused, and so is deleting a referenced row; through the connections that the
 /// registry itself uses.
-async fn references_hold(url: &str) {
+async fn dangling_references_are_refused(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let on = store.connection();
     let id = Uuid::from_u128(7);
@@ -298,7 +298,7 @@ async fn references_hold(url: &str) {
 }
 
 /// A name is taken while its domain exists, and free once it has ended.
-async fn only_living_rows_are_unique(url: &str) {
+async fn a_name_is_free_once_its_domain_has_ended(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let on = store.connection();
     let insert = "INSERT INTO domains (name, scheme, state, generation, created_at, not_before) \

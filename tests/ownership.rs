@@ -2,6 +2,7 @@
 //!
 //! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 
+mod approval;
 mod attribution;
 mod coverage;
 mod dispute;
@@ -18,7 +19,6 @@ mod site;
 mod succession;
 mod ways;
 mod withdrawal;
-mod word;
 
 use std::sync::Arc;
 
@@ -90,14 +90,14 @@ impl OwnershipSetup {
     }
 
     /// Places a TXT record at a name, replacing the records there.
-    fn place(&self, name: &str, text: &str) {
+    fn place_record(&self, name: &str, text: &str) {
         let mut records = TxtRecords::default();
         records.push([text]);
         self.names.set_texts(name, TxtAnswer::Records(records));
     }
 
     /// Places several TXT records at a name, replacing the records there.
-    fn place_all<'a>(&self, name: &str, texts: impl IntoIterator<Item = &'a str>) {
+    fn place_records<'a>(&self, name: &str, texts: impl IntoIterator<Item = &'a str>) {
         let mut records = TxtRecords::default();
         for text in texts {
             records.push([text]);
@@ -109,10 +109,10 @@ impl OwnershipSetup {
         self.names.set_texts(name, TxtAnswer::Absent);
     }
 
-    /// Places the standing record of an account's view: the first record in it.
-    fn place_standing(&self, view: &DomainView) {
+    /// Places the standing record from an account's view: the first record in it.
+    fn place_standing_record(&self, view: &DomainView) {
         let challenge = &view.challenges[0];
-        self.place(
+        self.place_record(
             challenge.name.as_ref().unwrap(),
             challenge.value.as_ref().unwrap(),
         );
@@ -121,37 +121,37 @@ impl OwnershipSetup {
     /// Makes all due checks a day and a bit later; returns the domain's state.
     async fn next_day(&self) -> String {
         self.stage.advance(Duration::hours(27));
-        self.looks().await;
+        self.run_due_checks().await;
         self.state().await
     }
 
     /// Makes all due and permitted checks; returns their number.
-    async fn looks(&self) -> usize {
+    async fn run_due_checks(&self) -> usize {
         let app = &self.stage.app;
-        let mut looks = 0;
+        let mut count = 0;
         while let Some(check) = check_lease(app).await.unwrap() {
             check_run(app, &check).await.unwrap();
-            looks += 1;
+            count += 1;
         }
-        looks
+        count
     }
 
-    async fn shown(&self, caller: &Caller) -> DomainView {
+    async fn domain_view(&self, caller: &Caller) -> DomainView {
         domain_show(&self.stage.app, caller, DOMAIN).await.unwrap()
     }
 
     async fn state(&self) -> String {
-        self.shown(&self.stage.admin).await.state.to_string()
+        self.domain_view(&self.stage.admin).await.state.to_string()
     }
 
     /// An account that has proved the domain, with an agent that a curator approved.
-    async fn proved(&self) -> (Caller, Uuid) {
+    async fn prove_with_agent(&self) -> (Caller, Uuid) {
         let owner = self.account("acme").await;
         let view = self.register(&owner, DOMAIN).await;
         self.stage
             .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
             .await;
-        self.place_standing(&view);
+        self.place_standing_record(&view);
         let found = domain_verify(&self.stage.app, &owner, DOMAIN)
             .await
             .unwrap();

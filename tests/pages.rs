@@ -13,11 +13,11 @@ use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, registry};
 use crate::support::serving::started;
-use crate::support::waiting::answer_in_time;
+use crate::support::waiting::poll_until_deadline;
 use crate::support::{DEADLINE, http};
 
 /// Pause between two polls of a browser, which sends no events.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running demonstration, and the folder of its temporary files.
 struct Demo {
@@ -31,10 +31,10 @@ async fn demo() -> Demo {
     let folder = TempDir::new().unwrap();
     let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
-    let (program, told) = started(command).await;
+    let (program, status_line) = started(command).await;
     Demo {
-        url: told.url().to_owned(),
-        token: told.admin_token().unwrap().to_owned(),
+        url: status_line.url().to_owned(),
+        token: status_line.admin_token().unwrap().to_owned(),
         _program: program,
         _folder: folder,
     }
@@ -73,9 +73,9 @@ impl<'a> Visitor<'a> {
     /// The first matching element, once it exists: a click returns before the next page is loaded.
     async fn find(&self, selector: &str) -> WebElement {
         let found = self.browser.page().query(By::Css(selector));
-        match found.wait(DEADLINE, LOOK_AGAIN).first().await {
+        match found.wait(DEADLINE, POLL_PAUSE).first().await {
             Ok(found) => found,
-            Err(error) => panic!("{selector}: {error}\n{}", self.shown().await),
+            Err(error) => panic!("{selector}: {error}\n{}", self.visible_text().await),
         }
     }
 
@@ -88,17 +88,20 @@ impl<'a> Visitor<'a> {
 
     /// Waits until the page's path begins with this text, and returns the path.
     async fn arrives(&self, beginning: &str) -> String {
-        let arrived = answer_in_time(async || {
+        let arrived = poll_until_deadline(async || {
             Some(self.path().await).filter(|path| path.starts_with(beginning))
         });
         match arrived.await {
             Some(path) => path,
-            None => panic!("{beginning} was not reached:\n{}", self.shown().await),
+            None => panic!(
+                "{beginning} was not reached:\n{}",
+                self.visible_text().await
+            ),
         }
     }
 
     /// The browser's URL, and the visible text there.
-    async fn shown(&self) -> String {
+    async fn visible_text(&self) -> String {
         let body = self.browser.page().find(By::Css("body")).await;
         let text = match body {
             Ok(body) => body.text().await.unwrap_or_default(),
@@ -129,12 +132,15 @@ impl<'a> Visitor<'a> {
 
     /// Waits until all of these words are visible.
     async fn sees(&self, words: &[&str]) {
-        let seen = answer_in_time(async || {
-            let text = self.shown().await;
+        let found = poll_until_deadline(async || {
+            let text = self.visible_text().await;
             words.iter().all(|word| text.contains(word)).then_some(())
         });
-        if seen.await.is_none() {
-            panic!("{words:?} cannot all be seen in:\n{}", self.shown().await);
+        if found.await.is_none() {
+            panic!(
+                "not all of {words:?} are visible in:\n{}",
+                self.visible_text().await
+            );
         }
     }
 
@@ -182,7 +188,10 @@ async fn a_person_finds_an_agent() {
     assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
     let typed = visitor.find("#q").await.value().await.unwrap();
     assert_eq!(typed.as_deref(), Some("book a trip"));
-    assert!(!visitor.texts("mark").await.is_empty(), "nothing is marked");
+    assert!(
+        !visitor.texts("mark").await.is_empty(),
+        "no word is highlighted"
+    );
 
     visitor.visit("/").await;
     let facet = "a.value[href*='protocol_version=0.3']";
@@ -210,7 +219,7 @@ async fn a_person_finds_an_agent() {
 
 /// Everything about an agent on one page, with snippets that can be unfolded and copied.
 #[tokio::test]
-async fn an_agent_is_shown_whole() {
+async fn an_agents_page_shows_everything() {
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
     visitor.visit(&demo.agent("Trip Planner").await).await;
@@ -303,13 +312,13 @@ async fn a_person_registers_a_card() {
     let domain = origin.address().to_string();
     // The response is the page itself: no URL leads to data that only the sender may see.
     let command = format!("a2a-registry domain show '{domain}'");
-    let told = [
+    let words = [
         "Registered",
         &domain,
         "The first crawl has finished",
         &command,
     ];
-    visitor.sees(&told).await;
+    visitor.sees(&words).await;
     assert_eq!(visitor.path().await, "/register");
     visitor.browser.resize(390, 844).await;
     visitor.fits(390).await;
@@ -324,7 +333,7 @@ async fn a_person_registers_a_card() {
     visitor.arrives("/domains/").await;
     visitor.sees(&[&domain]).await;
     let agent = visitor.browser.page().query(By::LinkText("Echo <b>"));
-    let agent = agent.wait(DEADLINE, LOOK_AGAIN);
+    let agent = agent.wait(DEADLINE, POLL_PAUSE);
     let agent = agent.first().await.unwrap();
     visitor.sees(&[&domain, "Ownership"]).await;
     // Until the agent was listed its page was a 404 for everyone, and the waiting page polled it.
@@ -338,7 +347,7 @@ async fn a_person_registers_a_card() {
 
 /// Every page fits a phone's and a desktop's screen: nothing is cut off at the side.
 #[tokio::test]
-async fn every_page_fits_a_phone_and_a_desk() {
+async fn every_page_fits_a_phone_and_a_desktop() {
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
     let agent = demo.agent("Trip Planner").await;
@@ -388,7 +397,11 @@ async fn the_pages_work_without_script() {
     assert_eq!(visitor.texts(".hit h2").await[0], "Recipe Scaler");
     visitor.find(".hit h2 a").await.click().await.unwrap();
     visitor.sees(&["Recipe Scaler", "Talk to it"]).await;
-    assert_eq!(visitor.texts("button.copy").await.len(), 0, "script ran");
+    assert_eq!(
+        visitor.texts("button.copy").await.len(),
+        0,
+        "a script has run"
+    );
     let labels = visitor
         .browser
         .page()
@@ -402,7 +415,7 @@ async fn the_pages_work_without_script() {
 /// The README's screenshot. It is written into the repository only on request, because its bytes differ between
 /// machines.
 #[tokio::test]
-async fn the_readme_has_its_picture() {
+async fn the_readme_has_its_screenshot() {
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
     visitor.browser.resize(1280, 800).await;

@@ -59,14 +59,14 @@ async fn crowd(url: &str) -> Stage {
 }
 
 both_databases!(
-    a_page_token_outlives_the_order_it_was_of,
-    what_comes_later_moves_no_page,
-    an_act_moves_no_page_of_an_order_from_before_it
+    a_page_token_outlives_its_frozen_order,
+    a_new_agent_changes_no_later_page,
+    a_pending_act_changes_no_page_of_an_earlier_order
 );
 
 /// A first page's frozen order is lost with the process, and restored as long as no event has come since. After
 /// that, the next page reports that the order is a new one, and still shows every agent once.
-async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
+async fn a_page_token_outlives_its_frozen_order(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
     assert_eq!(
@@ -74,7 +74,7 @@ async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
         (&"relevance".into(), &AGENTS.into())
     );
     let second = page(&stage, next(&first)).await;
-    assert_eq!(second["order"], "relevance", "the order is kept");
+    assert_eq!(second["order"], "relevance", "the frozen order is kept");
     let stage = stage.restart(|_| ()).await;
     let again = page(&stage, next(&first)).await;
     assert_eq!(
@@ -86,7 +86,7 @@ async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
     let stage = stage.restart(|_| ()).await;
     stage.register("further.agents-test.com").await;
     stage.settle().await;
-    let mut seen = names(&first);
+    let mut shown = names(&first);
     let mut token = next(&first);
     let mut pages = 1;
     while let Some(at) = token {
@@ -99,24 +99,24 @@ async fn a_page_token_outlives_the_order_it_was_of(url: &str) {
             assert_eq!(
                 names(&page),
                 names(&second),
-                "nothing of them has changed meanwhile"
+                "no event has changed these agents"
             );
         }
-        seen.extend(names(&page));
+        shown.extend(names(&page));
         token = next(&page);
         pages += 1;
     }
     assert_eq!(pages, AGENTS.div_ceil(PAGE as usize));
-    assert_eq!(seen.len(), AGENTS, "none twice");
+    assert_eq!(shown.len(), AGENTS, "an agent is shown twice");
     assert_eq!(
-        seen.iter().collect::<BTreeSet<_>>().len(),
+        shown.iter().collect::<BTreeSet<_>>().len(),
         AGENTS,
-        "none missing"
+        "an agent is missing"
     );
 }
 
 /// While the order is kept, a new agent changes no later page.
-async fn what_comes_later_moves_no_page(url: &str) {
+async fn a_new_agent_changes_no_later_page(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
     let before = names(&page(&stage, next(&first)).await);
@@ -132,12 +132,12 @@ async fn what_comes_later_moves_no_page(url: &str) {
     assert_eq!(
         page(&stage, None).await["total"],
         AGENTS + 1,
-        "who begins anew finds it"
+        "a new first page shows it"
     );
 }
 
 /// A pending act makes an order of its own: paging in the order before it misses no agent.
-async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
+async fn a_pending_act_changes_no_page_of_an_earlier_order(url: &str) {
     let stage = crowd(url).await;
     let first = page(&stage, None).await;
     let before = names(&page(&stage, next(&first)).await);
@@ -157,7 +157,7 @@ async fn an_act_moves_no_page_of_an_order_from_before_it(url: &str) {
 
 /// A replica that lags behind an act repeats no agent on the next page, and neither does one that is ahead.
 #[tokio::test]
-async fn a_replica_that_knows_of_an_act_first_repeats_nobody() {
+async fn a_replica_ahead_or_behind_repeats_no_agent() {
     let database = Database::postgres().await;
     let here = crowd(database.url()).await;
     let there = here.beside().await;
@@ -183,15 +183,19 @@ async fn suspend(stage: &Stage, page: &Value, place: usize) {
 
 /// Number of agents on the pages from this one on, each counted once; the next page comes from the next process.
 async fn all_pages(stages: &[&Stage], first: Value) -> usize {
-    let mut seen = names(&first);
+    let mut shown = names(&first);
     let mut token = next(&first);
     for stage in stages.iter().cycle() {
         let Some(at) = token else { break };
         let page = page(stage, Some(at)).await;
-        seen.extend(names(&page));
+        shown.extend(names(&page));
         token = next(&page);
     }
-    let once: BTreeSet<_> = seen.iter().collect();
-    assert_eq!(once.len(), seen.len(), "none twice: {seen:?}");
-    seen.len()
+    let once: BTreeSet<_> = shown.iter().collect();
+    assert_eq!(
+        once.len(),
+        shown.len(),
+        "an agent is shown twice: {shown:?}"
+    );
+    shown.len()
 }

@@ -49,12 +49,12 @@ async fn answered(stream: &mut TcpStream) -> bool {
     if stream.write_all(request).await.is_err() {
         return false;
     }
-    let mut seen = Vec::new();
+    let mut received = Vec::new();
     let mut part = [0; 1024];
-    let ends = |seen: &[u8]| seen.ends_with(b"\r\n\r\nok\n");
-    while !ends(&seen) {
+    let ends = |received: &[u8]| received.ends_with(b"\r\n\r\nok\n");
+    while !ends(&received) {
         match timeout(DEADLINE, stream.read(&mut part)).await.unwrap() {
-            Ok(count @ 1..) => seen.extend_from_slice(&part[..count]),
+            Ok(count @ 1..) => received.extend_from_slice(&part[..count]),
             _ => return false,
         }
     }
@@ -70,7 +70,7 @@ async fn serve(limits: &str) -> ServingRegistry {
 
 /// An endless body, to the page's form and to the API, is accepted up to the body timeout, and no longer.
 #[tokio::test]
-async fn a_body_that_trickles_is_cut_off() {
+async fn a_slow_body_is_cut_off() {
     let registry = serve("body_seconds = 1").await;
     for (path, kind) in [
         ("/register", "application/x-www-form-urlencoded"),
@@ -94,7 +94,7 @@ async fn a_body_that_trickles_is_cut_off() {
 /// While one client opens slow connections one after the other, other clients are served as usual, even with a low
 /// limit of open files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_slow_connections_keep_nobody_else_out() {
+async fn many_slow_connections_do_not_block_other_clients() {
     let registry = Setup::new().start_after("ulimit -n 512").await;
     let mut slow = Vec::new();
     for number in 0..600 {
@@ -116,7 +116,7 @@ async fn many_slow_connections_keep_nobody_else_out() {
 
 /// The limit per address is exact, holds for each address alone, and not for a trusted proxy.
 #[tokio::test]
-async fn connections_of_an_address_are_bounded() {
+async fn connections_per_address_are_limited() {
     let setup = Setup::new().configure(
         "[limits]\nconnections_per_address = 2\n[server]\ntrusted_proxies = [\"127.0.0.3\"]",
     );
@@ -138,7 +138,7 @@ async fn connections_of_an_address_are_bounded() {
         proxied.push(stream);
     }
     drop(second);
-    eventually("the place is free again", || async {
+    eventually("another connection is accepted", || async {
         let mut again = connect_from("127.0.0.2", api).await;
         answered(&mut again).await.then_some(())
     })
@@ -161,13 +161,13 @@ async fn a_client_that_does_not_read_is_cut_off() {
     })
     .await;
     let read = until_closed(&mut stream).await;
-    assert!(read.starts_with("HTTP/1.1 200 "), "something was sent");
+    assert!(read.starts_with("HTTP/1.1 200 "), "no byte was sent");
     registry.stop().await;
 }
 
 /// For the first request on a connection the server's library has a timeout; for further ones this server does.
 #[tokio::test]
-async fn a_second_request_that_trickles_is_cut_off() {
+async fn a_slow_second_request_is_cut_off() {
     let registry = serve("body_seconds = 1\nrequest_seconds = 2").await;
     let mut stream = connect_from("127.0.0.2", &registry.api).await;
     assert!(answered(&mut stream).await);
@@ -178,7 +178,7 @@ async fn a_second_request_that_trickles_is_cut_off() {
 
 /// Bytes that are not HTTP are counted, and not logged.
 #[tokio::test]
-async fn malformed_requests_are_counted_and_not_told() {
+async fn malformed_requests_are_counted_and_not_logged() {
     let registry = Setup::new().start_untapped().await;
     let inputs: [&[u8]; 6] = [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
@@ -196,23 +196,23 @@ async fn malformed_requests_are_counted_and_not_told() {
     let counted = registry.metric("http_malformed_requests_total").await;
     assert_eq!(counted, inputs.len() as i64);
     let ended = registry.stop().await;
-    let told: Vec<_> = ended
+    let logged: Vec<_> = ended
         .stderr
         .iter()
         .filter(|line| line.contains("ERROR") || line.contains("WARN"))
         .collect();
-    assert!(told.is_empty(), "{told:?}");
+    assert!(logged.is_empty(), "{logged:?}");
 }
 
 /// Metrics can have a port of their own, and are then not served on the main port.
 #[tokio::test]
-async fn metrics_have_a_port_of_their_own_where_that_is_configured() {
+async fn metrics_can_have_a_port_of_their_own() {
     let registry = Setup::new()
         .configure("[server]\nmetrics_listen = \"127.0.0.1:0\"")
         .start()
         .await;
-    let StatusLine::Serving { metrics_url, .. } = &registry.told else {
-        panic!("it serves: {:?}", registry.told);
+    let StatusLine::Serving { metrics_url, .. } = &registry.status_line else {
+        panic!("it serves: {:?}", registry.status_line);
     };
     let url = metrics_url.as_ref().unwrap();
     let own = Api::at(url.strip_suffix("/metrics").unwrap());

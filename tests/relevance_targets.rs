@@ -15,7 +15,7 @@ async fn held_out_examples_find_their_cards() {
     let found = compare(&held_out(&shared.join("cards"), 1)).await;
     println!("{found}");
     let (ours, _) = found.all();
-    assert!(ours.questions > 100, "{found}");
+    assert!(ours.queries > 100, "{found}");
     assert!(ours.recall() >= 0.88, "{found}");
     for (half, (ours, theirs)) in &found.kinds {
         assert!(ours.mrr() >= theirs.mrr(), "{half}: {found}");
@@ -24,7 +24,7 @@ async fn held_out_examples_find_their_cards() {
 
 /// Queries in the words of users find the intended agents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn questions_of_users_find_what_is_meant() {
+async fn queries_of_users_find_the_intended_agents() {
     let found = compare(&own()).await;
     println!("{found}");
     for (kind, least) in [("keyword", 0.95), ("typo", 0.95), ("task", 0.75)] {

@@ -60,7 +60,7 @@ async fn change_cards(stage: &Stage, dice: &mut Dice, which: impl Fn(usize) -> b
 }
 
 #[tokio::test]
-async fn two_replicas_answer_as_one() {
+async fn two_replicas_give_the_same_responses() {
     let database = Database::postgres().await;
     let url = database.url();
     let mut dice = Dice(0x5e_ed01);
@@ -141,7 +141,7 @@ async fn two_replicas_answer_as_one() {
                 None => {
                     assert_eq!(
                         answers[0]["total"], total,
-                        "none lost, none twice: {query:?}"
+                        "an agent is missing or shown twice: {query:?}"
                     );
                     break;
                 }
@@ -157,10 +157,10 @@ async fn two_replicas_answer_as_one() {
     }
 }
 
-both_databases!(hidden_agents_move_no_score);
+both_databases!(hidden_agents_change_no_score);
 
 /// Agents that wait for a decision, or are on hold, change no score and no explanation by a single byte, and no metric.
-async fn hidden_agents_move_no_score(url: &str) {
+async fn hidden_agents_change_no_score(url: &str) {
     let stage = Stage::new(url).await;
     for number in 0..6 {
         let text = format!("flights and hotels {}", "cheap ".repeat(number));

@@ -18,7 +18,7 @@ const CARD: &str = "/.well-known/agent-card.json";
 
 /// SIGHUP comes from a closed terminal, and from operators who expect a reload; neither ends a service.
 #[tokio::test]
-async fn a_hangup_does_not_end_it() {
+async fn a_hangup_does_not_end_the_service() {
     let registry = Setup::new().start().await;
     let process = Pid::from_raw(i32::try_from(registry.program.id()).unwrap()).unwrap();
     kill_process(process, Signal::HUP).unwrap();
@@ -39,7 +39,7 @@ fn acts(lines: &[String]) -> Vec<Value> {
 
 /// Each act and decision is logged once, with its account and the request id.
 #[tokio::test]
-async fn each_act_is_one_line_of_the_log() {
+async fn each_act_is_logged_once() {
     let registry = Setup::new()
         .configure("[log]\nformat = \"json\"")
         .start()
@@ -121,7 +121,7 @@ async fn each_act_is_one_line_of_the_log() {
         .map(|line| line["message"].clone())
         .collect();
     for message in ["started", "ended"] {
-        let lines = messages.iter().filter(|told| *told == message);
+        let lines = messages.iter().filter(|text| *text == message);
         assert_eq!(lines.count(), 1, "{message}: {messages:?}");
     }
     // The log contains no secret.
@@ -132,7 +132,7 @@ async fn each_act_is_one_line_of_the_log() {
 
 /// At any log level, credentials that are meant for another host are not logged.
 #[tokio::test]
-async fn an_authorization_is_never_logged() {
+async fn credentials_for_other_hosts_are_never_logged() {
     const SECRET: &str = "eyJzZWNyZXQtb2YtYW5vdGhlci1ob3N0In0";
     let registry = Setup::new()
         .configure("[log]\nfilter = \"a2a_registry=trace,actix_http=debug,actix_server=trace,actix_web=trace,debug\"")
@@ -156,8 +156,8 @@ async fn an_authorization_is_never_logged() {
         }
     }
     let ended = registry.stop().await;
-    let told = ended.stderr.iter().any(|line| line.contains("answered"));
-    assert!(told, "requests are logged at this level: {ended:?}");
+    let logged = ended.stderr.iter().any(|line| line.contains("answered"));
+    assert!(logged, "requests are logged at this level: {ended:?}");
     let leaked: Vec<_> = ended
         .stderr
         .iter()
@@ -202,7 +202,7 @@ impl DatabaseProxy {
 
 /// A database that neither answers nor refuses is reported in time, and so is its return.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readiness_does_not_wait_for_a_database_that_is_away() {
+async fn readiness_reports_a_silent_database_in_time() {
     let database = Database::postgres().await;
     let mut url = url::Url::parse(database.url()).unwrap();
     let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));

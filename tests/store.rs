@@ -109,10 +109,10 @@ fn bytes(digest: &str) -> body::Model {
 
 both_databases!(
     writers_queue_instead_of_failing,
-    a_write_given_up_leaves_nothing,
+    a_rolled_back_write_leaves_nothing,
     shared_bytes_outlive_one_version,
-    a_read_only_database_says_so,
-    tokens_come_and_go
+    a_read_only_database_is_reported,
+    tokens_end_when_revoked_or_expired
 );
 
 /// Many concurrent transactions that read before they write: all of them succeed, and on SQLite, which runs them one at
@@ -161,7 +161,7 @@ async fn writers_queue_instead_of_failing(url: &str) {
 }
 
 /// A rolled-back write leaves no data and blocks no other.
-async fn a_write_given_up_leaves_nothing(url: &str) {
+async fn a_rolled_back_write_leaves_nothing(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     for round in 0..50 {
         let write = store.write().await.unwrap();
@@ -184,7 +184,7 @@ async fn a_write_given_up_leaves_nothing(url: &str) {
     .await;
     assert!(
         kept.iter().all(|value| *value == kept[0]),
-        "everybody gets the same: {kept:?}"
+        "the values differ: {kept:?}"
     );
 }
 
@@ -237,7 +237,7 @@ async fn shared_bytes_outlive_one_version(url: &str) {
 }
 
 /// A read-only database is reported as such, serves reads, and an act on it changes nothing.
-async fn a_read_only_database_says_so(url: &str) {
+async fn a_read_only_database_is_reported(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish("written.agents-test.com", &card("Written", "Before"))
@@ -273,7 +273,7 @@ async fn a_read_only_database_says_so(url: &str) {
 }
 
 /// Tokens are found by their hash, belong to one account, and end when revoked or expired.
-async fn tokens_come_and_go(url: &str) {
+async fn tokens_end_when_revoked_or_expired(url: &str) {
     let stage = Stage::new(url).await;
     let new = |account: &str, role: Option<Role>, days: Option<u32>| NewToken {
         account: account.into(),
@@ -323,14 +323,14 @@ async fn tokens_come_and_go(url: &str) {
     );
     assert!(
         !rows.contains(&made.secret) && !rows.contains(ADMIN),
-        "no secret is kept"
+        "a secret is stored"
     );
 }
 
 /// Processes that start together on one PostgreSQL database: exactly one makes the admin token, the shown token is the
 /// valid one, and no start fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_admin_token_is_made_on_postgres() {
+async fn exactly_one_process_makes_the_admin_token_on_postgres() {
     let database = Database::postgres().await;
     let folders: Vec<TempDir> = (0..4).map(|_| TempDir::new().unwrap()).collect();
     let starts = folders.iter().map(|folder| {
@@ -367,12 +367,12 @@ async fn one_admin_token_is_made_on_postgres() {
 /// A process that is stopped in the middle of a write does not block the others for as long: the database ends the
 /// write.
 #[tokio::test]
-async fn a_write_that_stands_still_ends_on_postgres() {
+async fn a_stopped_write_is_ended_on_postgres() {
     let database = Database::postgres().await;
     let store = Store::open(&options(database.url())).await.unwrap();
     let write = store.write().await.unwrap();
     let ask =
-        |what: &str| Statement::from_string(DbBackend::Postgres, format!("SELECT {what} AS told"));
+        |what: &str| Statement::from_string(DbBackend::Postgres, format!("SELECT {what} AS value"));
     let limit = "current_setting('idle_in_transaction_session_timeout')";
     let row = write
         .connection()
@@ -380,14 +380,14 @@ async fn a_write_that_stands_still_ends_on_postgres() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(row.try_get::<String>("", "told").unwrap(), "30s");
+    assert_eq!(row.try_get::<String>("", "value").unwrap(), "30s");
     let row = write
         .connection()
         .query_one_raw(ask("pg_backend_pid()"))
         .await
         .unwrap()
         .unwrap();
-    let process: i32 = row.try_get("", "told").unwrap();
+    let process: i32 = row.try_get("", "value").unwrap();
     write
         .connection()
         .execute_unprepared("SET LOCAL idle_in_transaction_session_timeout = 1")
@@ -401,7 +401,7 @@ async fn a_write_that_stands_still_ends_on_postgres() {
             .await
             .unwrap()
             .unwrap();
-        (!row.try_get::<bool>("", "told").unwrap()).then_some(())
+        (!row.try_get::<bool>("", "value").unwrap()).then_some(())
     })
     .await;
     write.commit().await.unwrap_err();
@@ -409,7 +409,7 @@ async fn a_write_that_stands_still_ends_on_postgres() {
 
 /// Bytes that one write has just found and refers to are not deleted by another that trims.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bytes_about_to_be_used_are_not_dropped_on_postgres() {
+async fn bytes_in_use_are_not_deleted_on_postgres() {
     let database = Database::postgres().await;
     let store = Store::open(&options(database.url())).await.unwrap();
     let domain = a_domain(&store).await;
@@ -445,11 +445,11 @@ async fn bytes_about_to_be_used_are_not_dropped_on_postgres() {
     assert!(body_by_digest(&store, "shared").await.unwrap().is_some());
 }
 
-both_databases!(acts_at_once_do_not_undo_each_other);
+both_databases!(concurrent_acts_do_not_undo_each_other);
 
 /// Concurrent acts of several people and the crawler on one agent: each sees the effects of the others. One decision is
 /// made, a retired agent stays retired, an approved one stays approved.
-async fn acts_at_once_do_not_undo_each_other(url: &str) {
+async fn concurrent_acts_do_not_undo_each_other(url: &str) {
     let stage = Stage::new(url).await;
     for round in 0..8 {
         let domain = format!("r{round}.agents-test.com");

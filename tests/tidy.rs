@@ -2,8 +2,8 @@
 //! things.
 //!
 //! Each rule is a function from the text of a file to its violations, so that it is tested on a bad example as well as
-//! on the tree. The tables at the head of the modules are meant to be extended: a new folder or an agreed exception is
-//! one line there.
+//! on the tree. The tables at the top of the modules are meant to be extended: a new folder or an agreed exception is one
+//! more line.
 
 mod bodies;
 mod code;
@@ -24,7 +24,7 @@ mod tree;
 fn assert_tidy(problems: &[String]) {
     assert!(
         problems.is_empty(),
-        "{} to put right:\n\n{}\n",
+        "{} violations:\n\n{}\n",
         problems.len(),
         problems.join("\n")
     );

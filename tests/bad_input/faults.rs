@@ -1,4 +1,4 @@
-//! What stands beneath the registry fails.
+//! Faults of the database, the disk, the index and the settings.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
-/// Writes are refused with that problem, everything that reads goes on.
-async fn only_reads(house: &ApprovedAgent, slug: &str) {
-    let api = house.api();
+/// Checks that writes are refused with that problem, and reads still work.
+async fn assert_read_only(fixture: &ApprovedAgent, slug: &str) {
+    let api = fixture.api();
     let other = Origin::start();
     let body = serde_json::json!({"card_url": other.url(CARD)});
     for _ in 0..3 {
@@ -25,34 +25,34 @@ async fn only_reads(house: &ApprovedAgent, slug: &str) {
         answer.problem(503, slug);
         assert!(answer.headers.contains_key("retry-after"));
     }
-    let path = format!("/v1/agents/{}:suspend", house.agent);
+    let path = format!("/v1/agents/{}:suspend", fixture.agent);
     let act = serde_json::json!({"reason": "cannot be written"});
     api.post(&path, &act).await.problem(503, slug);
-    house.is_intact().await;
-    assert_eq!(house.domains().await, 1);
+    fixture.is_intact().await;
+    assert_eq!(fixture.domains().await, 1);
 }
 
-/// Registers one more agent; gives the event of its approval.
-async fn approved(house: &ApprovedAgent, name: &str) -> Value {
+/// Registers one more agent; returns the event of its approval.
+async fn approved(fixture: &ApprovedAgent, name: &str) -> Value {
     let other = Origin::start();
     other.answer(CARD, OriginReply::json(card(name)));
-    house.api().approved(&other.url(CARD)).await
+    fixture.api().approved(&other.url(CARD)).await
 }
 
-/// Writing works again, from the registration to the search.
-async fn writes_again(house: &ApprovedAgent) {
-    let api = house.api();
-    let approved = approved(house, "Afterwards").await;
+/// Checks that writes work again, from the registration to the search.
+async fn assert_writable(fixture: &ApprovedAgent) {
+    let api = fixture.api();
+    let approved = approved(fixture, "Afterwards").await;
     api.indexed(seq(&approved)).await;
     assert_eq!(api.search("q=afterwards").await["total"], 1);
-    house.is_intact().await;
+    fixture.is_intact().await;
 }
 
-/// PostgreSQL takes no writes, as a standby or after an operator's word.
+/// PostgreSQL refuses writes, as a standby does, or after an operator's command.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn database_read_only_postgres() {
+async fn a_read_only_postgres_serves_reads() {
     let database = Database::postgres().await;
-    let house = ApprovedAgent::with(|setup| setup.database(database.url())).await;
+    let fixture = ApprovedAgent::with(|setup| setup.database(database.url())).await;
     let mut options = sea_orm::ConnectOptions::new(database.url());
     options.max_connections(1).sqlx_logging(false);
     let operator = sea_orm::Database::connect(options).await.unwrap();
@@ -67,45 +67,45 @@ async fn database_read_only_postgres() {
     ))
     .await;
     run(everybody_again).await;
-    only_reads(&house, "read-only").await;
+    assert_read_only(&fixture, "read-only").await;
     run(&format!(
         "ALTER DATABASE {name} RESET default_transaction_read_only"
     ))
     .await;
     run(everybody_again).await;
-    writes_again(&house).await;
+    assert_writable(&fixture).await;
     operator.close().await.unwrap();
 }
 
-/// Makes a process deaf to the signal that would end it where its files may not grow: its writes then fail, as on a full
-/// disk, whoever runs the tests.
-const DEAF_TO_FULL_FILES: &str = "trap '' XFSZ";
+/// Shell command after which a process ignores the signal that ends it when a file reaches its size limit: its writes then
+/// fail, as on a full disk, whichever user runs the tests.
+const IGNORE_FILE_SIZE_SIGNAL: &str = "trap '' XFSZ";
 
-/// The disk beneath SQLite takes nothing more.
+/// The disk of the SQLite database is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn database_read_only_sqlite() {
+async fn a_full_disk_of_sqlite_serves_reads() {
     let setup = Setup::new().approve_all();
-    let registry = setup.start_after(DEAF_TO_FULL_FILES).await;
-    let house = ApprovedAgent::furnish(registry).await;
-    files_may_grow(&house, Some(0));
-    only_reads(&house, "read-only").await;
-    files_may_grow(&house, None);
-    writes_again(&house).await;
+    let registry = setup.start_after(IGNORE_FILE_SIZE_SIGNAL).await;
+    let fixture = ApprovedAgent::register(registry).await;
+    limit_file_size(&fixture, Some(0));
+    assert_read_only(&fixture, "read-only").await;
+    limit_file_size(&fixture, None);
+    assert_writable(&fixture).await;
 }
 
-/// The disk beneath the index takes nothing more, while the database goes on: what was indexed is served, readiness
-/// says why, and with the first free space the index has all that came meanwhile.
+/// The disk of the index is full, while the database accepts writes: indexed agents are served, readiness reports the
+/// disk, and once there is free space the index applies all changes made meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn index_disk_full_beside_a_database_that_takes_writes() {
+async fn a_full_disk_of_the_index_is_reported_until_it_has_space() {
     let database = Database::postgres().await;
     let setup = Setup::new().approve_all().database(database.url());
-    let registry = setup.start_after(DEAF_TO_FULL_FILES).await;
-    let house = ApprovedAgent::furnish(registry).await;
-    let api = house.api();
+    let registry = setup.start_after(IGNORE_FILE_SIZE_SIGNAL).await;
+    let fixture = ApprovedAgent::register(registry).await;
+    let api = fixture.api();
     let failing = || async {
         let ready = api.get("/readyz").await;
-        let told: Value = serde_json::from_slice(&ready.body).unwrap();
-        let checks = told["checks"].as_array().unwrap().clone();
+        let readiness: Value = serde_json::from_slice(&ready.body).unwrap();
+        let checks = readiness["checks"].as_array().unwrap().clone();
         let failing = checks.into_iter().filter(|check| check["ok"] == false);
         let names: Vec<String> = failing
             .map(|check| check["name"].as_str().unwrap().to_owned())
@@ -114,31 +114,31 @@ async fn index_disk_full_beside_a_database_that_takes_writes() {
     };
     assert_eq!(failing().await, (reqwest::StatusCode::OK, Vec::new()));
 
-    files_may_grow(&house, Some(0));
-    let approved = approved(&house, "Meanwhile").await;
-    // A moment ago it still took writes.
-    eventually("the disk is missed", || async {
+    limit_file_size(&fixture, Some(0));
+    let approved = approved(&fixture, "Meanwhile").await;
+    // The check of the disk may have succeeded a moment ago.
+    eventually("readiness reports the disk", || async {
         let (status, names) = failing().await;
         let missed = names.contains(&"disk".to_owned());
         (missed && status == reqwest::StatusCode::SERVICE_UNAVAILABLE).then_some(())
     })
     .await;
-    house.is_intact().await;
+    fixture.is_intact().await;
 
-    files_may_grow(&house, None);
+    limit_file_size(&fixture, None);
     api.indexed(seq(&approved)).await;
     assert_eq!(api.search("q=meanwhile").await["total"], 1);
-    writes_again(&house).await;
+    assert_writable(&fixture).await;
     let well = (reqwest::StatusCode::OK, Vec::new());
-    eventually("all is well", || async {
+    eventually("every check of readiness succeeds", || async {
         (failing().await == well).then_some(())
     })
     .await;
 }
 
-/// Lets the files of the process that serves grow to so many bytes, or as they like.
-fn files_may_grow(house: &ApprovedAgent, bytes: Option<u64>) {
-    let process = Pid::from_raw(i32::try_from(house.registry.program.id()).unwrap());
+/// Limits the size of files that the serving process writes, or lifts the limit.
+fn limit_file_size(fixture: &ApprovedAgent, bytes: Option<u64>) {
+    let process = Pid::from_raw(i32::try_from(fixture.registry.program.id()).unwrap());
     let limit = Rlimit {
         current: bytes,
         maximum: None,
@@ -146,12 +146,12 @@ fn files_may_grow(house: &ApprovedAgent, bytes: Option<u64>) {
     prlimit(process, Resource::Fsize, limit).unwrap();
 }
 
-/// A database file that cannot be written is told at start, in one line.
+/// A database file that cannot be written is reported at start, in one line.
 #[tokio::test]
-async fn database_read_only_at_start() {
-    let house = ApprovedAgent::new().await;
-    let setup = house.registry.setup.clone();
-    house.registry.stop().await;
+async fn a_read_only_database_file_is_reported_at_start() {
+    let fixture = ApprovedAgent::new().await;
+    let setup = fixture.registry.setup.clone();
+    fixture.registry.stop().await;
     let file = setup.data().join("registry.sqlite");
     assert!(file.is_file());
     let read_only = setup
@@ -160,17 +160,17 @@ async fn database_read_only_at_start() {
     let line = read_only.refused().await;
     assert!(line.contains("registry.sqlite"), "{line}");
     assert!(line.to_lowercase().contains("read"), "{line}");
-    // Nothing is lost: with the right to write it serves as before.
+    // Nothing is lost: with write permission it serves as before.
     let again = setup.start().await;
     assert_eq!(again.api.search("q=fernweh").await["total"], 1);
 }
 
-both_databases!(table_missing);
+both_databases!(a_missing_table_is_an_internal_error);
 
-/// A table that cannot be read is no silence of the database: trying again will not help, so callers are told of a
-/// mistake, the log has its cause with the request's id, and readiness agrees with what callers see.
-async fn table_missing(url: &str) {
-    let house =
+/// A missing table is not treated as a silent database: trying again will not help, so callers get an internal error, the
+/// log has its cause with the request's id, and readiness agrees with the responses.
+async fn a_missing_table_is_an_internal_error(url: &str) {
+    let fixture =
         ApprovedAgent::with(|setup| setup.database(url).configure("[log]\nformat = \"json\""))
             .await;
     let mut options = sea_orm::ConnectOptions::new(url);
@@ -183,15 +183,19 @@ async fn table_missing(url: &str) {
             .unwrap();
     };
     rename("agents", "agents_away").await;
-    let api = house.api();
-    let path = format!("/v1/agents/{}", house.agent);
-    let asked = api
+    let api = fixture.api();
+    let path = format!("/v1/agents/{}", fixture.agent);
+    let request = api
         .request(reqwest::Method::GET, &path)
         .header("x-request-id", "req-broken");
-    let told = ApiResponse::to(asked).await;
-    told.problem(500, "internal");
-    assert!(!told.headers.contains_key("retry-after"));
-    assert!(!told.text().contains("agents_away"), "{}", told.text());
+    let response = ApiResponse::to(request).await;
+    response.problem(500, "internal");
+    assert!(!response.headers.contains_key("retry-after"));
+    assert!(
+        !response.text().contains("agents_away"),
+        "{}",
+        response.text()
+    );
     let ready = api.get("/readyz").await.problem(503, "not-ready");
     let database = ready["checks"].as_array().unwrap().iter();
     let check = database
@@ -199,11 +203,11 @@ async fn table_missing(url: &str) {
         .collect::<Vec<_>>();
     assert_eq!(check[0]["ok"], false, "{ready}");
     rename("agents_away", "agents").await;
-    house.is_intact().await;
+    fixture.is_intact().await;
     assert_eq!(api.get("/readyz").await.status, 200);
     operator.close().await.unwrap();
 
-    let ended = house.registry.stop().await;
+    let ended = fixture.registry.stop().await;
     let lines: Vec<Value> = ended
         .stderr
         .iter()
@@ -215,18 +219,18 @@ async fn table_missing(url: &str) {
     assert!(lines[0].to_string().contains("agents"), "{}", lines[0]);
 }
 
-/// The folder of the index goes away while it serves: the next change brings it back.
+/// The index folder is deleted while the registry serves: the next change restores it.
 #[tokio::test]
-async fn index_folder_deleted_under_way() {
-    let house = ApprovedAgent::new().await;
-    std::fs::remove_dir_all(index(&house.registry.setup)).unwrap();
-    house.is_intact().await;
-    writes_again(&house).await;
-    assert!(index(&house.registry.setup).is_dir());
+async fn a_deleted_index_folder_is_restored_by_the_next_change() {
+    let fixture = ApprovedAgent::new().await;
+    std::fs::remove_dir_all(index(&fixture.registry.setup)).unwrap();
+    fixture.is_intact().await;
+    assert_writable(&fixture).await;
+    assert!(index(&fixture.registry.setup).is_dir());
 
-    // It is whole again for the next process too.
-    let setup = house.registry.setup.clone();
-    house.registry.stop().await;
+    // The next process finds a complete index too.
+    let setup = fixture.registry.setup.clone();
+    fixture.registry.stop().await;
     let again = setup.start().await;
     assert_eq!(again.api.search("").await["total"], 2);
 }
@@ -235,7 +239,7 @@ fn index(setup: &Setup) -> PathBuf {
     setup.data().join("index")
 }
 
-/// Every file of the index apart from the stamp that names the folder in use.
+/// Every file of the index except the one that names the folder in use.
 fn segments(index: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(index).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -259,9 +263,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// An index that was damaged, cut short or is gone is built anew at start.
+/// A damaged, truncated or missing index is rebuilt at start.
 #[tokio::test]
-async fn corrupt_index_at_start() {
+async fn a_corrupt_index_is_rebuilt_at_start() {
     type Damage = fn(&Path);
     let damages: [Damage; 4] = [
         |file| std::fs::write(file, b"").unwrap(),
@@ -275,61 +279,61 @@ async fn corrupt_index_at_start() {
         },
         |file| std::fs::remove_file(file).unwrap(),
     ];
-    let mut house = ApprovedAgent::new().await;
-    let setup = house.registry.setup.clone();
+    let mut fixture = ApprovedAgent::new().await;
+    let setup = fixture.registry.setup.clone();
     for damage in damages {
-        house.registry.stop().await;
+        fixture.registry.stop().await;
         let damaged = segments(&index(&setup));
         assert!(!damaged.is_empty());
         for file in &damaged {
             damage(file);
         }
-        house.registry = setup.start().await;
-        let api = house.api();
-        eventually("the index is built anew", || async {
+        fixture.registry = setup.start().await;
+        let api = fixture.api();
+        eventually("the index is rebuilt", || async {
             let found = api.get("/v1/agents?q=fernweh").await;
             (found.status == 200 && found.expect(200)["total"] == 1).then_some(())
         })
         .await;
     }
-    house.is_intact().await;
-    writes_again(&house).await;
-    // Something that is no index at all.
-    house.registry.stop().await;
+    fixture.is_intact().await;
+    assert_writable(&fixture).await;
+    // Files that are no index at all.
+    fixture.registry.stop().await;
     std::fs::remove_dir_all(index(&setup)).unwrap();
     std::fs::write(index(&setup), b"no folder").unwrap();
     let line = setup.refused().await;
     assert!(line.contains("index"), "{line}");
     std::fs::remove_file(index(&setup)).unwrap();
-    house.registry = setup.start().await;
-    eventually("the index is built anew", || async {
-        let found = house.api().get("/v1/agents").await;
+    fixture.registry = setup.start().await;
+    eventually("the index is rebuilt", || async {
+        let found = fixture.api().get("/v1/agents").await;
         (found.status == 200 && found.expect(200)["total"] == 2).then_some(())
     })
     .await;
-    house.is_intact().await;
+    fixture.is_intact().await;
 }
 
-/// A folder belongs to one process: the second says so in one line and leaves the first alone.
+/// A data folder belongs to one process: the second one reports that in one line, and does not affect the first.
 #[tokio::test]
-async fn second_process_on_one_data_folder() {
-    let house = ApprovedAgent::new().await;
-    let line = house.registry.setup.refused().await;
+async fn a_second_process_on_one_data_folder_is_refused() {
+    let fixture = ApprovedAgent::new().await;
+    let line = fixture.registry.setup.refused().await;
     assert!(line.contains("another process"), "{line}");
     assert!(line.contains("--data-dir"), "{line}");
-    house.is_intact().await;
-    writes_again(&house).await;
-    // A process that is gone, however it went, holds nothing.
-    let setup = house.registry.setup.clone();
-    house.registry.program.kill().await;
+    fixture.is_intact().await;
+    assert_writable(&fixture).await;
+    // A process that has ended, in whichever way, holds no lock.
+    let setup = fixture.registry.setup.clone();
+    fixture.registry.program.kill().await;
     setup.start().await.stop().await;
 }
 
-/// Ports, files and words that do not fit end the program before it has touched anything.
+/// Invalid ports, files and values end the program before it changes anything.
 #[tokio::test]
-async fn bad_settings() {
-    let house = ApprovedAgent::new().await;
-    let taken = house.api().url.strip_prefix("http://").unwrap();
+async fn bad_settings_end_the_program_before_it_changes_anything() {
+    let fixture = ApprovedAgent::new().await;
+    let taken = fixture.api().url.strip_prefix("http://").unwrap();
     for (setup, word) in [
         (Setup::new().argument("--listen").argument(taken), "in use"),
         (Setup::new().configure("[servr]\nlisten = 1"), "servr"),
@@ -351,5 +355,5 @@ async fn bad_settings() {
         let line = setup.refused().await;
         assert!(line.contains(word), "{word}: {line}");
     }
-    house.is_intact().await;
+    fixture.is_intact().await;
 }

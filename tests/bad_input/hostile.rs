@@ -1,4 +1,4 @@
-//! A card whose every member tries to be more than text.
+//! A card with an injection attempt in every member.
 
 use std::fmt::Write as _;
 
@@ -12,16 +12,17 @@ use crate::support::program::{Finished, Program, registry};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
-/// Ends a quotation in shell, Python, JavaScript and HTML, runs something, and steers a terminal.
+/// Text that ends string literals in shell, Python, JavaScript and HTML, runs commands, and has terminal control
+/// sequences.
 const EVIL: &str = "x'; $(id) `id` \"; <script>alert(1)</script> </code></pre> ${id} %s \
                     \u{1b}[31m\u{1b}]0;owned\u{7} \u{9b}2J \u{202e}evil\u{2066} \u{200b} \0 \r\n--\t\\";
 
-/// Characters that may reach no page, terminal or log as they are.
+/// Characters that must not reach a page, terminal or log unescaped.
 const RAW: [char; 8] = [
     '\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200b}', '\0', '\u{8}',
 ];
 
-/// A card with [`EVIL`] in every member, and with the agent at that address.
+/// A card with [`EVIL`] in every member, of an agent at that address.
 fn card(address: &str) -> Value {
     let skill = |at: usize| {
         json!({
@@ -51,7 +52,7 @@ fn card(address: &str) -> Value {
     })
 }
 
-/// What the agent answers: text that is no better than its card.
+/// The agent's response, with [`EVIL`] as its text.
 fn answer() -> String {
     let message = json!({"messageId": EVIL, "role": "ROLE_AGENT", "parts": [{"text": EVIL}]});
     json!({"jsonrpc": "2.0", "id": 1, "result": {"message": message}}).to_string()
@@ -66,7 +67,7 @@ fn assert_tame(what: &str, text: &str) {
     }
 }
 
-/// Text as a browser reads it out of markup.
+/// The text of markup, as a browser decodes it.
 fn unescaped(markup: &str) -> String {
     let mut text = String::new();
     let mut rest = markup;
@@ -78,7 +79,10 @@ fn unescaped(markup: &str) -> String {
         rest = after;
     }
     text.push_str(rest);
-    assert!(!rest.contains("&lt;"), "another way of escaping: {rest}");
+    assert!(
+        !rest.contains("&lt;"),
+        "an unknown form of escaping: {rest}"
+    );
     text
 }
 
@@ -89,20 +93,20 @@ fn snippet(page: &str, language: &str) -> String {
         .unwrap();
     let panel = panel.split("class=\"panel\"").next().unwrap();
     let panel = panel.split("<p class=\"fine\">").next().unwrap();
-    // What is to be installed stands before the code.
+    // The command that installs the SDK comes before the code.
     let (_, code) = panel.rsplit_once("<code>").unwrap();
     let (code, _) = code.split_once("</code>").unwrap();
     unescaped(code)
 }
 
-struct Lair {
+struct HostileAgent {
     origin: Origin,
     registry: ServingRegistry,
     agent: String,
     domain: String,
 }
 
-impl Lair {
+impl HostileAgent {
     async fn new() -> Self {
         let setup = Setup::new()
             .approve_all()
@@ -140,27 +144,28 @@ impl Lair {
     }
 }
 
-/// The exact bytes are kept and handed out all the same.
+/// The exact bytes are stored and served nevertheless.
 #[tokio::test]
-async fn hostile_card_is_delivered_as_it_is() {
-    let lair = Lair::new().await;
-    let path = format!("/v1/agents/{}/card", lair.agent);
-    let bytes = card(&lair.origin.url("")).to_string();
-    let card = lair.registry.api.get(&path).await;
+async fn a_hostile_card_is_served_byte_for_byte() {
+    let hostile = HostileAgent::new().await;
+    let path = format!("/v1/agents/{}/card", hostile.agent);
+    let bytes = card(&hostile.origin.url("")).to_string();
+    let card = hostile.registry.api.get(&path).await;
     assert_eq!(card.text(), bytes);
     assert_eq!(card.headers["x-content-type-options"], "nosniff");
-    assert_eq!(lair.registry.api.search("q=evil").await["total"], 1);
-    lair.registry
+    assert_eq!(hostile.registry.api.search("q=evil").await["total"], 1);
+    hostile
+        .registry
         .api
         .search("q=evil&facets=tag,skill,provider,auth,input_mode")
         .await;
 }
 
 #[tokio::test]
-async fn hostile_card_on_pages() {
-    let lair = Lair::new().await;
-    let agent = format!("/agents/{}/", lair.agent);
-    let domain = format!("/domains/{}", lair.domain);
+async fn pages_escape_a_hostile_card() {
+    let hostile = HostileAgent::new().await;
+    let agent = format!("/agents/{}/", hostile.agent);
+    let domain = format!("/domains/{}", hostile.domain);
     for path in [
         "/",
         "/?q=evil",
@@ -168,7 +173,7 @@ async fn hostile_card_on_pages() {
         &agent,
         &domain,
     ] {
-        let page = lair.page(path).await;
+        let page = hostile.page(path).await;
         assert_tame(path, &page);
         for markup in [
             "<script>",
@@ -177,7 +182,7 @@ async fn hostile_card_on_pages() {
             "\"onclick",
             "javascript:",
         ] {
-            // Written out as text it is harmless, as an address it is not.
+            // As text it is harmless, as the target of a link it is not.
             let shown = if markup == "javascript:" {
                 page.contains("href=\"javascript:") || page.contains("src=\"javascript:")
             } else {
@@ -188,11 +193,11 @@ async fn hostile_card_on_pages() {
     }
 }
 
-/// Whoever pastes a snippet runs what it says and nothing that the card wrote into it.
+/// A pasted snippet runs its own code, and no code from the card.
 #[tokio::test]
-async fn hostile_card_in_snippets() {
-    let lair = Lair::new().await;
-    let page = lair.page(&format!("/agents/{}/", lair.agent)).await;
+async fn snippets_run_no_code_of_a_hostile_card() {
+    let hostile = HostileAgent::new().await;
+    let page = hostile.page(&format!("/agents/{}/", hostile.agent)).await;
     let curl = snippet(&page, "curl");
     assert_tame("the curl snippet", &curl);
     assert!(curl.starts_with("curl "), "{curl}");
@@ -201,7 +206,7 @@ async fn hostile_card_in_snippets() {
     let ran = folder.path().join("ran");
     let file = folder.path().join("snippet.sh");
     let mut script = String::new();
-    // Everything the card could have got to run leaves a trace instead; curl shows its arguments.
+    // Commands that the card could run are replaced by functions that leave a trace; `curl` prints its arguments.
     for name in ["id", "script", "alert", "evil"] {
         writeln!(script, "{name}() {{ echo {name} >>'{}'; }}", ran.display()).unwrap();
     }
@@ -228,7 +233,7 @@ async fn hostile_card_in_snippets() {
         "{done:?}"
     );
 
-    // The same trick caught in the act, so that the trap is known to work.
+    // The same substitution, unquoted, leaves a trace: the replaced functions work.
     std::fs::write(
         &file,
         format!("id() {{ echo id >>'{}'; }}\necho \"$(id)\"", ran.display()),
@@ -264,61 +269,66 @@ async fn hostile_card_in_snippets() {
     assert!(checked.status.success(), "{checked:?}: {javascript}");
 }
 
-/// Prints the name of every function that a Python file calls by its bare name.
+/// Python program that prints the name of every function that a file calls by its bare name.
 const PYTHON_CALLS: &str = "import ast, sys
 for node in ast.walk(ast.parse(open(sys.argv[1], encoding='utf-8').read())):
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         print(node.func.id)";
 
 #[tokio::test]
-async fn hostile_card_on_a_terminal() {
-    let lair = Lair::new().await;
-    let agent = lair.agent.as_str();
+async fn terminal_output_escapes_a_hostile_card() {
+    let hostile = HostileAgent::new().await;
+    let agent = hostile.agent.as_str();
     for arguments in [
         &["search", "evil"][..],
         &["search", "evil", "--json"],
         &["show", agent],
         &["show", agent, "--versions"],
-        &["domain", "show", &lair.domain],
+        &["domain", "show", &hostile.domain],
         &["send", agent, "hello", "--api-key", "key"],
     ] {
-        let finished = lair.command(arguments).await;
+        let finished = hostile.command(arguments).await;
         assert_eq!(
             finished.status.code(),
             Some(0),
             "{arguments:?}: {finished:?}"
         );
         let shown = [finished.stdout, finished.stderr].concat().join("\n");
-        // JSON is for programs; of what steers a terminal it escapes the controls.
+        // JSON is for programs; it escapes control characters only.
         if arguments.contains(&"--json") {
             assert!(!shown.contains(['\u{1b}', '\0', '\u{7}']), "{shown:?}");
         } else {
             assert_tame(&format!("{arguments:?}"), &shown);
         }
     }
-    // What was said to the agent came through with the key where the card wants it, and nothing else.
-    let asked = lair.origin.arrived("/rpc/';$(id)", 1).await;
+    // The agent got the message, with the key where the card requires it, and nothing else.
+    let asked = hostile.origin.arrived("/rpc/';$(id)", 1).await;
     assert_eq!(asked.method, "POST");
 
-    let lint = Program::run(registry(["lint", &lair.origin.url(CARD)])).await;
+    let lint = Program::run(registry(["lint", &hostile.origin.url(CARD)])).await;
     assert_tame("lint", &[lint.stdout, lint.stderr].concat().join("\n"));
 }
 
 #[tokio::test]
-async fn hostile_card_in_the_log() {
-    let lair = Lair::new().await;
-    let agent = format!("/v1/agents/{}", lair.agent);
-    lair.registry.api.get(&agent).await;
-    lair.registry
+async fn the_log_escapes_a_hostile_card() {
+    let hostile = HostileAgent::new().await;
+    let agent = format!("/v1/agents/{}", hostile.agent);
+    hostile.registry.api.get(&agent).await;
+    hostile
+        .registry
         .api
         .get("/v1/agents?q=%1B%5B31m%E2%80%AE%00")
         .await;
-    lair.registry.api.get("/v1/agents/%1B%5B31m%E2%80%AE").await;
+    hostile
+        .registry
+        .api
+        .get("/v1/agents/%1B%5B31m%E2%80%AE")
+        .await;
     let redirect = OriginReply::redirect("http://[\u{9b}31m/'; $(id)");
-    lair.origin.answer(CARD, redirect);
-    lair.registry.api.recrawl(&lair.domain).await;
-    lair.page(&format!("/domains/{}", lair.domain)).await;
-    let ended = lair.registry.stop().await;
+    hostile.origin.answer(CARD, redirect);
+    hostile.registry.api.recrawl(&hostile.domain).await;
+    hostile.page(&format!("/domains/{}", hostile.domain)).await;
+    let ended = hostile.registry.stop().await;
     assert!(ended.stderr.len() > 3, "nothing was logged: {ended:?}");
     for line in ended.stdout.iter().chain(&ended.stderr) {
         assert_tame("the log", line);

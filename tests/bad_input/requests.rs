@@ -1,4 +1,4 @@
-//! Requests that cannot be understood.
+//! Malformed requests.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,16 +9,16 @@ use crate::support::feed::seq;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::ADMIN;
 
-/// Sends a body, as it is, where domains are registered.
-async fn send(house: &ApprovedAgent, body: impl Into<reqwest::Body>) -> ApiResponse {
-    let request = house.api().request(Method::POST, "/v1/domains");
+/// Sends this body to the registration of domains.
+async fn send(fixture: &ApprovedAgent, body: impl Into<reqwest::Body>) -> ApiResponse {
+    let request = fixture.api().request(Method::POST, "/v1/domains");
     let request = request.bearer_auth(ADMIN).body(body);
     ApiResponse::to(request.header("content-type", "application/json")).await
 }
 
 #[tokio::test]
-async fn not_json() {
-    let house = ApprovedAgent::new().await;
+async fn a_body_that_is_not_json_is_refused() {
+    let fixture = ApprovedAgent::new().await;
     for body in [
         "",
         "{\"card_url\":",
@@ -27,53 +27,53 @@ async fn not_json() {
         "\u{feff}{}",
         "nul",
     ] {
-        send(&house, body).await.problem(400, "invalid-request");
+        send(&fixture, body).await.problem(400, "invalid-request");
     }
-    send(&house, &b"{\"domain\":\"\xff\"}"[..])
+    send(&fixture, &b"{\"domain\":\"\xff\"}"[..])
         .await
         .problem(400, "invalid-request");
-    let form = house.api().request(Method::POST, "/v1/domains");
+    let form = fixture.api().request(Method::POST, "/v1/domains");
     let form = form.bearer_auth(ADMIN).body("domain=a.example");
     let form = form.header("content-type", "application/x-www-form-urlencoded");
     ApiResponse::to(form).await.problem(415, "wrong-media-type");
-    assert_eq!(house.domains().await, 1);
-    house.is_intact().await;
+    assert_eq!(fixture.domains().await, 1);
+    fixture.is_intact().await;
 }
 
 #[tokio::test]
-async fn wrong_type() {
-    let house = ApprovedAgent::new().await;
+async fn a_member_of_the_wrong_type_is_refused() {
+    let fixture = ApprovedAgent::new().await;
     for (body, pointer) in [
         (json!({"card_url": 7}), "/card_url"),
         (json!({"domain": ["a.example"]}), "/domain"),
         (json!({"domain": "a.example", "approve": "yes"}), "/approve"),
     ] {
-        let problem = send(&house, body.to_string()).await;
+        let problem = send(&fixture, body.to_string()).await;
         let problem = problem.problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
-    send(&house, "[1]").await.problem(400, "invalid-request");
-    assert_eq!(house.domains().await, 1);
-    house.is_intact().await;
+    send(&fixture, "[1]").await.problem(400, "invalid-request");
+    assert_eq!(fixture.domains().await, 1);
+    fixture.is_intact().await;
 }
 
 #[tokio::test]
-async fn unknown_field() {
-    let house = ApprovedAgent::new().await;
+async fn an_unknown_member_is_refused() {
+    let fixture = ApprovedAgent::new().await;
     let body = json!({"domain": "a.example", "aprove": true}).to_string();
-    let problem = send(&house, body).await.problem(400, "invalid-request");
+    let problem = send(&fixture, body).await.problem(400, "invalid-request");
     assert_eq!(problem["errors"][0]["pointer"], "/aprove", "{problem}");
-    assert_eq!(house.domains().await, 1);
-    house.is_intact().await;
+    assert_eq!(fixture.domains().await, 1);
+    fixture.is_intact().await;
 }
 
-/// Exactly as much as is allowed passes, one byte more does not, told beforehand or not.
+/// A body of the maximum size is accepted, and one byte more is refused, with a `Content-Length` or without.
 #[tokio::test]
-async fn oversize_body() {
+async fn an_oversize_body_is_refused() {
     const LIMIT: usize = 64 * 1024;
-    let house = ApprovedAgent::new().await;
+    let fixture = ApprovedAgent::new().await;
     let padded = |length: usize| {
-        let body = json!({"card_url": house.origin.url(CARD)}).to_string();
+        let body = json!({"card_url": fixture.origin.url(CARD)}).to_string();
         format!("{body}{}", " ".repeat(length - body.len()))
     };
     let in_parts = |body: String| {
@@ -81,17 +81,20 @@ async fn oversize_body() {
         let parts = parts.into_iter().map(Ok::<_, std::convert::Infallible>);
         reqwest::Body::wrap_stream(futures::stream::iter(parts))
     };
-    send(&house, padded(LIMIT)).await.expect(202);
-    send(&house, in_parts(padded(LIMIT))).await.expect(202);
-    let told = send(&house, padded(LIMIT + 1)).await;
-    told.problem(413, "too-large");
-    let untold = send(&house, in_parts(padded(LIMIT + 1))).await;
-    untold.problem(413, "too-large");
-    house.is_intact().await;
+    send(&fixture, padded(LIMIT)).await.expect(202);
+    send(&fixture, in_parts(padded(LIMIT))).await.expect(202);
+    let refused = send(&fixture, padded(LIMIT + 1)).await;
+    refused.problem(413, "too-large");
+    let refused_in_parts = send(&fixture, in_parts(padded(LIMIT + 1))).await;
+    refused_in_parts.problem(413, "too-large");
+    fixture.is_intact().await;
 }
 
-/// Everything about an answer that a caller could tell two of them apart by, where each names `agent`.
-fn face(answer: &ApiResponse, agent: &str) -> (u16, Vec<(String, String)>, String) {
+/// The parts of a response that could distinguish it from another one, with the id `agent` replaced.
+fn distinguishable_parts(
+    answer: &ApiResponse,
+    agent: &str,
+) -> (u16, Vec<(String, String)>, String) {
     let mut headers: Vec<_> = answer
         .headers
         .iter()
@@ -106,11 +109,11 @@ fn face(answer: &ApiResponse, agent: &str) -> (u16, Vec<(String, String)>, Strin
     (answer.status.as_u16(), headers, text)
 }
 
-/// What is hidden and what never was are answered alike, byte for byte.
+/// The response for a hidden agent equals that for one that never existed, byte for byte.
 #[tokio::test]
-async fn unknown_agent() {
-    let house = ApprovedAgent::new().await;
-    let api = house.api();
+async fn an_unknown_agent_is_not_found() {
+    let fixture = ApprovedAgent::new().await;
+    let api = fixture.api();
     for unknown in [
         "01900000-0000-7000-8000-000000000000",
         "urn:air:nowhere:agent:x",
@@ -123,13 +126,13 @@ async fn unknown_agent() {
         }
     }
     let mut feed = api.events(0).await;
-    let path = format!("/v1/agents/{}", house.agent);
+    let path = format!("/v1/agents/{}", fixture.agent);
     let reason = json!({"reason": "to be hidden"});
     api.post(&format!("{path}:suspend"), &reason)
         .await
         .expect(200);
     let held = feed.until("agent.held").await;
-    // Both before and after the index has caught up.
+    // Before the index has caught up, and afterwards.
     for _ in 0..2 {
         let missing = "01900000-0000-7000-8000-000000000000";
         for rest in [
@@ -141,34 +144,42 @@ async fn unknown_agent() {
             ":suspend",
             ":nothing",
         ] {
-            let hidden = api.get(&format!("/v1/agents/{}{rest}", house.agent)).await;
+            let hidden = api
+                .get(&format!("/v1/agents/{}{rest}", fixture.agent))
+                .await;
             let absent = api.get(&format!("/v1/agents/{missing}{rest}")).await;
             assert_eq!(
-                face(&hidden, &house.agent),
-                face(&absent, missing),
+                distinguishable_parts(&hidden, &fixture.agent),
+                distinguishable_parts(&absent, missing),
                 "{rest}"
             );
         }
         for rest in [CARD, "/.well-known/agent.json", "/", ""] {
-            let hidden = api.get(&format!("/agents/{}{rest}", house.agent)).await;
+            let hidden = api.get(&format!("/agents/{}{rest}", fixture.agent)).await;
             let absent = api.get(&format!("/agents/{missing}{rest}")).await;
             assert_eq!(
-                face(&hidden, &house.agent),
-                face(&absent, missing),
+                distinguishable_parts(&hidden, &fixture.agent),
+                distinguishable_parts(&absent, missing),
                 "{rest}"
             );
         }
-        let domain = api.get(&format!("/v1/domains/{}", house.domain)).await;
-        // Of the same length, because `Content-Length` is part of the face.
-        let other = house.domain.replace("127.0.0.1", "127.0.0.2");
+        let domain = api.get(&format!("/v1/domains/{}", fixture.domain)).await;
+        // Both have the same length, because `Content-Length` is compared too.
+        let other = fixture.domain.replace("127.0.0.1", "127.0.0.2");
         let absent = api.get(&format!("/v1/domains/{other}")).await;
-        assert_eq!(face(&domain, &house.domain), face(&absent, &other));
-        let lookup = format!("/v1/agents:lookup?url={}", house.origin.url(CARD));
+        assert_eq!(
+            distinguishable_parts(&domain, &fixture.domain),
+            distinguishable_parts(&absent, &other)
+        );
+        let lookup = format!("/v1/agents:lookup?url={}", fixture.origin.url(CARD));
         let lookup = api.get(&lookup).await;
         let absent = api
             .get("/v1/agents:lookup?url=https://nowhere.example/")
             .await;
-        assert_eq!(face(&lookup, &house.agent), face(&absent, &house.agent));
+        assert_eq!(
+            distinguishable_parts(&lookup, &fixture.agent),
+            distinguishable_parts(&absent, &fixture.agent)
+        );
         api.indexed(seq(&held)).await;
     }
     api.post(&format!("{path}:resume"), &reason)
@@ -176,13 +187,13 @@ async fn unknown_agent() {
         .expect(200);
     let released = feed.until("agent.released").await;
     api.indexed(seq(&released)).await;
-    house.is_intact().await;
+    fixture.is_intact().await;
 }
 
 #[tokio::test]
-async fn bad_page_token() {
-    let house = ApprovedAgent::new().await;
-    let api = house.api();
+async fn an_invalid_page_token_is_refused() {
+    let fixture = ApprovedAgent::new().await;
+    let api = fixture.api();
     let second = Origin::start();
     second.answer(CARD, OriginReply::json(card("Second")));
     let mut feed = api.events(0).await;
@@ -219,7 +230,7 @@ async fn bad_page_token() {
                 assert_eq!(problem["errors"][0]["pointer"], "/page_token", "{bad}");
             }
         }
-        // Good, and for another query or another caller.
+        // Valid tokens, but of another query or another caller.
         let elsewhere = format!("/v1/agents?q=books&page_size=1&page_token={token}");
         api.get(&elsewhere).await.problem(400, "invalid-request");
         api.admin(&next(token))
@@ -231,8 +242,8 @@ async fn bad_page_token() {
 }
 
 #[tokio::test]
-async fn broken_escape_in_a_path() {
-    let house = ApprovedAgent::new().await;
+async fn a_broken_escape_in_a_path_is_refused() {
+    let fixture = ApprovedAgent::new().await;
     for path in [
         "/v1/agents/%zz",
         "/v1/agents/%ff",
@@ -242,24 +253,24 @@ async fn broken_escape_in_a_path() {
         "/v1/agents/%C3/versions",
         "/agents/%zz/.well-known/agent-card.json",
     ] {
-        let answer = house.api().get(path).await;
+        let answer = fixture.api().get(path).await;
         answer.problem(400, "broken-path");
     }
-    let query = house.api().get("/v1/agents?q=%zz").await;
+    let query = fixture.api().get("/v1/agents?q=%zz").await;
     query.problem(400, "invalid-request");
-    house.is_intact().await;
+    fixture.is_intact().await;
 }
 
 #[tokio::test]
-async fn wrong_method() {
-    let house = ApprovedAgent::new().await;
-    let agent = &house.agent;
+async fn a_wrong_method_is_refused() {
+    let fixture = ApprovedAgent::new().await;
+    let agent = &fixture.agent;
     for (method, path, allow) in [
         (Method::PUT, "/v1/agents".to_owned(), "GET"),
         (Method::DELETE, format!("/v1/agents/{agent}/card"), "GET"),
         (
             Method::GET,
-            format!("/v1/domains/{}:recrawl", house.domain),
+            format!("/v1/domains/{}:recrawl", fixture.domain),
             "POST",
         ),
         (Method::GET, format!("/v1/agents/{agent}:suspend"), "POST"),
@@ -267,7 +278,7 @@ async fn wrong_method() {
         (Method::POST, "/livez".to_owned(), "GET"),
         (Method::POST, "/".to_owned(), "GET"),
     ] {
-        let request = house.api().request(method.clone(), &path);
+        let request = fixture.api().request(method.clone(), &path);
         let answer = ApiResponse::to(request.bearer_auth(ADMIN)).await;
         answer.problem(405, "wrong-method");
         let allowed = answer.headers["allow"].to_str().unwrap();
@@ -277,12 +288,12 @@ async fn wrong_method() {
             "{method} {path}: {allowed}"
         );
     }
-    house.is_intact().await;
+    fixture.is_intact().await;
 }
 
 #[tokio::test]
-async fn unknown_query_parameter() {
-    let house = ApprovedAgent::new().await;
+async fn an_unknown_query_parameter_is_refused() {
+    let fixture = ApprovedAgent::new().await;
     for (path, pointer) in [
         ("/v1/agents?tags=travel", "/tags"),
         ("/v1/agents:suggest?q=f&prefix=1", "/prefix"),
@@ -293,23 +304,27 @@ async fn unknown_query_parameter() {
         ("/v1/agents?page_size=0", "/page_size"),
         ("/v1/agents?page_size=101", "/page_size"),
     ] {
-        let problem = house.api().get(path).await.problem(400, "invalid-request");
+        let problem = fixture
+            .api()
+            .get(path)
+            .await
+            .problem(400, "invalid-request");
         assert_eq!(
             problem["errors"][0]["pointer"], pointer,
             "{path}: {problem}"
         );
     }
-    house.is_intact().await;
+    fixture.is_intact().await;
 }
 
 #[tokio::test]
-async fn too_many_filters_or_words() {
-    let house = ApprovedAgent::new().await;
+async fn too_many_filters_or_words_are_refused() {
+    let fixture = ApprovedAgent::new().await;
     let filters = |count: usize| {
         let each = |at| format!("tag=t{at}");
         (0..count).map(each).collect::<Vec<_>>().join("&")
     };
-    let api = house.api();
+    let api = fixture.api();
     api.search(&filters(20)).await;
     let answer = api.get(&format!("/v1/agents?{}", filters(21))).await;
     answer.problem(400, "invalid-request");
@@ -321,5 +336,5 @@ async fn too_many_filters_or_words() {
         let problem = answer.problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["pointer"], "/q", "{problem}");
     }
-    house.is_intact().await;
+    fixture.is_intact().await;
 }

@@ -1,4 +1,4 @@
-//! Targets that may not or cannot be fetched, and origins that serve something else than a card.
+//! Targets that must not or cannot be fetched, and origins that do not serve a card.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,17 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::setup::Setup;
 use crate::support::waiting::eventually;
 
-/// Waits until the domain's first source was asked, and gives the domain.
-async fn asked(api: &Api, domain: &str) -> Value {
+/// Waits until the domain's first source was fetched, and returns the domain.
+async fn fetched_domain(api: &Api, domain: &str) -> Value {
     let path = format!("/v1/domains/{domain}");
-    eventually("the source was asked", || async {
+    eventually("the source was fetched", || async {
         let domain = api.admin(&path).await.expect(200);
         (!domain["sources"][0]["last_attempt"].is_null()).then_some(domain)
     })
     .await
 }
 
-/// The attempt at the first of the well-known paths in the last visit, which then also asks the second.
+/// The attempt at the first well-known path in the last visit, which fetches the second one afterwards.
 fn at_first_path(domain: &Value) -> &Value {
     let source = &domain["sources"][0];
     assert_eq!(source["last_attempt"]["outcome"], "not_found", "{source}");
@@ -27,9 +27,9 @@ fn at_first_path(domain: &Value) -> &Value {
     attempt
 }
 
-/// What can be refused without a look at the network is refused at once, and leaves nothing behind.
+/// Targets that can be refused without using the network are refused at once, and leave no data behind.
 #[tokio::test]
-async fn private_address() {
+async fn private_addresses_are_refused() {
     let registry = Setup::bare().start().await;
     let origin = Origin::start();
     let loopback = origin.url(CARD);
@@ -72,16 +72,16 @@ async fn private_address() {
     registry.stop().await;
 }
 
-/// A name that is admitted, and turns out to stand for a private address, is an attempt that failed.
+/// A permitted name that resolves to a private address is a failed attempt.
 #[tokio::test]
-async fn private_address_behind_a_name() {
+async fn a_name_with_a_private_address_is_refused() {
     let origin = Origin::start();
     let lines =
         "[crawler]\nallow_names = [\"localhost\"]\nallow_http = true\nallow_ports = \"any\"\n";
     let registry = Setup::bare().configure(lines).start().await;
     let url = format!("http://localhost:{}{CARD}", origin.address().port());
     let domain = registry.api.register(&url).await.domain;
-    let domain = asked(&registry.api, &domain).await;
+    let domain = fetched_domain(&registry.api, &domain).await;
     let attempt = &domain["sources"][0]["last_attempt"];
     assert_eq!(attempt["outcome"], "refused", "{attempt}");
     assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
@@ -89,62 +89,62 @@ async fn private_address_behind_a_name() {
     registry.stop().await;
 }
 
-/// Nobody listens: the attempt says so, and the domain stays registered for when somebody does.
+/// If no server listens, the attempt reports that, and the domain stays registered until one does.
 #[tokio::test]
-async fn unreachable_host() {
-    let house = ApprovedAgent::new().await;
+async fn an_unreachable_host_is_reported() {
+    let fixture = ApprovedAgent::new().await;
     let gone = Origin::start();
     let (port, url) = (gone.address().port(), gone.url(CARD));
     drop(gone);
-    let domain = house.api().register(&url).await.domain;
-    let seen = asked(house.api(), &domain).await;
-    let attempt = &seen["sources"][0]["last_attempt"];
+    let domain = fixture.api().register(&url).await.domain;
+    let view = fetched_domain(fixture.api(), &domain).await;
+    let attempt = &view["sources"][0]["last_attempt"];
     assert_eq!(attempt["outcome"], "unreachable", "{attempt}");
     assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
     assert_eq!(attempt["status"], Value::Null);
-    assert_eq!(seen["agents"], json!([]));
-    assert_eq!(house.domains().await, 2);
-    house.is_intact().await;
+    assert_eq!(view["agents"], json!([]));
+    assert_eq!(fixture.domains().await, 2);
+    fixture.is_intact().await;
 
     let back = Origin::start_on(port);
     back.answer(CARD, OriginReply::json(card("Late")));
-    let seen = house.api().recrawl(&domain).await;
-    assert_eq!(seen["agents"].as_array().unwrap().len(), 1);
+    let view = fixture.api().recrawl(&domain).await;
+    assert_eq!(view["agents"].as_array().unwrap().len(), 1);
 }
 
-/// A page where a card should be: the attempt says so, and an agent that was there before keeps its card.
+/// A page in place of a card is reported by the attempt, and an existing agent keeps its card.
 #[tokio::test]
-async fn html_instead_of_a_card() {
-    let house = ApprovedAgent::new().await;
+async fn a_page_instead_of_a_card_is_reported() {
+    let fixture = ApprovedAgent::new().await;
     let page = "<!doctype html><title>Welcome</title><h1>It works</h1>";
     let other = Origin::start();
     other.answer(CARD, OriginReply::html(page));
-    let domain = house.api().register(&other.url(CARD)).await.domain;
-    let seen = asked(house.api(), &domain).await;
-    let attempt = at_first_path(&seen);
+    let domain = fixture.api().register(&other.url(CARD)).await.domain;
+    let view = fetched_domain(fixture.api(), &domain).await;
+    let attempt = at_first_path(&view);
     assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
     assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
-    assert_eq!(seen["agents"], json!([]));
+    assert_eq!(view["agents"], json!([]));
 
-    // Also under the name of JSON, and as JSON that is no card.
+    // Likewise a page with the media type of JSON, and JSON that is no card.
     for reply in [
         OriginReply::html(page),
         OriginReply::json(page.to_owned()),
         OriginReply::json("[]".to_owned()),
         OriginReply::json("{\"hello\": \"world\"}".to_owned()),
     ] {
-        house.origin.answer(CARD, reply);
-        let seen = house.api().recrawl(&house.domain).await;
-        let attempt = at_first_path(&seen);
+        fixture.origin.answer(CARD, reply);
+        let view = fixture.api().recrawl(&fixture.domain).await;
+        let attempt = at_first_path(&view);
         assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
     }
-    let agent = format!("/v1/agents/{}", house.agent);
-    let agent = house.api().get(&agent).await.expect(200);
+    let agent = format!("/v1/agents/{}", fixture.agent);
+    let agent = fixture.api().get(&agent).await.expect(200);
     assert_eq!(agent["liveness"]["state"], "stale");
-    eventually("the index shows it", || async {
-        let found = house.api().search("liveness=stale").await;
+    eventually("a search shows the agent as stale", || async {
+        let found = fixture.api().search("liveness=stale").await;
         (found["total"] == 1).then_some(())
     })
     .await;
-    house.is_intact().await;
+    fixture.is_intact().await;
 }

@@ -1,4 +1,4 @@
-//! The other side: servers that do nothing but answer, on the same library and with as many workers.
+//! Bare servers for comparison: they only return bytes, with the registry's HTTP library and number of workers.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -11,22 +11,22 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A bare server under way.
+/// A running bare server.
 #[derive(Debug)]
 pub struct Bare {
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     handle: ServerHandle,
 }
 
 impl Bare {
-    /// Serves these bodies as `/0`, `/1` and so on, each with its place as its entity tag and 304 for whoever
-    /// names that. It has `workers` threads, or one for each core.
+    /// Serves these bodies as `/0`, `/1` and so on, each with its number as its entity tag, and 304 to requests with that
+    /// tag. It has `workers` threads, or one for each core.
     pub fn start(bodies: Vec<Bytes>, workers: Option<usize>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let tagged = (0..).zip(bodies).map(|(place, body): (usize, _)| {
-            let tag = HeaderValue::try_from(format!("\"{place}\"")).map_err(io::Error::other)?;
+        let tagged = (0..).zip(bodies).map(|(index, body): (usize, _)| {
+            let tag = HeaderValue::try_from(format!("\"{index}\"")).map_err(io::Error::other)?;
             Ok((tag, body))
         });
         let bodies = web::Data::new(tagged.collect::<io::Result<Vec<_>>>()?);
@@ -37,7 +37,7 @@ impl Bare {
                 let server = HttpServer::new(move || {
                     App::new()
                         .app_data(bodies.clone())
-                        .route("/{place}", web::get().to(body))
+                        .route("/{index}", web::get().to(body))
                 })
                 .workers(workers)
                 .disable_signals()
@@ -51,7 +51,7 @@ impl Bare {
         Ok(Self { address, handle })
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub async fn stop(self) {
         self.handle.stop(false).await;
     }
@@ -59,10 +59,10 @@ impl Bare {
 
 async fn body(
     request: HttpRequest,
-    place: web::Path<usize>,
+    index: web::Path<usize>,
     bodies: web::Data<Vec<(HeaderValue, Bytes)>>,
 ) -> HttpResponse {
-    let Some((tag, bytes)) = bodies.get(*place) else {
+    let Some((tag, bytes)) = bodies.get(*index) else {
         return HttpResponse::NotFound().finish();
     };
     let mut answer = if request.headers().get(header::IF_NONE_MATCH) == Some(tag) {

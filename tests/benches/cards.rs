@@ -1,7 +1,7 @@
-//! A card through the whole server, against a bare server with the same bytes.
+//! Card requests through the whole server, against a bare server with the same bytes.
 //!
-//! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) how often both sides take turns,
-//! `BENCH_AGENTS` (1000) how many cards are asked for in turn, `BENCH_CONNECTIONS` (64) how many at once.
+//! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) the number of runs of each side, taken in turns,
+//! `BENCH_AGENTS` (1000) the number of cards, requested in turn, and `BENCH_CONNECTIONS` (64) the number of connections.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -41,7 +41,7 @@ async fn main() {
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     let app = &stock.app;
     index_anew(app, || false).await.unwrap();
     let options = JobOptions {
@@ -67,7 +67,7 @@ async fn main() {
     let known = format!("If-None-Match: {}\r\n", first.etag);
     let (ours, shutdown) = stock.serve().unwrap();
     let bare = Bare::start(cards, None).unwrap();
-    let places: Vec<String> = (0..ids.len()).map(|place| format!("/{place}")).collect();
+    let bare_paths: Vec<String> = (0..ids.len()).map(|index| format!("/{index}")).collect();
 
     head(
         &format!(
@@ -79,14 +79,14 @@ async fn main() {
     );
     let whole = [
         Load::new(ours, &paths, "", "200"),
-        Load::new(bare.address, &places, "", "200"),
+        Load::new(bare.address, &bare_paths, "", "200"),
     ];
     compare("200", &whole);
     let unchanged = [
         Load::new(ours, &paths[..1], &known, "304"),
         Load::new(
             bare.address,
-            &places[..1],
+            &bare_paths[..1],
             "If-None-Match: \"0\"\r\n",
             "304",
         ),
@@ -99,7 +99,7 @@ async fn main() {
     stock.close().await;
 }
 
-/// Every agent's id, through the search.
+/// The ids of all agents, from a search.
 async fn ids(stock: &Stock) -> Vec<String> {
     let mut ids = Vec::new();
     let mut query = SearchQuery {
@@ -124,7 +124,7 @@ async fn ids(stock: &Stock) -> Vec<String> {
     }
 }
 
-/// Lets both sides take turns and prints the medians.
+/// Runs both sides in turns and prints the medians.
 fn compare(what: &str, sides: &[Load; 2]) {
     let connections = size("BENCH_CONNECTIONS", 64);
     let run = |load: &Load| -> Measured {

@@ -1,13 +1,13 @@
-//! Crawling local cards: the fetch layer alone, and the whole way into store and index, against a bare
-//! client that gets and parses.
+//! Crawling local cards: the fetch layer alone, and the whole way into store and index, against a bare client that
+//! fetches and parses.
 //!
-//! One origin on one thread serves all cards on one port. Bare client and fetch layer ask it under one name, over
-//! connections that stay open. The whole way has one domain for every eight cards, eight being what one visit
-//! asks, and therefore makes a new connection for every domain, as a real crawl does; the bare client with the
-//! same names is printed beside it. Names resolve to this machine inside of this process.
+//! One origin on one thread serves all cards on one port. Bare client and fetch layer use one host name and persistent
+//! connections. The whole way has one domain per eight cards, the number that one visit fetches, and so makes a new
+//! connection for every domain, as a real crawl does; the bare client with the same names is printed beside it. Names
+//! resolve to this machine, inside this process.
 //!
-//! `BENCH_CARDS` (10000) is how many, `BENCH_PAIRS` (3) how often the sides take turns, `BENCH_CONNECTIONS`
-//! (64) how many requests are under way.
+//! `BENCH_CARDS` (10000) is the number of cards, `BENCH_PAIRS` (3) the number of runs of each side, taken in turns, and
+//! `BENCH_CONNECTIONS` (64) the number of concurrent requests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -47,12 +47,12 @@ use stock::{SUFFIX, Stock};
 use tokio::sync::Notify;
 use url::Url;
 
-/// Cards of one domain: what one visit asks.
+/// Cards per domain: the number that one visit fetches.
 const CARDS_OF_DOMAIN: usize = a2a_crawler::MAX_SOURCES_PER_VISIT;
-/// Longer than any crawl here takes.
+/// Timeout of a crawl, longer than any here takes.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Every name is this machine.
+/// Resolver of every name to this machine.
 #[derive(Debug, Clone)]
 struct Here;
 
@@ -74,7 +74,7 @@ impl reqwest::dns::Resolve for Here {
     }
 }
 
-/// What one round came to, in cards per second.
+/// Results of one round, in cards per second.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     bare: f64,
@@ -91,14 +91,14 @@ async fn main() {
     let cards = size("BENCH_CARDS", 10_000) / CARDS_OF_DOMAIN * CARDS_OF_DOMAIN;
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let bodies = (0..cards as u64)
-        .map(|place| Bytes::from(generator.card(place)))
+        .map(|index| Bytes::from(generator.card(index)))
         .collect();
     let _ = rustls::crypto::ring::default_provider().install_default();
     let origin = Bare::start(bodies, Some(1)).unwrap();
     let port = origin.address.port();
-    let one: Vec<Url> = (0..cards).map(|place| url("one", port, place)).collect();
+    let one: Vec<Url> = (0..cards).map(|index| url("one", port, index)).collect();
     let domains: Vec<Url> = (0..cards)
-        .map(|place| url(&format!("d{}", place / CARDS_OF_DOMAIN), port, place))
+        .map(|index| url(&format!("d{}", index / CARDS_OF_DOMAIN), port, index))
         .collect();
 
     bare(&one, false).await;
@@ -124,7 +124,7 @@ async fn main() {
     print(cards, &rounds);
 }
 
-/// A line of the table: what it is, our figure, the bare one, and the ratio to reach.
+/// A row of the table: its label, our figure, the bare client's, and the target ratio.
 type Row = (&'static str, Figure, Figure, Option<f64>);
 
 /// One figure of a round.
@@ -159,7 +159,7 @@ fn print(cards: usize, rounds: &[Round]) {
             Some(0.15),
         ),
         (
-            "whole way, new; bare: connection a domain",
+            "whole way, new; bare: one domain, one connection",
             |one| one.new,
             |one| one.bare_by_domain,
             None,
@@ -175,23 +175,22 @@ fn print(cards: usize, rounds: &[Round]) {
         let ratio = median(rounds.iter().map(|one| ours(one) / bare(one)).collect());
         line(what, of(ours), of(bare), ratio, target);
     }
-    figure("requests under way", connections());
+    figure("concurrent requests", connections());
 }
 
 fn connections() -> usize {
     size("BENCH_CONNECTIONS", 64)
 }
 
-fn url(host: &str, port: u16, place: usize) -> Url {
-    format!("http://{host}.{SUFFIX}:{port}/{place}")
+fn url(host: &str, port: u16, index: usize) -> Url {
+    format!("http://{host}.{SUFFIX}:{port}/{index}")
         .parse()
         .unwrap()
 }
 
-/// Gets and parses, and does nothing else.
+/// Measures a bare client, which only fetches and parses.
 async fn bare(urls: &[Url], unchanged: bool) -> f64 {
-    // With a host for every card no connection serves twice, and keeping them all takes more of them than
-    // a process may have open.
+    // With many hosts no connection is used for long, and keeping them all idle would exceed the limit of open files.
     let one_host = urls.first().map(Url::host_str) == urls.last().map(Url::host_str);
     let client = reqwest::Client::builder()
         .no_proxy()
@@ -201,12 +200,12 @@ async fn bare(urls: &[Url], unchanged: bool) -> f64 {
         .unwrap();
     let began = Instant::now();
     futures::stream::iter(urls.iter().cloned().enumerate())
-        .map(|(place, url)| {
+        .map(|(index, url)| {
             let client = client.clone();
             tokio::spawn(async move {
                 let mut request = client.get(url);
                 if unchanged {
-                    request = request.header("if-none-match", format!("\"{place}\""));
+                    request = request.header("if-none-match", format!("\"{index}\""));
                 }
                 let answer = request.send().await.unwrap();
                 if unchanged {
@@ -224,7 +223,7 @@ async fn bare(urls: &[Url], unchanged: bool) -> f64 {
     urls.len() as f64 / began.elapsed().as_secs_f64()
 }
 
-/// The crawler's own fetching: guard, caps, conditional requests, the card read in full.
+/// Measures the crawler's fetch layer: guard, size limits, conditional requests, the card read in full.
 async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
     let config = FetcherConfig {
         guard: Guard::new(GuardConfig {
@@ -242,15 +241,15 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
     let fetcher = Arc::new(Fetcher::new(config, Arc::new(Here), Arc::new(SystemClock)).unwrap());
     let began = Instant::now();
     futures::stream::iter(urls.iter().cloned().enumerate())
-        .map(|(place, url)| {
+        .map(|(index, url)| {
             let fetcher = Arc::clone(&fetcher);
             let validators = unchanged.then(|| Validators {
                 url: url.to_string(),
-                etag: Some(format!("\"{place}\"")),
+                etag: Some(format!("\"{index}\"")),
                 last_modified: None,
             });
             let task = SourceTask {
-                source_key: place as i64,
+                source_key: index as i64,
                 slot: Slot::Url { url },
                 validators,
             };
@@ -270,7 +269,7 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
     urls.len() as f64 / began.elapsed().as_secs_f64()
 }
 
-/// From the frontier through the crawler into store and index, twice: every card new, then none changed.
+/// Measures a crawl from the frontier into store and index, twice: every card new, then none changed.
 async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
     let stock = Stock::resolving(Arc::new(Here)).await;
     let app = &stock.app;
@@ -284,7 +283,7 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
         on_outcome: Arc::new(move |outcome| match outcome {
             AttemptOutcome::Card => on_card.count(),
             AttemptOutcome::NotModified => on_unchanged.count(),
-            other => panic!("an attempt ended as {other:?}"),
+            other => panic!("unexpected outcome of an attempt: {other:?}"),
         }),
         ..JobOptions::default()
     };
@@ -311,7 +310,7 @@ async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
     (new, same)
 }
 
-/// Counts, and tells when so many are there.
+/// A counter that can be awaited.
 #[derive(Debug, Default)]
 struct Counter {
     count: AtomicUsize,

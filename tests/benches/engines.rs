@@ -1,9 +1,9 @@
-//! The ten best of a search with the total and the facet of tags: the registry through HTTP, SQLite's FTS5 and
+//! The top ten hits of a search with the total and the facet of tags: the registry through HTTP, and SQLite's FTS5 and
 //! PostgreSQL's full-text search called directly, all over the texts of the same cards.
 //!
-//! `BENCH_AGENTS` (100000) agents, `BENCH_QUERIES` (300) different queries for each engine and load, of which each
-//! runs for at most `BENCH_SECONDS` (30). PostgreSQL is the server that `A2A_REGISTRY_TEST_POSTGRES` names; without
-//! one it is left out, loudly.
+//! There are `BENCH_AGENTS` (100000) agents and `BENCH_QUERIES` (300) different queries for each engine and load; each load
+//! runs for at most `BENCH_SECONDS` (30). PostgreSQL is the server that `A2A_REGISTRY_TEST_POSTGRES` names; without one
+//! it is skipped, with a printed line.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,20 +35,20 @@ use sea_orm::{
 };
 use stock::Stock;
 
-/// Words of a query: an OR of three.
+/// Words per query, joined by OR.
 const WORDS: usize = 3;
-/// Cards that one statement brings in.
+/// Cards inserted by one statement.
 const BATCH: usize = 200;
 
-/// A database with full-text search: what it is given, and what it is asked for one search.
+/// A database with full-text search, and the statements of one search.
 struct Engine {
     name: &'static str,
     database: DatabaseConnection,
-    /// The page, the total, the facet; each with the query as its one value.
-    asked: [&'static str; 3],
-    /// The words of a query as this engine writes them.
+    /// Statements for the page, the total and the facet; each has the query as its only value.
+    statements: [&'static str; 3],
+    /// Writes the words of a query in this engine's syntax.
     query: fn(&[&str]) -> String,
-    /// Searches at once that it does best with.
+    /// The number of concurrent searches with which it is fastest.
     connections: usize,
 }
 
@@ -67,10 +67,10 @@ const POSTGRES: [&str; 3] = [
      GROUP BY tag ORDER BY 2 DESC, 1 LIMIT 50",
 ];
 
-/// What a load came to.
+/// Results of a load.
 struct Measured {
     rate: f64,
-    /// In milliseconds, in order.
+    /// In milliseconds, sorted.
     latencies: Vec<f64>,
 }
 
@@ -87,7 +87,7 @@ async fn main() {
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     index_anew(&stock.app, || false).await.unwrap();
     let (address, shutdown) = stock.serve().unwrap();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -97,10 +97,10 @@ async fn main() {
         "{:<22} {:>11} {:>10} {:>10} {:>10} {:>9}",
         "", "connections", "searches/s", "p50, ms", "p99, ms", "slower"
     );
-    let asked = size("BENCH_QUERIES", 300);
+    let count = size("BENCH_QUERIES", 300);
     let queries = |number: usize| -> Vec<String> {
-        (0..asked)
-            .map(|place| generator.query((number * asked + place) as u64, WORDS))
+        (0..count)
+            .map(|index| generator.query((number * count + index) as u64, WORDS))
             .collect()
     };
     let ours = |connections: usize, words: &[String]| {
@@ -181,7 +181,7 @@ async fn fts5(folder: &Path, cores: usize) -> Engine {
     let engine = Engine {
         name: "SQLite FTS5",
         database: Database::connect(options).await.unwrap(),
-        asked: FTS5,
+        statements: FTS5,
         query: |words| words.join(" OR "),
         connections: cores,
     };
@@ -201,7 +201,7 @@ async fn postgres(server: &str, cores: usize) -> Engine {
     let engine = Engine {
         name: "PostgreSQL full text",
         database: Database::connect(options).await.unwrap(),
-        asked: POSTGRES,
+        statements: POSTGRES,
         query: |words| words.join(" | "),
         connections: cores * 2,
     };
@@ -225,15 +225,15 @@ impl Engine {
         self.database.execute_raw(statement).await.unwrap();
     }
 
-    /// Takes in the cards.
+    /// Inserts the cards.
     async fn fill(&self, agents: usize, generator: Generator) {
-        let places: Vec<usize> = (0..agents).collect();
-        for places in places.chunks(BATCH) {
-            let cards = places.iter().map(|place| {
-                let card = a2a_card::parse(&generator.card(*place as u64))
+        let indexes: Vec<usize> = (0..agents).collect();
+        for indexes in indexes.chunks(BATCH) {
+            let cards = indexes.iter().map(|index| {
+                let card = a2a_card::parse(&generator.card(*index as u64))
                     .unwrap()
                     .card;
-                (*place, card)
+                (*index, card)
             });
             let cards: Vec<_> = cards.collect();
             if self.is_sqlite() {
@@ -255,12 +255,12 @@ impl Engine {
     async fn fill_fts5(&self, cards: &[(usize, a2a_card::AgentCard)]) {
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         let (mut tag_rows, mut tag_values) = (Vec::new(), Vec::new());
-        for (place, card) in cards {
+        for (index, card) in cards {
             rows.push("(?, ?)");
-            values.extend([number(*place), fts5::texts(card).into()]);
+            values.extend([number(*index), fts5::texts(card).into()]);
             for tag in tags(card) {
                 tag_rows.push("(?, ?)");
-                tag_values.extend([number(*place), tag.into()]);
+                tag_values.extend([number(*index), tag.into()]);
             }
         }
         let into = format!("INSERT INTO cards (rowid, body) VALUES {}", rows.join(", "));
@@ -271,7 +271,7 @@ impl Engine {
 
     async fn fill_postgres(&self, cards: &[(usize, a2a_card::AgentCard)]) {
         let (mut rows, mut values) = (Vec::new(), Vec::new());
-        for (place, card) in cards {
+        for (index, card) in cards {
             let next = values.len() + 1;
             rows.push(format!(
                 "(${next}::integer, to_tsvector('english', ${}), string_to_array(${}, ','))",
@@ -280,7 +280,7 @@ impl Engine {
             ));
             let tags: Vec<String> = tags(card).collect();
             values.extend([
-                number(*place),
+                number(*index),
                 fts5::texts(card).into(),
                 tags.join(",").into(),
             ]);
@@ -289,7 +289,7 @@ impl Engine {
         self.execute(&into, values).await;
     }
 
-    /// Runs the queries, so many at once.
+    /// Runs the queries on this number of connections.
     async fn load(&self, connections: usize, queries: Vec<String>) -> Measured {
         let queries: Arc<Vec<String>> = Arc::new(queries);
         let next = Arc::new(AtomicUsize::new(0));
@@ -322,14 +322,14 @@ impl Engine {
         let words: Vec<&str> = query.split(' ').collect();
         let query = (self.query)(&words);
         let backend = self.database.get_database_backend();
-        for asked in self.asked {
+        for statement in self.statements {
             let values = [Value::from(query.clone())];
-            let statement = Statement::from_sql_and_values(backend, asked, values);
+            let statement = Statement::from_sql_and_values(backend, statement, values);
             self.database.query_all_raw(statement).await.unwrap();
         }
     }
 
-    /// Leaves nothing on a server that others use too.
+    /// Drops the table on a server that others use too.
     async fn empty(&self) {
         if !self.is_sqlite() {
             self.execute("DROP TABLE cards", Vec::new()).await;
@@ -337,8 +337,8 @@ impl Engine {
     }
 }
 
-fn number(place: usize) -> Value {
-    Value::from(i64::try_from(place).unwrap())
+fn number(index: usize) -> Value {
+    Value::from(i64::try_from(index).unwrap())
 }
 
 /// The different tags of a card.

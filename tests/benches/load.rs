@@ -1,8 +1,8 @@
-//! A closed-loop load generator: so many connections that stay open, each with one request under way.
+//! A closed-loop load generator: a number of persistent connections, each with one request in flight.
 //!
-//! It runs on one thread of its own and speaks as little HTTP as it needs, so that it is cheaper than any
-//! server it measures. Beside the rate it reports the processor time that everything else in this process
-//! used per request: on a busy machine that figure stands still where the rate does not.
+//! It runs on one thread of its own and implements only the HTTP that it needs, so that it costs less than any server it
+//! measures. Beside the rate it reports the processor time per request of everything else in this process: other load on
+//! the machine changes the rate, but not that figure.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -17,40 +17,40 @@ use tokio::task::LocalSet;
 
 use super::report::{cpu_of_process, cpu_of_thread};
 
-/// What a run came to.
+/// Results of a run.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Answers per second.
+    /// Responses per second.
     pub rate: f64,
     /// Processor time per request outside of the load generator, in microseconds.
     pub cpu_us: f64,
-    /// From a request's first byte to its answer's last, in microseconds, in order.
+    /// Times from the first byte of a request to the last of its response, in microseconds, sorted.
     latencies: Vec<u32>,
 }
 
 impl Measured {
-    /// The time in milliseconds that this share of the requests (0 to 1) stayed within.
+    /// The latency in milliseconds at this percentile (0 to 1).
     pub fn percentile(&self, share: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
-        let place = (last as f64 * share).round() as usize;
-        f64::from(self.latencies.get(place).copied().unwrap_or_default()) / 1_000.0
+        let index = (last as f64 * share).round() as usize;
+        f64::from(self.latencies.get(index).copied().unwrap_or_default()) / 1_000.0
     }
 }
 
-/// What to ask, and how.
+/// Parameters of a load.
 #[derive(Debug, Clone)]
 pub struct Load {
-    /// Whom.
+    /// The server's address.
     pub address: SocketAddr,
-    /// Whole requests, sent in turn and over again.
+    /// Complete requests, sent in turn and repeated from the start.
     pub requests: Arc<Vec<Vec<u8>>>,
-    /// The status that every answer must have; another one ends the run.
+    /// The expected status; any other one ends the run.
     pub status: &'static str,
-    /// Connections.
+    /// Number of connections.
     pub connections: usize,
     /// The run ends after this time, or after `most` requests.
     pub time: Duration,
-    /// The most requests sent.
+    /// Maximum number of requests.
     pub most: usize,
 }
 
@@ -73,14 +73,14 @@ impl Load {
         }
     }
 
-    /// Runs it on a thread of its own, which the caller waits for.
+    /// Runs the load on a thread of its own, and waits for that thread.
     pub fn run(&self) -> io::Result<Measured> {
         let run = || {
             std::thread::scope(|scope| {
                 let thread = scope.spawn(|| self.run_here());
                 thread
                     .join()
-                    .map_err(|_| io::Error::other("the load broke off"))?
+                    .map_err(|_| io::Error::other("the load generator panicked"))?
             })
         };
         tokio::task::block_in_place(run)
@@ -133,28 +133,30 @@ async fn connection(
     stream.set_nodelay(true)?;
     let mut buffer = vec![0; 256 * 1024];
     loop {
-        let place = sent.get();
+        let index = sent.get();
         let now = Instant::now();
-        if place >= load.most || now >= until {
+        if index >= load.most || now >= until {
             return Ok(());
         }
-        sent.set(place + 1);
-        let request = &load.requests[place % load.requests.len()];
+        sent.set(index + 1);
+        let request = &load.requests[index % load.requests.len()];
         stream.write_all(request).await?;
-        answer(&mut stream, &mut buffer, load.status).await?;
+        read_response(&mut stream, &mut buffer, load.status).await?;
         let micros = u32::try_from(now.elapsed().as_micros()).unwrap_or(u32::MAX);
         latencies.borrow_mut().push(micros);
     }
 }
 
-/// Reads one whole answer, which must have that status and say how long it is.
-async fn answer(stream: &mut TcpStream, buffer: &mut [u8], status: &str) -> io::Result<()> {
+/// Reads one complete response, which must have that status and a `Content-Length`.
+async fn read_response(stream: &mut TcpStream, buffer: &mut [u8], status: &str) -> io::Result<()> {
     let mut filled = 0;
     let mut whole = None;
     while whole.is_none_or(|whole| filled < whole) {
         let read = stream.read(&mut buffer[filled..]).await?;
         if read == 0 {
-            return Err(io::Error::other("the server closed, or answered too much"));
+            return Err(io::Error::other(
+                "the server closed the connection, or its response exceeds the buffer",
+            ));
         }
         filled += read;
         if whole.is_none() {
@@ -164,7 +166,7 @@ async fn answer(stream: &mut TcpStream, buffer: &mut [u8], status: &str) -> io::
     Ok(())
 }
 
-/// How long the answer is in all, once its head is there.
+/// Total length of the response in bytes; `None` until its head is complete.
 fn length(answer: &[u8], status: &str) -> io::Result<Option<usize>> {
     let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else {
         return Ok(None);
@@ -172,7 +174,7 @@ fn length(answer: &[u8], status: &str) -> io::Result<Option<usize>> {
     let text = std::str::from_utf8(&answer[..head]).map_err(io::Error::other)?;
     if text.get(9..12) != Some(status) {
         let shown = String::from_utf8_lossy(answer);
-        return Err(io::Error::other(format!("not {status} but {shown}")));
+        return Err(io::Error::other(format!("expected {status}, got {shown}")));
     }
     let declared = text.split("\r\n").find_map(|line| {
         let (name, value) = line.split_once(':')?;

@@ -1,10 +1,10 @@
-//! Search by meaning with generated vectors: the scan over all agents alone, and whole searches beside lexical ones.
+//! Semantic search with generated vectors: the scan over all agents alone, and whole searches beside full-text ones.
 //!
 //! `BENCH_AGENTS` (1000000) agents of four vectors are scanned, `BENCH_QUERIES` (200) times; `BENCH_HYBRID` (100000)
-//! agents are ingested for whole searches. Vectors are of `BENCH_DIMENSIONS` (384) numbers and no model is needed: what
-//! a model makes of a text says nothing about how fast it is found. Encoding is measured with the model in the folder
-//! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape whose weights mean nothing; a registry of
-//! `BENCH_CARDS` (1000) cards is brought to it, while others search.
+//! agents are ingested for whole searches. Vectors have `BENCH_DIMENSIONS` (384) numbers; no model is needed, because the
+//! speed of a search does not depend on the values. Encoding is measured with the model in the folder
+//! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape and random weights; the agents of a registry of
+//! `BENCH_CARDS` (1000) cards are embedded with it during searches.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -44,14 +44,14 @@ use report::{figure, head, line, median, size};
 use stock::Stock;
 use uuid::Uuid;
 
-/// Agents whose vectors are put at once.
+/// Agents whose vectors are stored together.
 const GROUP: usize = 1000;
-/// Words of a query; with fewer words count before meaning.
+/// Words per query; with fewer, full text comes before semantic results.
 const WORDS: usize = 4;
 
 #[tokio::main]
 async fn main() {
-    // First of all: memory that others give back would be taken off what it is measured to use.
+    // The scan comes first: memory that other benches free later would be subtracted from its figure.
     scan(
         size("BENCH_AGENTS", 1_000_000),
         size("BENCH_DIMENSIONS", 384),
@@ -75,7 +75,7 @@ fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
     values.into_iter().map(|value| value / length).collect()
 }
 
-/// How long a query takes to encode, alone and while cards are encoded, and how many cards are in a second.
+/// Measures the latency of encoding a query, alone and while cards are encoded, and the rate of encoding cards.
 async fn encode() {
     let folder = tempfile::tempdir().unwrap();
     let named = std::env::var_os("A2A_REGISTRY_TEST_MODEL").map(PathBuf::from);
@@ -89,26 +89,26 @@ async fn encode() {
         encoder.model().name,
         encoder.model().id
     );
-    // Thirty words that are one token each, between the two that stand at either end.
+    // Thirty words of one token each; the encoder adds a first and a last token.
     let words = "find an agent that book flight to the city with hotel ticket weather forecast translation text language \
                  invoice payment bank money news test document image music order customer support help";
     let words: Vec<&str> = words.split(' ').collect();
-    let query = |place: usize| {
+    let query = |index: usize| {
         let mut words = words.clone();
-        let first = place % words.len();
+        let first = index % words.len();
         words.rotate_left(first);
         words.join(" ")
     };
     let count = size("BENCH_QUERIES", 200);
     let times = query_times(&encoder, count, query).await;
-    tell(
+    print_latencies(
         "query of 32 tokens, one thread, ms",
         "p50 (target 15)",
         &times,
     );
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let text = (0..64)
-        .map(|place| generator.query(place, 90))
+        .map(|index| generator.query(index, 90))
         .collect::<Vec<_>>();
     let began = Instant::now();
     for some in text.chunks(32) {
@@ -116,23 +116,23 @@ async fn encode() {
     }
     let rate = text.len() as f64 / began.elapsed().as_secs_f64();
     figure(
-        "texts of 90 words a second, one thread",
+        "texts of 90 words per second, one thread",
         format!("{rate:.1}"),
     );
     cards(&encoder, &generator, query).await;
 }
 
-/// How many cards a second a registry brings to a model, and how long searches and queries take meanwhile.
+/// Measures the rate at which a registry embeds its agents, and the latency of searches and queries meanwhile.
 async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usize) -> String) {
     let agents = size("BENCH_CARDS", 1000);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     index_anew(&stock.app, || false).await.unwrap();
     println!("\n{agents} cards");
     let count = size("BENCH_QUERIES", 200);
     let times = search_times(&stock.app, generator, 0..count).await;
-    tell("search by words, ms", "p50", &times);
+    print_latencies("full-text search, ms", "p50", &times);
     let (app, model) = (Arc::clone(&stock.app), Arc::clone(encoder));
     let work = tokio::spawn(async move {
         let began = Instant::now();
@@ -141,27 +141,30 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
         agents as f64 / began.elapsed().as_secs_f64()
     });
     let times = search_times(&stock.app, generator, count..2 * count).await;
-    tell("the same while cards are encoded, ms", "p50", &times);
+    print_latencies("the same while cards are encoded, ms", "p50", &times);
     let times = query_times(encoder, count, query).await;
-    tell(
+    print_latencies(
         "query of 32 tokens while cards are encoded, ms",
         "p50",
         &times,
     );
-    assert!(!work.is_finished(), "more BENCH_CARDS are needed");
+    assert!(
+        !work.is_finished(),
+        "embedding ended before the measurement: raise BENCH_CARDS"
+    );
     figure(
-        "cards a second, one thread",
+        "cards per second, one thread",
         format!("{:.1}", work.await.unwrap()),
     );
     stock.close().await;
 }
 
-/// How long searches by words take in the registry, one after another, in order.
+/// Latencies of full-text searches in the registry, made one after another; sorted.
 async fn search_times(app: &Context, generator: &Generator, queries: Range<usize>) -> Vec<f64> {
     let mut times = Vec::with_capacity(queries.len());
-    for place in queries {
+    for index in queries {
         let query = SearchQuery {
-            q: Some(generator.query(place as u64, WORDS)),
+            q: Some(generator.query(index as u64, WORDS)),
             mode: Some("lexical".into()),
             ..SearchQuery::default()
         };
@@ -175,10 +178,10 @@ async fn search_times(app: &Context, generator: &Generator, queries: Range<usize
 
 async fn query_times(encoder: &Encoder, count: usize, query: impl Fn(usize) -> String) -> Vec<f64> {
     let mut times = Vec::with_capacity(count);
-    for place in 0..count {
+    for index in 0..count {
         let began = Instant::now();
         let vectors = encoder
-            .embed(vec![query(place)], TextKind::Query)
+            .embed(vec![query(index)], TextKind::Query)
             .await
             .unwrap();
         black_box(vectors);
@@ -188,8 +191,8 @@ async fn query_times(encoder: &Encoder, count: usize, query: impl Fn(usize) -> S
     times
 }
 
-/// Prints the middle and the end of times in order.
-fn tell(what: &str, middle: &str, times: &[f64]) {
+/// Prints the median, under that label, and the 99th percentile of sorted times.
+fn print_latencies(what: &str, middle: &str, times: &[f64]) {
     for (name, share) in [(middle, 0.50), ("p99", 0.99)] {
         let time = times[((times.len() - 1) as f64 * share) as usize];
         figure(&format!("{what}, {name}"), format!("{time:.2}"));
@@ -218,7 +221,7 @@ fn scan(agents: usize, dimensions: usize) {
     let memory = memory().saturating_sub(before);
     println!("\n{agents} agents of {MAX_CODES} vectors of {dimensions} numbers");
     figure(
-        "memory, anonymous, bytes an agent (target 450)",
+        "memory, anonymous, bytes per agent (target 450)",
         memory / agents as u64,
     );
     let snapshot = vectors.snapshot();
@@ -251,7 +254,7 @@ fn memory() -> u64 {
     kilobytes.unwrap().parse::<u64>().unwrap() * 1_024
 }
 
-/// Makes of a text the vector that its hash is the seed of.
+/// An encoder whose vector of a text depends on the text's hash alone.
 #[derive(Debug)]
 struct Generated(ModelInfo);
 
@@ -271,12 +274,12 @@ impl Embedder for Generated {
     }
 }
 
-/// Whole searches through HTTP, hybrid beside lexical.
+/// Measures whole searches through HTTP, hybrid beside full text.
 async fn hybrid(agents: usize, dimensions: usize) {
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;
-    stock.fill(|place| generator.card(place)).await;
+    stock.fill(|index| generator.card(index)).await;
     index_anew(&stock.app, || false).await.unwrap();
     let model = ModelInfo {
         id: "generated".into(),
@@ -290,7 +293,7 @@ async fn hybrid(agents: usize, dimensions: usize) {
     println!("\n{agents} agents in the registry");
     let rate = agents as f64 / began.elapsed().as_secs_f64();
     figure(
-        "brought to the model, without encoder, per second",
+        "agents embedded per second, without an encoder",
         format!("{rate:.0}"),
     );
     let (address, shutdown) = stock.serve().unwrap();
@@ -298,8 +301,8 @@ async fn hybrid(agents: usize, dimensions: usize) {
     let mut next = 0;
     let mut run = |mode: &str, connections: usize| {
         let paths: Vec<String> = (next..next + count)
-            .map(|place| {
-                let words = generator.query(place as u64, WORDS).replace(' ', "+");
+            .map(|index| {
+                let words = generator.query(index as u64, WORDS).replace(' ', "+");
                 format!("/v1/agents?q={words}&mode={mode}")
             })
             .collect();

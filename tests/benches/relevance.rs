@@ -1,8 +1,8 @@
-//! How well searches find what is meant, beside SQLite's FTS5 over the same texts.
+//! Relevance of search results, beside SQLite's FTS5 over the same texts.
 //!
-//! Real cards are those in `A2A_REGISTRY_SHARED/cards`, with `BENCH_SEEDS` (5) choices of the examples that are
-//! held out. `A2A_REGISTRY_TEST_MODEL` names the folder of a sentence encoder, with which every question is also asked
-//! by words and meaning, and by meaning alone. `A2A_REGISTRY_RELEVANCE_MISSES` prints every question whose first answer is wrong.
+//! Real cards are read from `A2A_REGISTRY_SHARED/cards`; `BENCH_SEEDS` (5) is the number of different choices of held-out
+//! examples. `A2A_REGISTRY_TEST_MODEL` names the folder of a sentence encoder; with it every query is also run in hybrid
+//! and in semantic mode. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query whose first hit is wrong.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +27,7 @@ use report::size;
 #[tokio::main]
 async fn main() {
     let model = model();
-    ask("Our own questions", &own(), model.as_ref()).await;
+    print_scores("Our own queries", &own(), model.as_ref()).await;
     let Some(shared) = std::env::var_os("A2A_REGISTRY_SHARED") else {
         println!("SKIPPED: A2A_REGISTRY_SHARED names no folder with real cards");
         return;
@@ -35,15 +35,15 @@ async fn main() {
     let folder = Path::new(&shared).join("cards");
     for seed in 1..=size("BENCH_SEEDS", 5) as u64 {
         let title = format!("Held-out examples of real cards, seed {seed}, by half");
-        ask(&title, &held_out(&folder, seed), model.as_ref()).await;
+        print_scores(&title, &held_out(&folder, seed), model.as_ref()).await;
     }
 }
 
-/// The sentence encoder to ask with, where one is named.
+/// The sentence encoder for hybrid and semantic queries, if one is named.
 fn model() -> Option<Arc<dyn Embedder>> {
     let Some(folder) = std::env::var_os("A2A_REGISTRY_TEST_MODEL") else {
         println!(
-            "SKIPPED: A2A_REGISTRY_TEST_MODEL names no model, so questions are asked by words alone"
+            "SKIPPED: A2A_REGISTRY_TEST_MODEL names no model, so queries run in full-text mode only"
         );
         return None;
     };
@@ -56,11 +56,12 @@ fn model() -> Option<Arc<dyn Embedder>> {
     Some(Arc::new(encoder))
 }
 
-async fn ask(title: &str, questions: &Collection, model: Option<&Arc<dyn Embedder>>) {
-    println!("{title}, lexical\n{}", compare(questions).await);
+/// Prints the scores of a collection, in every mode that is available.
+async fn print_scores(title: &str, queries: &Collection, model: Option<&Arc<dyn Embedder>>) {
+    println!("{title}, lexical\n{}", compare(queries).await);
     for mode in ["hybrid", "semantic"] {
         if let Some(model) = model {
-            let found = compare_by(questions, mode, Some(Arc::clone(model))).await;
+            let found = compare_by(queries, mode, Some(Arc::clone(model))).await;
             println!("{title}, {mode}\n{found}");
         }
     }

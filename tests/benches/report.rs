@@ -1,35 +1,35 @@
-//! What the benches print, what they measure processor time with, and how their sizes are set.
+//! Support of the benches: their output, processor time, and sizes from the environment.
 
 use std::io;
 use std::time::Duration;
 
 use tikv_jemallocator::Jemalloc;
 
-/// What is measured is the program, which has this allocator too.
+/// The program's own allocator, because the benches measure the program.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// A size from the environment, such as `BENCH_AGENTS=1000`, or what it is without.
+/// A size from the environment, such as `BENCH_AGENTS=1000`, or the default.
 ///
 /// # Panics
 ///
-/// When the variable is no number.
-pub fn size(variable: &str, without: usize) -> usize {
+/// When the variable is not a number.
+pub fn size(variable: &str, default: usize) -> usize {
     match std::env::var(variable) {
         Ok(text) => text
             .parse()
             .unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")),
-        Err(_) => without,
+        Err(_) => default,
     }
 }
 
-/// The middle of these figures.
+/// The median of these figures.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Prints the head of a table.
+/// Prints the title and the column headers of a table.
 pub fn head(title: &str, unit: &str) {
     println!("\n{title} ({unit})");
     println!(
@@ -38,7 +38,7 @@ pub fn head(title: &str, unit: &str) {
     );
 }
 
-/// Prints both sides and their ratio. `ratio` is the median over the pairs and need not be the ratio of the
+/// Prints a row with both sides and their ratio. `ratio` is the median over the pairs and need not be the ratio of the
 /// medians; a missed target is marked.
 pub fn line(what: &str, ours: f64, bare: f64, ratio: f64, target: Option<f64>) {
     let wanted = target.map_or_else(String::new, |target| format!("{target:.2}"));
@@ -53,12 +53,12 @@ pub fn line(what: &str, ours: f64, bare: f64, ratio: f64, target: Option<f64>) {
     );
 }
 
-/// Prints a figure that is compared with nothing.
+/// Prints a figure without a comparison.
 pub fn figure(what: &str, value: impl std::fmt::Display) {
     println!("{what:<44} {value:>11}");
 }
 
-/// A number with as many places as say something.
+/// A number rounded to its significant places.
 fn shown(value: f64) -> String {
     match value {
         value if value >= 1_000.0 => format!("{value:.0}"),
@@ -67,10 +67,10 @@ fn shown(value: f64) -> String {
     }
 }
 
-/// The processor time that this process has used, all threads together.
+/// Processor time used by this process, summed over all threads.
 pub fn cpu_of_process() -> io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
-    // The second field is the program's name in parentheses and may hold anything.
+    // The second field is the program's name in parentheses, which may contain any character.
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 = fields
         .split_ascii_whitespace()
@@ -82,7 +82,7 @@ pub fn cpu_of_process() -> io::Result<Duration> {
     Ok(Duration::from_millis(ticks * 10))
 }
 
-/// The processor time that the calling thread has used.
+/// Processor time used by the calling thread.
 pub fn cpu_of_thread() -> io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos = text

@@ -1,9 +1,9 @@
-//! Searches through the whole server: asked for again, against a bare server with the same bytes; asked for
-//! the first time, against a bare loop over the same query objects of the search library.
+//! Searches through the whole server: cached ones against a bare server with the same bytes, new ones against a bare loop
+//! over the same query objects of the search library.
 //!
-//! `BENCH_AGENTS` (100000) agents are made and ingested first, which is measured too. `BENCH_SECONDS` (2) is
-//! the length of one run against the bare server, `BENCH_QUERIES` (1000) how many distinct queries one run
-//! has, `BENCH_PAIRS` (5) how often both sides take turns.
+//! `BENCH_AGENTS` (100000) agents are generated and ingested first, which is measured too. `BENCH_SECONDS` (2) is the
+//! length of one run against the bare server, `BENCH_QUERIES` (1000) the number of distinct queries per run, and
+//! `BENCH_PAIRS` (5) the number of runs of each side, taken in turns.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -43,14 +43,14 @@ use stock::Stock;
 use tantivy::TantivyDocument;
 use tantivy::collector::{Count, TopDocs};
 
-/// Words of a query: an OR of three is the dense case.
+/// Words per query: an OR of three matches many agents, which is the expensive case.
 const WORDS: usize = 3;
-/// Hits of a page, and the one more that tells whether another page follows.
+/// Hits of a page, and one more that shows whether another page follows.
 const HITS: usize = 21;
 /// The facets of a search page.
 const FACETS: &str = "&facets=tag,skill,capability,binding,protocol_version,provider,domain,auth,input_mode,output_mode,trust,liveness";
 
-/// Gives queries that were not given before.
+/// A source of queries that returns none twice.
 #[derive(Debug)]
 struct Queries {
     generator: Generator,
@@ -61,7 +61,7 @@ impl Queries {
     fn take(&self, count: usize) -> Vec<String> {
         let first = self.next.fetch_add(count, Ordering::Relaxed);
         (first..first + count)
-            .map(|place| self.generator.query(place as u64, WORDS))
+            .map(|index| self.generator.query(index as u64, WORDS))
             .collect()
     }
 }
@@ -106,7 +106,7 @@ async fn main() {
 
 async fn fill(stock: &Stock, agents: usize, generator: Generator) {
     stock.add_sources(agents, 1, 80).await;
-    let filled = stock.fill(|place| generator.card(place)).await;
+    let filled = stock.fill(|index| generator.card(index)).await;
     let began = Instant::now();
     index_anew(&stock.app, || false).await.unwrap();
     let built = began.elapsed();
@@ -123,11 +123,14 @@ async fn fill(stock: &Stock, agents: usize, generator: Generator) {
     );
     figure("index, MB", stock.index_bytes() / 1_000_000);
     for (what, field) in [("anonymous", "RssAnon:"), ("mapped", "RssFile:")] {
-        figure(&format!("memory after that, {what}, MB"), memory(field));
+        figure(
+            &format!("memory after the rebuild, {what}, MB"),
+            memory(field),
+        );
     }
 }
 
-/// What the system says of this process's memory, in MB.
+/// This process's memory as the kernel reports it in that field, in MB.
 fn memory(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field));
@@ -135,7 +138,7 @@ fn memory(field: &str) -> u64 {
     kilobytes.unwrap().parse::<u64>().unwrap() / 1_000
 }
 
-/// Answers that are kept ready.
+/// Measures repeated searches, whose responses are cached.
 async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
     let words = queries.take(100);
     let mut bodies = Vec::new();
@@ -147,11 +150,11 @@ async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
         bodies.push(search(app, &Caller::default(), &query).await.unwrap());
     }
     let bytes: usize = bodies.iter().map(Bytes::len).sum();
-    let places: Vec<String> = (0..bodies.len()).map(|place| format!("/{place}")).collect();
+    let bare_paths: Vec<String> = (0..bodies.len()).map(|index| format!("/{index}")).collect();
     let bare = Bare::start(bodies, None).unwrap();
     let mut sides = [
         Load::new(address, &paths(&words, ""), "", "200"),
-        Load::new(bare.address, &places, "", "200"),
+        Load::new(bare.address, &bare_paths, "", "200"),
     ];
     for side in &mut sides {
         side.time = Duration::from_secs(size("BENCH_SECONDS", 2) as u64);
@@ -176,7 +179,7 @@ async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
     bare.stop().await;
 }
 
-/// Searches that nobody has made before, as many at once as there are cores to work on them.
+/// Measures the rate of new searches, with enough connections to keep all cores busy.
 fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
     let count = size("BENCH_QUERIES", 1_000);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -191,7 +194,7 @@ fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
         let compiled = compiled(app, &words);
         rates.push([
             ours,
-            bare_rate(&compiled, cores, first_look),
+            bare_rate(&compiled, cores, registry_collector),
             bare_rate(&compiled, cores, bare_search),
             bare_rate(&compiled, cores, bare_search_with_hits),
         ]);
@@ -208,7 +211,7 @@ fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
     for (side, what, target) in [
         (1, "the registry's own collector", Some(0.50)),
         (2, "top 21 and count", None),
-        (3, "top 21 and count, and reads the hits", None),
+        (3, "top 21, count, and stored hits", None),
     ] {
         line(
             &format!("three words, OR; bare: {what}"),
@@ -220,7 +223,7 @@ fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
     }
 }
 
-/// One search at a time: how long it takes.
+/// Measures the latency of new searches, one at a time.
 fn alone(app: &Context, address: SocketAddr, queries: &Queries) {
     let count = size("BENCH_QUERIES", 1_000);
     head("distinct searches, one connection", "ms");
@@ -258,7 +261,7 @@ fn alone(app: &Context, address: SocketAddr, queries: &Queries) {
     }
 }
 
-/// Completions of the beginnings of words, one at a time: how long they take.
+/// Measures the latency of completions of word prefixes, one at a time.
 fn suggestions(address: SocketAddr, queries: &Queries) {
     let words = queries.take(size("BENCH_QUERIES", 1_000));
     let mut prefixes: Vec<String> = words
@@ -285,7 +288,7 @@ fn paths(words: &[String], parameters: &str) -> Vec<String> {
         .collect()
 }
 
-/// The query objects that the registry itself runs for these words.
+/// The query objects that the registry builds for these words.
 fn compiled(app: &Context, words: &[String]) -> Vec<CompiledQuery> {
     words
         .iter()
@@ -302,8 +305,8 @@ fn compiled(app: &Context, words: &[String]) -> Vec<CompiledQuery> {
         .collect()
 }
 
-/// The same query object and the same collector as the registry's.
-fn first_look(query: &CompiledQuery) {
+/// Runs a query with the registry's own collector.
+fn registry_collector(query: &CompiledQuery) {
     black_box(query.first_look().unwrap());
 }
 

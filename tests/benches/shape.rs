@@ -1,5 +1,5 @@
-//! A sentence encoder of MiniLM-L6's shape with weights that mean nothing: how fast it is says all there is to measure
-//! where no real model is at hand.
+//! A sentence encoder of MiniLM-L6's shape with random weights, to measure the speed of encoding where no real model is
+//! available.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -14,7 +14,7 @@ const WIDE: usize = 1536;
 const VOCABULARY: usize = 30_522;
 const POSITIONS: usize = 512;
 
-/// The tokenizer of the tests' own encoder: its words are among the first of the vocabulary.
+/// The tokenizer of the tests' own encoder; its token numbers are within the vocabulary.
 const TOKENIZER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny/tokenizer.json");
 
 /// Writes the encoder into a folder.
@@ -38,7 +38,7 @@ pub fn write(folder: &Path) {
     write_weights(&folder.join("model.safetensors"));
 }
 
-/// Every weight by its name, with its shape.
+/// The name and shape of every weight.
 fn weights() -> Vec<(String, Vec<usize>)> {
     let mut all = vec![
         (

@@ -1,4 +1,4 @@
-//! A registry in a folder of its own, and ways to fill it that are as fast as the registry allows.
+//! A registry in a folder of its own, which can be filled as fast as the registry allows.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The domains of the benches end in this; nothing outside of this process ever resolves it.
+/// Suffix of the benches' domains; it is never resolved outside this process.
 pub const SUFFIX: &str = "agents.test";
 
 /// Visits ingested in one group, as the crawler delivers them.
@@ -44,7 +44,7 @@ pub struct Stock {
     servers: Mutex<Vec<JoinHandle<io::Result<()>>>>,
 }
 
-/// What filling took.
+/// Duration of filling a registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Filled {
     /// Time spent in the registry's own ingest.
@@ -56,11 +56,11 @@ pub struct Filled {
 impl Stock {
     /// An empty registry that approves everything and crawls the names of [`SUFFIX`] over plain HTTP.
     pub async fn new() -> Self {
-        // Every look-up of an opt-out record finds none at once: what is measured is no name server.
+        // Every query for an opt-out record finds none at once, so that no name server is measured.
         Self::resolving(Arc::new(StaticResolver::new())).await
     }
 
-    /// One that resolves names by this resolver.
+    /// A registry like [`Stock::new`]'s, with this resolver.
     pub async fn resolving(resolver: Arc<dyn Resolver>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -71,9 +71,9 @@ impl Stock {
         config.crawler.allow_names = vec![format!("*.{SUFFIX}")];
         config.crawler.allow_http = true;
         config.crawler.allow_ports = AllowPorts::Word("any".into());
-        // What is measured is how fast it can be, not how fast it may.
+        // The bench measures how fast the crawler can be, so the pace must not limit it.
         config.crawler.least_rate = 1_000_000.0;
-        // A question waits for its meaning: what is measured is how well it is answered then.
+        // Searches wait for the encoder, so that no result falls back to full text.
         config.search.embed_timeout = 60_000;
         config.server.public_url = "http://registry.agents.test".into();
         let entropy = Arc::new(SystemEntropy::default());
@@ -89,15 +89,15 @@ impl Stock {
         }
     }
 
-    /// A second connection to the database, for what no caller may do.
+    /// A second connection to the database, for changes that no caller may make.
     pub async fn database(&self) -> DatabaseConnection {
         Database::connect(self.app.config().database_url())
             .await
             .unwrap()
     }
 
-    /// Puts so many domains into the frontier, each with so many card URLs, all due: card number `n` has the URL
-    /// `http://d<n / urls>.agents.test:<port>/<n>`.
+    /// Adds this number of domains to the frontier, each with this number of card URLs, all due: card number `n` has the
+    /// URL `http://d<n / urls>.agents.test:<port>/<n>`.
     pub async fn add_sources(&self, domains: usize, urls: usize, port: u16) {
         let database = self.database().await;
         for statement in [
@@ -119,17 +119,17 @@ impl Stock {
         database.close().await.unwrap();
     }
 
-    /// Makes everything due again, to be asked conditionally.
+    /// Makes every source due again, for a conditional fetch.
     pub async fn make_due(&self) {
         let database = self.database().await;
         execute(&database, "UPDATE sources SET next_due_at = 1".into()).await;
-        // As if somebody waited, so that no pace defers it.
+        // Without an interval these count as requested visits, which the pace does not defer.
         let domains = "UPDATE domains SET visit_due_at = 1, visit_interval_us = NULL";
         execute(&database, domains.into()).await;
         database.close().await.unwrap();
     }
 
-    /// Ingests a card for every source that is due, without any network; `card` makes the one of that number.
+    /// Ingests a card for every due source, without any network; `card` generates the card of a number.
     pub async fn fill(&self, card: impl Fn(u64) -> Vec<u8>) -> Filled {
         let mut filled = Filled {
             ingest: Duration::ZERO,
@@ -174,7 +174,7 @@ impl Stock {
         Ok((address, shutdown))
     }
 
-    /// How many bytes the index's files have.
+    /// Total size of the index files in bytes.
     pub fn index_bytes(&self) -> u64 {
         fn size(folder: &std::path::Path) -> u64 {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -192,8 +192,8 @@ impl Stock {
         size(&self.app.config().index_dir())
     }
 
-    /// Ends the registry and starts it again over the same folder; says how long that takes until it is ready. The
-    /// servers were told to end before, and the jobs have ended.
+    /// Ends the registry and starts it again on the same folder; returns the time until it is ready. The caller has
+    /// cancelled the servers and stopped the jobs before.
     pub async fn restart(self) -> (Self, Duration) {
         let Self {
             app,
@@ -241,10 +241,10 @@ async fn execute(database: &DatabaseConnection, statement: String) {
         .unwrap();
 }
 
-/// What the crawler would have brought from that URL.
+/// The outcome that the crawler would deliver for that URL.
 fn fetched(source_key: i64, url: String, card: impl Fn(u64) -> Vec<u8>) -> SourceOutcome {
-    let place = url.rsplit('/').next().and_then(|place| place.parse().ok());
-    let bytes = card(place.unwrap_or_default());
+    let index = url.rsplit('/').next().and_then(|index| index.parse().ok());
+    let bytes = card(index.unwrap_or_default());
     let parsed = a2a_card::parse(&bytes).unwrap();
     SourceOutcome {
         source_key,

@@ -1,9 +1,9 @@
-//! A virtual crawl of any size: every figure of it, printed.
+//! A virtual crawl of any size; prints all of its figures.
 //!
-//! `CRAWL_DOMAINS` (2000) and `CRAWL_DAYS` (30) are its size, `CRAWL_DATABASE` its database (SQLite in a temporary
-//! folder without), `CRAWL_STEP` (30) how many seconds time moves at once, `CRAWL_CONCURRENCY` (512) how many
-//! visits are under way, `CRAWL_SEED` (1) which origins there are, `CRAWL_HOURLY` (120) how many of a thousand of
-//! them say `max-age=3600`.
+//! `CRAWL_DOMAINS` (2000) and `CRAWL_DAYS` (30) set its size, `CRAWL_DATABASE` its database (default: SQLite in a temporary
+//! folder), `CRAWL_STEP` (30) the seconds by which time advances in one step, `CRAWL_CONCURRENCY` (512) the maximum number
+//! of concurrent visits, `CRAWL_SEED` (1) the seed of the origins, and `CRAWL_HOURLY` (120) the number of origins in a
+//! thousand that send `max-age=3600`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::support::cards::card;
 use crate::support::http;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, text};
+use crate::support::program::{Finished, Program, assert_ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -17,7 +17,7 @@ fn json<T: DeserializeOwned>(finished: &Finished) -> T {
 }
 
 /// Checks that a command succeeded and printed these words.
-pub(super) fn done(finished: &Finished, said: &str) {
+pub(super) fn assert_printed(finished: &Finished, said: &str) {
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     assert!(
         text(&finished.stdout).contains(said),
@@ -31,8 +31,8 @@ async fn waiting(served: &ServingRegistry, name: &str, skill: &str) -> (Origin, 
     origin.answer("/a.json", OriginReply::json(card(name, skill)));
     let url = origin.url("/a.json");
     let registered = served.run(&["register", &url]).await;
-    done(&registered, &format!("found {name}"));
-    done(&registered, "pending; approve it with `");
+    assert_printed(&registered, &format!("found {name}"));
+    assert_printed(&registered, "pending; approve it with `");
     let said = text(&registered.stdout);
     let (_, review) = said.split_once("review approve ").unwrap();
     let (review, _) = review.split_once(' ').unwrap();
@@ -45,12 +45,12 @@ async fn a_card_goes_from_registered_to_retired() {
     let (origin, review) = waiting(&served, "Echo", "repeat").await;
 
     let before = Program::run(served.anonymous(&["search", "repeat"])).await;
-    ended(&before, 1, "no agent matches");
+    assert_ended(&before, 1, "no agent matches");
     let list: ReviewList = json(&served.run(&["review", "list", "--json"]).await);
     assert_eq!(list.reviews.len(), 1);
     assert_eq!(list.reviews[0].id.to_string(), review);
-    done(&served.run(&["review", "list"]).await, &review);
-    done(
+    assert_printed(&served.run(&["review", "list"]).await, &review);
+    assert_printed(
         &served.run(&["review", "show", &review]).await,
         "first card",
     );
@@ -58,15 +58,15 @@ async fn a_card_goes_from_registered_to_retired() {
     let stale = format!("sha256:{}", "0".repeat(64));
     let decide = ["review", "approve", &review, "--reason", "known people"];
     let wrong = [&decide[..], &["--digest", &stale]].concat();
-    ended(&served.run(&wrong).await, 2, "");
-    done(&served.run(&decide).await, "is approved");
+    assert_ended(&served.run(&wrong).await, 2, "");
+    assert_printed(&served.run(&decide).await, "is approved");
     let again = served.run(&["review", "list"]).await;
-    ended(&again, 1, "no review is open");
+    assert_ended(&again, 1, "no review is open");
 
     let hit = served.found("q=repeat").await;
     let id = hit.summary.id.to_string();
     let found = Program::run(served.anonymous(&["search", "repeat"])).await;
-    done(&found, &id);
+    assert_printed(&found, &id);
     let listed = served.run(&["search", "--json", "--skill", "repeat"]).await;
     let listed: AgentList = json(&listed);
     assert_eq!(
@@ -74,17 +74,17 @@ async fn a_card_goes_from_registered_to_retired() {
         (1, hit.summary.id)
     );
 
-    done(&served.run(&["show", &id]).await, "rule");
-    done(&served.run(&["show", &origin.url("/a.json")]).await, &id);
+    assert_printed(&served.run(&["show", &id]).await, "rule");
+    assert_printed(&served.run(&["show", &origin.url("/a.json")]).await, &id);
     let versions = served.run(&["show", &id, "--versions", "--json"]).await;
     let versions: VersionList = json(&versions);
     assert_eq!(versions.versions.len(), 1);
-    done(
+    assert_printed(
         &served.run(&["show", &id, "--versions"]).await,
         &versions.versions[0].digest,
     );
     // The card contains an endpoint on another domain.
-    done(
+    assert_printed(
         &served.run(&["show", &id, "--findings"]).await,
         "endpoint.other-domain",
     );
@@ -99,36 +99,36 @@ async fn a_card_goes_from_registered_to_retired() {
     let converted = a2a_card::parse(&converted.stdout).unwrap();
     assert_eq!(converted.family, a2a_card::Family::V1_0);
     assert_eq!(converted.card.name, "Echo");
-    ended(
+    assert_ended(
         &served.run(&["show", &id, "--card", "--as", "0.9"]).await,
         2,
         "0.9",
     );
 
     let suspend = ["agent", "suspend", &id, "--reason", "complaints"];
-    done(
+    assert_printed(
         &served.run(&suspend).await,
         "is suspended (on hold: operator)",
     );
     let gone = Program::run(served.anonymous(&["search", "repeat"])).await;
-    ended(&gone, 1, "no agent matches");
+    assert_ended(&gone, 1, "no agent matches");
     let hidden = Program::run(served.anonymous(&["show", &id])).await;
-    ended(&hidden, 1, &id);
-    done(&served.run(&["show", &id]).await, "on hold: operator");
+    assert_ended(&hidden, 1, &id);
+    assert_printed(&served.run(&["show", &id]).await, "on hold: operator");
     let resume = ["agent", "resume", &id, "--reason", "settled"];
-    done(&served.run(&resume).await, "is approved");
+    assert_printed(&served.run(&resume).await, "is approved");
     served.found("q=repeat").await;
     let deprecate = ["agent", "deprecate", &id, "--reason", "use the new one"];
     let sunset = [&deprecate[..], &["--sunset", "2099-01-31"]].concat();
-    done(&served.run(&sunset).await, "is deprecated: use the new one");
+    assert_printed(&served.run(&sunset).await, "is deprecated: use the new one");
     served.found("q=repeat&lifecycle=deprecated").await;
     let shown = served.run(&["show", &id]).await;
-    done(
+    assert_printed(
         &shown,
         "use the new one; may stop working after 2099-01-31T00:00:00Z",
     );
     let found = Program::run(served.anonymous(&["search", "repeat"])).await;
-    done(&found, "deprecated: use the new one");
+    assert_printed(&found, "deprecated: use the new one");
     let page = served.request(reqwest::Method::GET, &format!("/agents/{id}/"));
     let page = page.send().await.unwrap().text().await.unwrap();
     assert!(page.contains("use the new one"), "{page}");
@@ -136,24 +136,24 @@ async fn a_card_goes_from_registered_to_retired() {
     let hits = hits.send().await.unwrap().text().await.unwrap();
     assert!(hits.contains("use the new one"), "{hits}");
     let back = ["agent", "undeprecate", &id, "--reason", "a mistake"];
-    done(&served.run(&back).await, "is approved");
-    done(&served.run(&deprecate).await, "is deprecated");
+    assert_printed(&served.run(&back).await, "is approved");
+    assert_printed(&served.run(&deprecate).await, "is deprecated");
 
     // Without a terminal no confirmation is possible, so without `--yes` the command does nothing.
     let retire = ["agent", "retire", &id, "--reason", "over"];
     let asked = served.run(&retire).await;
-    ended(&asked, 2, "--yes");
+    assert_ended(&asked, 2, "--yes");
     for named in ["Echo", &id, &origin.address().to_string()] {
         assert!(asked.stderr[0].contains(named), "{named}: {asked:#?}");
     }
-    done(&served.run(&["show", &id]).await, "deprecated");
+    assert_printed(&served.run(&["show", &id]).await, "deprecated");
     let retired = served.run(&[&retire[..], &["--yes"]].concat()).await;
-    done(&retired, "is retired");
-    ended(&retired, 0, "retiring Echo of");
-    ended(&served.run(&back).await, 2, "retired");
+    assert_printed(&retired, "is retired");
+    assert_ended(&retired, 0, "retiring Echo of");
+    assert_ended(&served.run(&back).await, 2, "retired");
     let gone = Program::run(served.anonymous(&["search", "repeat"])).await;
-    ended(&gone, 1, "no agent matches");
-    ended(&served.run(&resume).await, 2, "retired");
+    assert_ended(&gone, 1, "no agent matches");
+    assert_ended(&served.run(&resume).await, 2, "retired");
 }
 
 /// A change is shown to the approver before the decision, and to no other caller.
@@ -162,17 +162,17 @@ async fn a_change_is_shown_before_it_is_decided_on() {
     let served = Setup::new().start().await;
     let (origin, review) = waiting(&served, "Echo", "repeat").await;
     let decide = ["review", "approve", &review, "--reason", "known people"];
-    done(&served.run(&decide).await, "is approved");
+    assert_printed(&served.run(&decide).await, "is approved");
     let id = served.found("q=repeat").await.summary.id.to_string();
     origin.answer("/a.json", OriginReply::json(card("Echo", "shout")));
     let domain = origin.address().to_string();
-    done(&served.run(&["domain", "recrawl", &domain]).await, "");
+    assert_printed(&served.run(&["domain", "recrawl", &domain]).await, "");
     let review = served.open_review(|_| true).await.id.to_string();
-    done(&served.run(&["review", "show", &review]).await, "high");
+    assert_printed(&served.run(&["review", "show", &review]).await, "high");
 
     let said = served.run(&["show", &id, "--diff"]).await;
-    done(&said, "/description");
-    ended(&said, 0, "is of class high");
+    assert_printed(&said, "/description");
+    assert_ended(&said, 0, "is of class high");
     let diff: Diff = json(&served.run(&["show", &id, "--diff", "--json"]).await);
     assert_eq!(diff.change_class.as_str(), "high");
     assert!(
@@ -185,9 +185,9 @@ async fn a_change_is_shown_before_it_is_decided_on() {
     let back: Diff = json(&served.run(&back).await);
     assert_eq!((back.from.as_str(), back.to.as_str()), (to, from));
     let hidden = Program::run(served.anonymous(&["show", &id, "--diff", "--to", to])).await;
-    ended(&hidden, 1, "");
+    assert_ended(&hidden, 1, "");
     let nothing = Program::run(served.anonymous(&["show", &id, "--diff"])).await;
-    ended(&nothing, 0, "is of class none");
+    assert_ended(&nothing, 0, "is of class none");
 }
 
 #[tokio::test]
@@ -195,14 +195,14 @@ async fn a_rejected_card_is_never_shown() {
     let served = Setup::new().start().await;
     let (_origin, review) = waiting(&served, "Spam", "shout").await;
     let reject = ["review", "reject", &review, "--reason", "spam"];
-    done(&served.run(&reject).await, "is rejected");
+    assert_printed(&served.run(&reject).await, "is rejected");
     let gone = Program::run(served.anonymous(&["search", "shout"])).await;
-    ended(&gone, 1, "no agent matches");
+    assert_ended(&gone, 1, "no agent matches");
     let again = served.run(&reject).await;
     assert_eq!(again.status.code(), Some(2), "{again:#?}");
     let rejected = served.run(&["review", "list", "--state", "rejected"]).await;
-    done(&rejected, "Spam");
-    ended(
+    assert_printed(&rejected, "Spam");
+    assert_ended(
         &served.run(&["review", "list", "--state", "lost"]).await,
         2,
         "--state",
@@ -210,7 +210,7 @@ async fn a_rejected_card_is_never_shown() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
+async fn refused_names_get_one_line_and_the_rest_is_registered() {
     // This server may not fetch from loopback addresses.
     let strict = Setup::bare().start().await;
     for target in [
@@ -219,7 +219,7 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
         "localhost",
     ] {
         let refused = strict.run(&["register", target]).await;
-        ended(&refused, 1, target);
+        assert_ended(&refused, 1, target);
         assert_eq!(refused.stderr.len(), 1, "{refused:#?}");
         let raw = strict.run(&["register", "--json", target]).await;
         assert_eq!(raw.status.code(), Some(1), "{raw:#?}");
@@ -240,11 +240,11 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
     std::fs::write(&file, &names).unwrap();
     let file = file.to_str().unwrap();
     let mixed = served.run(&["register", "-f", file]).await;
-    ended(&mixed, 1, "user@127.0.0.1");
+    assert_ended(&mixed, 1, "user@127.0.0.1");
     // Both URLs are on one domain, and each agent is printed once.
     for found in ["found First", "found Second"] {
-        let told = text(&mixed.stdout).matches(found).count();
-        assert_eq!(told, 1, "{mixed:#?}");
+        let printed = text(&mixed.stdout).matches(found).count();
+        assert_eq!(printed, 1, "{mixed:#?}");
     }
     let piped = served.command(&["register", "--json", "-f", "-"]);
     let piped = Program::run_with_input(piped, names.as_bytes()).await;
@@ -252,7 +252,7 @@ async fn what_is_refused_is_one_line_and_the_rest_is_registered() {
     let lines = piped.stdout.iter();
     let registered = lines.filter_map(|line| serde_json::from_str::<DomainView>(line).ok());
     assert_eq!(registered.filter(|view| view.domain == domain).count(), 2);
-    ended(
+    assert_ended(
         &served.run(&["register", "-f", "/no/file"]).await,
         2,
         "/no/file",
@@ -274,33 +274,33 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
     let served = Setup::new().start().await;
     let (origin, _) = waiting(&served, "Echo", "repeat").await;
     let domain = origin.address().to_string();
-    done(&served.run(&["domain", "list"]).await, &domain);
+    assert_printed(&served.run(&["domain", "list"]).await, &domain);
     let show = ["domain", "show", &domain];
-    done(&served.run(&show).await, &origin.url("/a.json"));
-    ended(&Program::run(served.anonymous(&show)).await, 1, "");
+    assert_printed(&served.run(&show).await, &origin.url("/a.json"));
+    assert_ended(&Program::run(served.anonymous(&show)).await, 1, "");
     let vouch = ["domain", "vouch", &domain, "--reason", "our own machine"];
-    done(
+    assert_printed(
         &served.run(&vouch).await,
         &format!("{domain} is now verified"),
     );
-    done(&served.run(&show).await, "operator since ");
+    assert_printed(&served.run(&show).await, "operator since ");
     let recrawl = ["domain", "recrawl", "--full", &domain];
-    done(&served.run(&recrawl).await, &domain);
+    assert_printed(&served.run(&recrawl).await, &domain);
     origin.arrived("/a.json", 2).await;
     let remove = ["domain", "rm", &domain];
-    ended(&served.run(&remove).await, 2, "--yes");
-    done(&served.run(&show).await, &domain);
+    assert_ended(&served.run(&remove).await, 2, "--yes");
+    assert_printed(&served.run(&show).await, &domain);
     let removed = served.run(&[&remove[..], &["--yes"]].concat()).await;
-    done(&removed, "is removed");
-    ended(&served.run(&show).await, 1, "");
+    assert_printed(&removed, "is removed");
+    assert_ended(&served.run(&show).await, 1, "");
     let none = served.run(&["domain", "list"]).await;
-    ended(&none, 1, "no domain is registered");
+    assert_ended(&none, 1, "no domain is registered");
 }
 
 /// Three sources, one of which has a card: the reasons for the other two fit on a screen, and `--attempts` shows every
 /// request.
 #[tokio::test]
-async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_for() {
+async fn a_domain_fits_one_screen_and_attempts_are_shown_on_request() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let reply = OriginReply::json(card("Echo", "repeat")).etag("\"1\"");
@@ -308,7 +308,7 @@ async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_f
     let reply = reply.header("cache-control", "max-age=600");
     origin.answer("/a.json", reply);
     let domain = origin.address().to_string();
-    done(&served.run(&["register", &origin.url("/a.json")]).await, "");
+    assert_printed(&served.run(&["register", &origin.url("/a.json")]).await, "");
     let json = served.run(&["domain", "show", &domain, "--json"]).await;
     let view: DomainView = self::json(&json);
     let url = origin.url("/a.json");
@@ -326,7 +326,7 @@ async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_f
         assert_eq!(missing.status.code(), Some(1), "{missing:#?}");
     }
     let listed = served.run(&["domain", "list"]).await;
-    done(&listed, "1 fresh, 2 stale");
+    assert_printed(&listed, "1 fresh, 2 stale");
     let shown = served.run(&["domain", "show", &domain]).await;
     for said in [
         "generation:",
@@ -334,7 +334,7 @@ async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_f
         "sends ETag",
         ": not_found 404, ",
     ] {
-        done(&shown, said);
+        assert_printed(&shown, said);
     }
     assert!(shown.stdout.len() <= 40, "{shown:#?}");
     let attempts = |line: &&String| line.starts_with("  ");
@@ -342,7 +342,7 @@ async fn a_domain_is_shown_on_one_screen_and_its_attempts_where_they_are_asked_f
     assert_eq!(count, 0, "{shown:#?}");
 
     let all = served.run(&["domain", "show", &domain, "--attempts"]).await;
-    done(&all, " not_found 404 from 127.0.0.1");
+    assert_printed(&all, " not_found 404 from 127.0.0.1");
     assert!(all.stdout.iter().filter(attempts).count() >= 3, "{all:#?}");
 }
 
@@ -368,22 +368,22 @@ async fn a_token_works_until_it_is_revoked() {
         command.args(["--token", &secret]);
         Program::run(command)
     };
-    ended(&with_it(&["review", "list"]).await, 1, "no review is open");
-    ended(&with_it(&["token", "list"]).await, 2, "may not");
+    assert_ended(&with_it(&["review", "list"]).await, 1, "no review is open");
+    assert_ended(&with_it(&["token", "list"]).await, 2, "may not");
     let listed = served.run(&["token", "list"]).await;
-    done(&listed, "laptop");
+    assert_printed(&listed, "laptop");
     assert!(!text(&listed.stdout).contains(&secret));
     let line = listed.stdout.iter().find(|line| line.contains("laptop"));
     let id = line.unwrap().split_whitespace().next().unwrap().to_owned();
-    done(&served.run(&["token", "revoke", &id]).await, "is revoked");
-    ended(&with_it(&["review", "list"]).await, 2, "token");
+    assert_printed(&served.run(&["token", "revoke", &id]).await, "is revoked");
+    assert_ended(&with_it(&["review", "list"]).await, 2, "token");
     let asked = http().get(format!("{}/v1/reviews", served.url));
     let asked = asked.bearer_auth(&secret).send().await.unwrap();
     assert_eq!(asked.status(), StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn a_missing_token_is_asked_for() {
+async fn a_missing_token_is_reported() {
     let served = Setup::new().start().await;
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     for arguments in [
@@ -395,7 +395,7 @@ async fn a_missing_token_is_asked_for() {
         &["agent", "suspend", id, "--reason", "x"],
     ] {
         let refused = Program::run(served.anonymous(arguments)).await;
-        ended(
+        assert_ended(
             &refused,
             2,
             "Give a token with --token or in A2A_REGISTRY_TOKEN.",

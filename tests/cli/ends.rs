@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{file, run};
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::program::{Finished, Program, assert_ended, registry, text};
 use crate::support::setup::Setup;
 
 const NOBODY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -23,32 +23,32 @@ fn documents(finished: &Finished) -> Vec<Value> {
 /// Checks the exit code of a command with `--json`, and without it if that changes nothing.
 async fn check(make: impl Fn() -> tokio::process::Command, code: i32) {
     if code != 0 {
-        let told = Program::run(make()).await;
-        assert_eq!(told.status.code(), Some(code), "{told:#?}");
-        let said = told.stderr.len() + told.stdout.len();
-        assert!(said > 0, "nothing is said: {told:#?}");
+        let finished = Program::run(make()).await;
+        assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
+        let printed = finished.stderr.len() + finished.stdout.len();
+        assert!(printed > 0, "nothing is printed: {finished:#?}");
         if code == 2 {
-            let last = told.stderr.last().unwrap();
-            assert!(last.starts_with("a2a-registry: "), "{told:#?}");
+            let last = finished.stderr.last().unwrap();
+            assert!(last.starts_with("a2a-registry: "), "{finished:#?}");
         }
     }
     let mut command = make();
     command.arg("--json");
-    let told = Program::run(command).await;
-    assert_eq!(told.status.code(), Some(code), "{told:#?}");
-    let documents = documents(&told);
-    assert!(!documents.is_empty(), "no document: {told:#?}");
+    let finished = Program::run(command).await;
+    assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
+    let documents = documents(&finished);
+    assert!(!documents.is_empty(), "no document: {finished:#?}");
     if code == 2 {
         let problem = &documents[0];
-        let line = told.stderr.last().unwrap();
+        let line = finished.stderr.last().unwrap();
         let detail = problem["detail"].as_str().unwrap_or_default();
-        assert!(!detail.is_empty() && line.contains(detail), "{told:#?}");
+        assert!(!detail.is_empty() && line.contains(detail), "{finished:#?}");
         assert!(problem["title"].is_string(), "{problem}");
     }
 }
 
 #[tokio::test]
-async fn every_command_ends_by_one_rule() {
+async fn every_command_follows_the_exit_code_rule() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let talk = origin.url("/talk");
@@ -244,9 +244,9 @@ async fn every_command_ends_by_one_rule() {
 
 /// The rule is part of the help text.
 #[tokio::test]
-async fn the_rule_is_in_the_help() {
+async fn the_exit_code_rule_is_in_the_help() {
     let help = run(&["--help"]).await;
-    ended(&help, 0, "");
+    assert_ended(&help, 0, "");
     for said in ["Exit codes: 0 done", "problem document"] {
         assert!(
             text(&help.stdout).replace('\n', " ").contains(said),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, text};
+use crate::support::program::{Finished, Program, assert_ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -38,7 +38,7 @@ fn no(finished: &Finished) {
 }
 
 #[tokio::test]
-async fn a_url_means_the_card_that_lies_there_or_nothing() {
+async fn a_url_means_the_card_at_it_or_nothing() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let endpoint = origin.url("/talk");
@@ -65,21 +65,21 @@ async fn a_url_means_the_card_that_lies_there_or_nothing() {
         .await);
     // An agent that merely claims this endpoint may be shown, but is not meant by it.
     let shown = served.run(&["show", &endpoint]).await;
-    ended(&shown, 0, "");
+    assert_ended(&shown, 0, "");
     let suspend = ["agent", "suspend", &endpoint, "--reason", "x"];
-    ended(&served.run(&suspend).await, 1, &id);
+    assert_ended(&served.run(&suspend).await, 1, &id);
     let exact = origin.url("/a.json");
     let suspend = ["agent", "suspend", &exact, "--reason", "x"];
-    ended(&served.run(&suspend).await, 0, "");
+    assert_ended(&served.run(&suspend).await, 0, "");
     assert_eq!(lifecycle(&served, &id).await, "suspended");
     // The suspended agent is no longer listed, and its URL still means it.
     let resume = ["agent", "resume", &exact, "--reason", "x"];
-    ended(&served.run(&resume).await, 0, "");
+    assert_ended(&served.run(&resume).await, 0, "");
 }
 
-/// A URL without a path means the agent that registering the same URL has brought.
+/// A URL without a path means the agent that was registered by the same URL.
 #[tokio::test]
-async fn a_url_without_a_path_means_what_it_registers() {
+async fn a_url_without_a_path_means_the_agent_it_registered() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer(
@@ -89,7 +89,7 @@ async fn a_url_without_a_path_means_what_it_registers() {
     origin.answer("/other.json", OriginReply::json(card("Other", "other")));
     let bare = origin.url("");
     let register = ["register", &bare, &origin.url("/other.json")];
-    ended(&served.run(&register).await, 0, "");
+    assert_ended(&served.run(&register).await, 0, "");
     let old_path = origin.url("/.well-known/agent.json");
     for name in [&bare, &format!("{bare}/"), &old_path] {
         let shown = served.run(&["show", name, "--json"]).await;
@@ -111,7 +111,7 @@ async fn a_url_means_its_own_agent_before_that_is_listed() {
     });
     let mut register = vec!["register"];
     register.extend(urls.iter().map(String::as_str));
-    ended(&served.run(&register).await, 0, "");
+    assert_ended(&served.run(&register).await, 0, "");
     for (name, url) in names.iter().zip(&urls) {
         let shown = served.run(&["show", url, "--json"]).await;
         let shown: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
@@ -121,7 +121,7 @@ async fn a_url_means_its_own_agent_before_that_is_listed() {
 }
 
 #[tokio::test]
-async fn a_bare_host_with_several_agents_lists_them_and_asks() {
+async fn a_bare_host_with_several_agents_lists_them() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let endpoint = origin.url("/talk");
@@ -129,14 +129,14 @@ async fn a_bare_host_with_several_agents_lists_them_and_asks() {
     origin.answer("/a.json", OriginReply::json(answering("First", &endpoint)));
     served.register(&origin.url("/a.json")).await;
     let first = served.found("q=first").await.summary.id.to_string();
-    ended(&served.run(&["show", &host]).await, 0, "");
+    assert_ended(&served.run(&["show", &host]).await, 0, "");
 
     origin.answer("/b.json", OriginReply::json(answering("Second", &endpoint)));
     served.register(&origin.url("/b.json")).await;
     let second = served.found("q=second").await.summary.id.to_string();
     // An agent that is not listed counts as a candidate too.
     let suspend = ["agent", "suspend", &second, "--reason", "x"];
-    ended(&served.run(&suspend).await, 0, "");
+    assert_ended(&served.run(&suspend).await, 0, "");
     let mut commands = acts(&host).to_vec();
     commands.push(vec!["show", &host]);
     for command in commands {
@@ -147,14 +147,14 @@ async fn a_bare_host_with_several_agents_lists_them_and_asks() {
         }
         let asked = served.run(&[&command[..], &["--json"]].concat()).await;
         assert_eq!(asked.status.code(), Some(1), "{asked:#?}");
-        let told: Value = serde_json::from_str(&text(&asked.stdout)).unwrap();
-        let ids = told["agents"].as_array().unwrap().iter();
+        let answer: Value = serde_json::from_str(&text(&asked.stdout)).unwrap();
+        let ids = answer["agents"].as_array().unwrap().iter();
         let mut ids: Vec<_> = ids.map(|agent| agent["id"].as_str().unwrap()).collect();
         ids.sort_unstable();
         let mut both = [first.as_str(), &second];
         both.sort_unstable();
         assert_eq!(ids, both);
-        assert_eq!(told["total"], 2);
+        assert_eq!(answer["total"], 2);
     }
     assert!(origin.requests("/talk").is_empty(), "nothing was sent");
     assert_eq!(lifecycle(&served, &first).await, "approved");

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::{file, run};
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, ended, registry, text};
+use crate::support::program::{Program, assert_ended, registry, text};
 use crate::support::serving::started;
 use crate::support::setup::Setup;
 
@@ -20,16 +20,16 @@ async fn migrating_again_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let data = folder_of(&folder);
     let first = run(&["migrate", "--data-dir", &data]).await;
-    ended(&first, 0, "");
+    assert_ended(&first, 0, "");
     assert!(first.stdout[0].starts_with("migrated: "), "{first:#?}");
     let second = run(&["migrate", "--data-dir", &data]).await;
-    ended(&second, 0, "");
+    assert_ended(&second, 0, "");
     assert!(text(&second.stdout).contains("up to date"), "{second:#?}");
     assert!(Path::new(&data).join("registry.sqlite").is_file());
 }
 
 #[tokio::test]
-async fn the_index_is_built_anew_with_and_without_a_server() {
+async fn the_index_is_rebuilt_with_and_without_a_server() {
     let origin = Origin::start();
     origin.answer("/card.json", OriginReply::json(card("Echo", "repeat")));
     let served = Setup::new().approve_all().start().await;
@@ -37,10 +37,10 @@ async fn the_index_is_built_anew_with_and_without_a_server() {
     served.found("skill=repeat").await;
 
     let asked = served.run(&["reindex"]).await;
-    ended(&asked, 0, "");
+    assert_ended(&asked, 0, "");
     assert!(text(&asked.stdout).contains(&served.url), "{asked:#?}");
     let refused = Program::run(served.anonymous(&["reindex"])).await;
-    ended(&refused, 2, "token");
+    assert_ended(&refused, 2, "token");
     served.found("skill=repeat").await;
 
     // The folder belongs to the server while it runs, whichever registry the command names.
@@ -52,10 +52,10 @@ async fn the_index_is_built_anew_with_and_without_a_server() {
         "--data-dir",
         &data,
     ];
-    ended(&run(&alone).await, 2, &data);
+    assert_ended(&run(&alone).await, 2, &data);
     served.program.terminate().await;
     let done = run(&alone).await;
-    ended(&done, 0, "");
+    assert_ended(&done, 0, "");
     assert!(text(&done.stdout).contains("1 agents"), "{done:#?}");
 
     let nowhere = [
@@ -65,15 +65,15 @@ async fn the_index_is_built_anew_with_and_without_a_server() {
         "--data-dir",
         "/no/folder",
     ];
-    ended(&run(&nowhere).await, 2, "/no/folder");
+    assert_ended(&run(&nowhere).await, 2, "/no/folder");
 }
 
 /// Serves that folder; returns the process, its URL, and the admin token if one was printed.
 async fn serve(data: &str) -> (Program, String, Option<String>) {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data];
-    let (program, told) = started(registry(serve)).await;
-    let token = told.admin_token().map(str::to_owned);
-    (program, told.url().to_owned(), token)
+    let (program, status_line) = started(registry(serve)).await;
+    let token = status_line.admin_token().map(str::to_owned);
+    (program, status_line.url().to_owned(), token)
 }
 
 #[tokio::test]
@@ -86,9 +86,9 @@ async fn a_lost_admin_token_is_replaced() {
     let first = first.expect("the first start prints the token");
     let list =
         |url: &str, token: &str| registry(["token", "list", "--registry", url, "--token", token]);
-    ended(&Program::run(list(&url, &first)).await, 0, "");
-    ended(&run(&reset).await, 2, &data);
-    ended(&Program::run(list(&url, &first)).await, 0, "");
+    assert_ended(&Program::run(list(&url, &first)).await, 0, "");
+    assert_ended(&run(&reset).await, 2, &data);
+    assert_ended(&Program::run(list(&url, &first)).await, 0, "");
     assert!(server.terminate().await.status.success());
 
     let second = run(&reset).await;
@@ -96,17 +96,17 @@ async fn a_lost_admin_token_is_replaced() {
     assert_eq!(second.stdout.len(), 1, "{second:#?}");
     let (server, url, printed) = serve(&data).await;
     assert_eq!(printed, None, "only the first start prints a token");
-    ended(&Program::run(list(&url, &first)).await, 2, "token");
-    ended(&Program::run(list(&url, &second.stdout[0])).await, 0, "");
+    assert_ended(&Program::run(list(&url, &first)).await, 2, "token");
+    assert_ended(&Program::run(list(&url, &second.stdout[0])).await, 0, "");
     assert!(server.terminate().await.status.success());
 }
 
 #[tokio::test]
-async fn the_doctor_looks_at_everything() {
+async fn the_doctor_checks_everything() {
     let served = Setup::new().start().await;
     let data = served.setup.data().to_str().unwrap().to_owned();
     let well = served.run(&["doctor", "--data-dir", &data]).await;
-    ended(&well, 0, "");
+    assert_ended(&well, 0, "");
     for check in [
         "ok   configuration: ",
         "ok   data folder: ",
@@ -131,9 +131,12 @@ async fn sentence_encoders_are_installed_and_shown() {
     let data = folder_of(&folder);
     let status = ["model", "status", "--data-dir", &data];
     let none = run(&status).await;
-    ended(&none, 1, "");
+    assert_ended(&none, 1, "");
     assert!(text(&none.stdout).contains("model install"), "{none:#?}");
-    assert!(!Path::new(&data).exists(), "looking makes nothing");
+    assert!(
+        !Path::new(&data).exists(),
+        "showing the status creates no file"
+    );
 
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
     let tiny = tiny.to_str().unwrap();
@@ -143,20 +146,20 @@ async fn sentence_encoders_are_installed_and_shown() {
         async move { run(&["model", "install", &source, "--data-dir", &data]).await }
     };
     let first = install(tiny).await;
-    ended(&first, 0, "");
+    assert_ended(&first, 0, "");
     assert!(
         text(&first.stdout).contains("was installed, and is"),
         "{first:#?}"
     );
     let second = install(tiny).await;
-    ended(&second, 0, "");
+    assert_ended(&second, 0, "");
     assert!(
         text(&second.stdout).contains("nothing was changed"),
         "{second:#?}"
     );
 
     let shown = run(&status).await;
-    ended(&shown, 0, "");
+    assert_ended(&shown, 0, "");
     let row = &shown.stdout[1];
     for cell in [
         "yes",
@@ -175,10 +178,10 @@ async fn sentence_encoders_are_installed_and_shown() {
     assert_eq!(model["pooling"], "mean", "{shown}");
     assert_eq!(model["id"].as_str().map(str::len), Some(64), "{shown}");
 
-    ended(&install("/no/model").await, 2, "/no/model");
+    assert_ended(&install("/no/model").await, 2, "/no/model");
     let (_other, path) = file("no folder");
-    ended(&install(&path).await, 2, "is not a folder");
-    ended(
+    assert_ended(&install(&path).await, 2, "is not a folder");
+    assert_ended(
         &install(folder.path().to_str().unwrap()).await,
         2,
         "config.json",

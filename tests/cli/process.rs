@@ -130,7 +130,7 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
 }
 
 #[tokio::test]
-async fn one_failing_name_does_not_keep_the_others() {
+async fn one_failing_name_does_not_stop_the_others() {
     let origin = Origin::start();
     origin.answer(CARD_PATH, OriginReply::json(hostile_card(&origin)));
     let server = Setup::new().start().await;
@@ -152,7 +152,7 @@ async fn one_failing_name_does_not_keep_the_others() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_the_answer_no() {
+async fn a_missing_agent_is_a_negative_result() {
     let server = Setup::new().start().await;
     for arguments in [
         &["show", "nosuch.example"][..],
@@ -174,7 +174,7 @@ async fn what_is_not_there_is_the_answer_no() {
 }
 
 #[tokio::test]
-async fn the_printed_configuration_is_one_that_can_be_read() {
+async fn the_printed_configuration_can_be_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let printed = run(&["serve", "--print-config", "--listen", "127.0.0.1:9999"]).await;
     assert_eq!(code(&printed), 0, "{printed:?}");
@@ -199,7 +199,7 @@ async fn the_printed_configuration_is_one_that_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_server_ends_in_order_and_its_folder_can_be_worked_on() {
+async fn a_server_ends_properly_and_frees_its_folder() {
     let server = Setup::new().start().await;
     assert_eq!(code(&server.run(&["reindex"]).await), 0);
     let (setup, url) = (server.setup.clone(), server.url.clone());
@@ -219,7 +219,7 @@ async fn a_server_ends_in_order_and_its_folder_can_be_worked_on() {
 
 /// The start message has the addresses, as text for people, and as one line of JSON for programs.
 #[tokio::test]
-async fn a_server_says_where_it_serves_and_that_it_has_stopped() {
+async fn a_server_prints_its_addresses_and_its_end() {
     let setup = Setup::new().configure("[server]\nmetrics_listen = \"127.0.0.1:0\"");
     let mut command = setup.command();
     command.env_remove("A2A_REGISTRY_BOOTSTRAP_TOKEN");
@@ -233,7 +233,7 @@ async fn a_server_says_where_it_serves_and_that_it_has_stopped() {
     assert_eq!(finished.stdout.last().unwrap(), "stopped");
 
     let server = setup.start_untapped().await;
-    let url = server.told.url().to_owned();
+    let url = server.status_line.url().to_owned();
     assert_eq!(server.get("/livez").await.status, 200);
     let finished = server.stop().await;
     let [serving, stopped] = finished.stdout.as_slice() else {
@@ -253,7 +253,7 @@ async fn a_server_says_where_it_serves_and_that_it_has_stopped() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_is_no_error() {
+async fn a_closed_output_pipe_is_no_error() {
     let mut shell = Command::new("bash");
     shell
         .arg("-c")

@@ -1,6 +1,6 @@
 //! Output of `register` for each name.
 
-use super::client::done;
+use super::client::assert_printed;
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, text};
@@ -9,33 +9,33 @@ use crate::support::setup::Setup;
 /// Printed for each name: its own agent and no other, the agent's state and reason, its signature verdicts, and the
 /// findings about its card.
 #[tokio::test]
-async fn registering_says_of_each_name_what_it_brought() {
+async fn register_reports_the_result_of_each_name() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     origin.answer("/a.json", OriginReply::json(card("First", "one")));
     let broken = card("Second", "two").replace("\"version\": \"1.0.0\"", "\"version\": {}");
     origin.answer("/b.json", OriginReply::json(broken));
     let (first, second) = (origin.url("/a.json"), origin.url("/b.json"));
-    done(&served.run(&["register", &first]).await, "found First");
+    assert_printed(&served.run(&["register", &first]).await, "found First");
     let said = served.run(&["register", &second]).await;
-    done(&said, "found Second");
-    for told in [
+    assert_printed(&said, "found Second");
+    for words in [
         "pending; approve it with `",
         "waits for its first approval",
         "signature: unsigned: ",
         "findings: errors: 1, ",
     ] {
-        done(&said, told);
+        assert_printed(&said, words);
     }
     assert!(!text(&said.stdout).contains("First"), "{said:#?}");
     let approved = served.run(&["register", &first, "--approve"]).await;
-    done(&approved, "found First");
-    done(&approved, "errors: 0, ");
+    assert_printed(&approved, "found First");
+    assert_printed(&approved, "errors: 0, ");
 }
 
 /// A limit ends a registration at once and is reported for each URL it affects; the others are reported as usual.
 #[tokio::test]
-async fn a_limit_is_told_of_each_url_that_it_stops() {
+async fn a_limit_is_reported_for_each_url_it_affects() {
     let limits = "[limits]\nagents_per_domain = 2\nagents_reserved = 0";
     let served = Setup::new().configure(limits).approve_all().start().await;
     let origin = Origin::start();
@@ -51,7 +51,7 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
     let said = Program::run(command).await;
     assert_eq!(said.status.code(), Some(1), "{said:#?}");
     for url in &urls[..2] {
-        done_for(&said, url);
+        assert_reported(&said, url);
     }
     assert_eq!(said.stderr.len(), 2, "{said:#?}");
     for (url, line) in urls[2..].iter().zip(&said.stderr) {
@@ -64,7 +64,7 @@ async fn a_limit_is_told_of_each_url_that_it_stops() {
 
 /// Each name is reported, however many there are.
 #[tokio::test]
-async fn each_of_many_names_is_told_of() {
+async fn each_of_many_names_is_reported() {
     let limits = "[limits]\nagents_per_domain = 100";
     let served = Setup::new().configure(limits).approve_all().start().await;
     let origin = Origin::start();
@@ -82,19 +82,19 @@ async fn each_of_many_names_is_told_of() {
     let said = said.await;
     assert_eq!(said.status.code(), Some(0), "{said:#?}");
     for (name, url) in names.iter().zip(&urls) {
-        done(&said, &format!("{url}: found {name} ("));
+        assert_printed(&said, &format!("{url}: found {name} ("));
     }
 }
 
 /// Checks that the output reports an agent for a URL.
-fn done_for(finished: &Finished, url: &str) {
+fn assert_reported(finished: &Finished, url: &str) {
     let found = format!("{url}: found ");
     assert!(text(&finished.stdout).contains(&found), "{finished:#?}");
 }
 
 /// A bare `host:port` means https, and the output says so, also if the same host is known over plain http.
 #[tokio::test]
-async fn a_bare_name_says_how_plain_http_is_written() {
+async fn a_bare_name_explains_how_to_write_plain_http() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let well_known = "/.well-known/agent-card.json";
@@ -102,7 +102,7 @@ async fn a_bare_name_says_how_plain_http_is_written() {
     let plain = origin.url("");
     let bare = plain.trim_start_matches("http://");
     let written = format!("register {}", origin.url(well_known));
-    let told = async || {
+    let check_advice = async || {
         let said = served.run(&["register", bare]).await;
         assert_eq!(said.status.code(), Some(1), "{said:#?}");
         let lines = text(&said.stdout);
@@ -111,9 +111,9 @@ async fn a_bare_name_says_how_plain_http_is_written() {
             "{lines}"
         );
     };
-    told().await;
-    done(&served.run(&["register", &plain]).await, "found Own");
-    told().await;
+    check_advice().await;
+    assert_printed(&served.run(&["register", &plain]).await, "found Own");
+    check_advice().await;
     // A URL with a scheme is taken literally.
-    done(&served.run(&["register", &plain]).await, "found Own");
+    assert_printed(&served.run(&["register", &plain]).await, "found Own");
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, text};
+use crate::support::program::{Finished, Program, assert_ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -26,7 +26,7 @@ fn refused(finished: &Finished, words: &str) {
 }
 
 #[tokio::test]
-async fn each_takes_back_what_they_have_registered() {
+async fn each_account_withdraws_its_own_registrations() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
@@ -38,7 +38,7 @@ async fn each_takes_back_what_they_have_registered() {
     ] {
         origin.answer(path, OriginReply::json(card(skill, skill)));
         let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
-        ended(&registered, 0, "");
+        assert_ended(&registered, 0, "");
     }
     let domain = origin.address().to_string();
     let source = |path: &str| origin.url(path);
@@ -51,7 +51,7 @@ async fn each_takes_back_what_they_have_registered() {
     };
 
     for path in ["/c.json", "/nosuch.json"] {
-        ended(
+        assert_ended(
             &by_first(remove(path)).await,
             1,
             "you have registered no source",
@@ -59,14 +59,14 @@ async fn each_takes_back_what_they_have_registered() {
     }
     let mut unasked = remove("/a.json");
     unasked[5] = "--json".into();
-    ended(&by_first(unasked).await, 2, "--yes");
+    assert_ended(&by_first(unasked).await, 2, "--yes");
     let taken = by_first(remove("/a.json")).await;
-    ended(&taken, 0, "");
+    assert_ended(&taken, 0, "");
     assert_eq!(
         text(&taken.stdout),
         format!("your registration of {} is withdrawn", source("/a.json"))
     );
-    ended(
+    assert_ended(
         &by_first(remove("/a.json")).await,
         1,
         "you have registered no source",
@@ -82,7 +82,7 @@ async fn each_takes_back_what_they_have_registered() {
         let decided = served
             .run(&["review", "approve", id, "--reason", "known"])
             .await;
-        ended(&decided, 0, "");
+        assert_ended(&decided, 0, "");
     };
     approve("count").await;
     refused(
@@ -95,12 +95,12 @@ async fn each_takes_back_what_they_have_registered() {
 
     // An admin ends the whole domain, and the output says so.
     let removed = served.run(&whole).await;
-    ended(&removed, 0, "");
+    assert_ended(&removed, 0, "");
     assert!(text(&removed.stdout).contains("is removed"), "{removed:#?}");
 }
 
 #[tokio::test]
-async fn what_others_have_registered_stays_and_the_answer_says_so() {
+async fn registrations_of_others_stay_and_the_output_says_so() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
@@ -113,7 +113,7 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
     ] {
         origin.answer(path, OriginReply::json(card(path, "repeat")));
         let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
-        ended(&registered, 0, "");
+        assert_ended(&registered, 0, "");
     }
     let reviews = served.run(&["review", "list", "--json"]).await;
     let reviews: Value = serde_json::from_str(&text(&reviews.stdout)).unwrap();
@@ -122,7 +122,7 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
         let decided = served
             .run(&["review", "approve", id, "--reason", "known"])
             .await;
-        ended(&decided, 0, "");
+        assert_ended(&decided, 0, "");
     }
     let domain = origin.address().to_string();
     let source = [
@@ -135,12 +135,12 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
         "--json",
     ];
     let taken = run_with(&served, &first, &source).await;
-    ended(&taken, 0, "");
+    assert_ended(&taken, 0, "");
     let taken: Value = serde_json::from_str(&text(&taken.stdout)).unwrap();
     assert_eq!(taken["removed"], true);
     assert_eq!(taken["source"], origin.url("/a.json"));
     let shown = Program::run(served.anonymous(&["domain", "show", &domain])).await;
-    ended(&shown, 0, "");
+    assert_ended(&shown, 0, "");
     for path in ["/a.json", "/b.json"] {
         assert!(
             text(&shown.stdout).contains(&origin.url(path)),
@@ -152,13 +152,13 @@ async fn what_others_have_registered_stays_and_the_answer_says_so() {
 /// An account that neither owns nor curates a domain cannot know about hidden sources of it: the message claims only
 /// what is true in both cases.
 #[tokio::test]
-async fn what_is_hidden_is_not_called_removed() {
+async fn a_hidden_source_is_not_reported_as_removed() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let first = served.token("first", "publisher").await;
     let second = served.token("second", "publisher").await;
     let domain = origin.address().to_string();
-    let mut told = Vec::new();
+    let mut outputs = Vec::new();
     for also_second in [true, false] {
         for (token, path) in [(&second, "/b.json"), (&first, "/a.json")] {
             if path == "/b.json" && !also_second {
@@ -166,14 +166,14 @@ async fn what_is_hidden_is_not_called_removed() {
             }
             origin.answer(path, OriginReply::json(card(path, "repeat")));
             let registered = run_with(&served, token, &["register", &origin.url(path)]).await;
-            ended(&registered, 0, "");
+            assert_ended(&registered, 0, "");
         }
         let whole = ["domain", "rm", &domain, "--yes", "--json"];
         let gone = run_with(&served, &first, &whole).await;
-        ended(&gone, 0, "");
+        assert_ended(&gone, 0, "");
         let by_admin = served.run(&["domain", "rm", &domain, "--yes"]).await;
         if also_second {
-            ended(&by_admin, 0, "");
+            assert_ended(&by_admin, 0, "");
             assert!(
                 text(&by_admin.stdout).contains("is removed"),
                 "{by_admin:#?}"
@@ -181,10 +181,10 @@ async fn what_is_hidden_is_not_called_removed() {
         } else {
             assert_eq!(by_admin.status.code(), Some(1), "{by_admin:#?}");
         }
-        told.push(text(&gone.stdout));
+        outputs.push(text(&gone.stdout));
     }
-    assert_eq!(told[0], told[1]);
-    let told: Value = serde_json::from_str(&told[0]).unwrap();
-    assert_eq!(told["removed"], Value::Null);
-    assert_eq!(told["domain"], domain);
+    assert_eq!(outputs[0], outputs[1]);
+    let removal: Value = serde_json::from_str(&outputs[0]).unwrap();
+    assert_eq!(removal["removed"], Value::Null);
+    assert_eq!(removal["domain"], domain);
 }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::program::{Finished, Program, assert_ended, registry, text};
 use crate::support::setup::Setup;
 
 /// A folder with a private key in it.
@@ -33,7 +33,7 @@ async fn signed(origin: &Origin, card: &str) -> String {
     let key = ["card.json", "--key", "key.der", "--jku", &jku];
     let files = ["--out", "signed.json", "--jwks", "keys.json"];
     let done = sign(&folder, &[&key[..], &files[..]].concat()).await;
-    ended(&done, 0, "");
+    assert_ended(&done, 0, "");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     origin.answer("/keys.json", OriginReply::json(read("keys.json")));
     read("signed.json")
@@ -65,7 +65,7 @@ async fn a_card_is_signed_and_its_key_set_written() {
         &files[..],
     ]
     .concat();
-    ended(&sign(&folder, &whole).await, 0, "signed with ES256 as mine");
+    assert_ended(&sign(&folder, &whole).await, 0, "signed with ES256 as mine");
     let signed = entries(&folder);
     assert_eq!(signed.len(), 1);
     assert_eq!(signed[0].verdict.as_str(), "valid");
@@ -74,7 +74,7 @@ async fn a_card_is_signed_and_its_key_set_written() {
 
     // Without a name the key's identifier is its thumbprint; a second signature is added beside the first.
     let again = [&["signed.json", "--key", "key.der"], &files[..]].concat();
-    ended(&sign(&folder, &again).await, 0, "");
+    assert_ended(&sign(&folder, &again).await, 0, "");
     let signed = entries(&folder);
     assert_eq!(signed.len(), 2);
     assert_eq!(signed[1].verdict.as_str(), "valid");
@@ -85,7 +85,7 @@ async fn a_card_is_signed_and_its_key_set_written() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_signed_is_told_in_one_line() {
+async fn unsignable_input_is_reported_in_one_line() {
     let folder = folder_with_key();
     std::fs::write(folder.path().join("card.json"), card("Echo", "repeat")).unwrap();
     std::fs::write(
@@ -107,14 +107,14 @@ async fn what_cannot_be_signed_is_told_in_one_line() {
         (["key.der", "--key", "key.der"], "key.der is not signed"),
     ] {
         let refused = sign(&folder, &arguments).await;
-        ended(&refused, 2, said);
+        assert_ended(&refused, 2, said);
         assert_eq!(text(&refused.stdout), "", "{arguments:?}");
     }
 }
 
 /// A signature made by hand is crawled with its key set, verified, and shown to every caller.
 #[tokio::test]
-async fn a_registry_verifies_what_was_signed() {
+async fn a_registry_verifies_a_hand_made_signature() {
     let served = Setup::new().approve_all().start().await;
     let origin = Origin::start();
     let signed = signed(&origin, &card("Echo", "repeat")).await;
@@ -126,13 +126,16 @@ async fn a_registry_verifies_what_was_signed() {
         "untrusted",
         "the domain is not proved"
     );
-    assert_eq!(hit.summary.trust.level, None, "it came without TLS");
+    assert_eq!(
+        hit.summary.trust.level, None,
+        "the card was fetched without TLS"
+    );
 }
 
 /// `send` prints the registry's warnings about an agent before it sends the first byte, and with `--strict` sends
 /// nothing to such an agent.
 #[tokio::test]
-async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
+async fn warnings_are_printed_before_anything_is_sent() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let answer = serde_json::json!({
@@ -151,7 +154,7 @@ async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
     let mut speaks = async |agent: &str, against: &[&str]| {
         let strict = served.run(&["send", agent, "hello", "--strict"]).await;
         if against.is_empty() {
-            ended(&strict, 0, "");
+            assert_ended(&strict, 0, "");
             assert!(strict.stderr.is_empty(), "{strict:#?}");
             sent += 1;
         } else {
@@ -159,25 +162,28 @@ async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
             assert!(strict.stdout.is_empty(), "{strict:#?}");
         }
         assert_eq!(origin.requests("/talk").len(), sent, "{strict:#?}");
-        let told = served.run(&["send", agent, "hello"]).await;
-        ended(&told, 0, "");
-        assert_eq!(text(&told.stdout), "well");
+        let delivered = served.run(&["send", agent, "hello"]).await;
+        assert_ended(&delivered, 0, "");
+        assert_eq!(text(&delivered.stdout), "well");
         for words in against {
-            for told in [&strict, &told] {
-                assert!(text(&told.stderr).contains(words), "{words}: {told:#?}");
+            for finished in [&strict, &delivered] {
+                assert!(
+                    text(&finished.stderr).contains(words),
+                    "{words}: {finished:#?}"
+                );
             }
         }
         sent += 1;
     };
     let plain = origin.url("/plain.json");
-    ended(&served.run(&["register", &plain]).await, 0, "");
+    assert_ended(&served.run(&["register", &plain]).await, 0, "");
     speaks(&plain, &["is not approved"]).await;
-    ended(&served.run(&["register", &plain, "--approve"]).await, 0, "");
+    assert_ended(&served.run(&["register", &plain, "--approve"]).await, 0, "");
     speaks(&plain, &[]).await;
     let act = |verb: &'static str| ["agent", verb, &plain, "--reason", "ask the other one"];
-    ended(&served.run(&act("deprecate")).await, 0, "");
+    assert_ended(&served.run(&act("deprecate")).await, 0, "");
     speaks(&plain, &["is deprecated: ask the other one"]).await;
-    ended(&served.run(&act("suspend")).await, 0, "");
+    assert_ended(&served.run(&act("suspend")).await, 0, "");
     let both = [
         "is on hold (operator: ask the other one)",
         "is deprecated: ask the other one",
@@ -186,12 +192,12 @@ async fn what_speaks_against_an_agent_is_told_before_anything_is_sent() {
 
     let forged = origin.url("/forged.json");
     let registered = served.run(&["register", &forged]).await;
-    ended(&registered, 0, "");
+    assert_ended(&registered, 0, "");
     assert!(
         text(&registered.stdout).contains("signature: invalid: "),
         "{registered:#?}"
     );
-    ended(
+    assert_ended(
         &served.run(&["register", &forged, "--approve"]).await,
         0,
         "",

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, ended, text};
+use crate::support::program::{Program, assert_ended, text};
 use crate::support::setup::Setup;
 use crate::support::signer::Signer;
 
 #[tokio::test]
-async fn who_decides_on_a_forgery_sees_that_it_is_one() {
+async fn an_approver_sees_that_a_card_is_forged() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
     let signer = Signer::new(&origin.url("/keys.json"));
@@ -25,7 +25,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     assert_eq!(review.signature_verdict.state, SignatureState::Untrusted);
     let id = review.id.to_string();
     let approve = ["review", "approve", &id, "--reason", "known people"];
-    ended(&served.run(&approve).await, 0, "its signature is untrusted");
+    assert_ended(&served.run(&approve).await, 0, "its signature is untrusted");
     let hit = served.found("q=repeat").await;
     let agent = hit.summary.id.to_string();
 
@@ -34,7 +34,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     origin.answer("/a.json", OriginReply::json(forgery.to_string()));
     let domain = origin.address().to_string();
     let recrawl = ["domain", "recrawl", "--full", &domain];
-    ended(&served.run(&recrawl).await, 0, "");
+    assert_ended(&served.run(&recrawl).await, 0, "");
     let review = served.open_review(|_| true).await.id.to_string();
 
     let shown = served.run(&["review", "show", &review]).await;
@@ -105,9 +105,9 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     assert!(text(&shown.stdout).contains(nominated), "{shown:#?}");
 
     let reject = ["review", "reject", &review, "--reason", "not theirs"];
-    ended(&served.run(&reject).await, 0, "its signature is invalid");
+    assert_ended(&served.run(&reject).await, 0, "its signature is invalid");
     origin.answer("/a.json", OriginReply::json(real));
-    ended(&served.run(&recrawl).await, 0, "");
+    assert_ended(&served.run(&recrawl).await, 0, "");
     served.found("signature=untrusted").await;
     let search = [
         "search",
@@ -121,7 +121,7 @@ async fn who_decides_on_a_forgery_sees_that_it_is_one() {
     let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
     assert_eq!(found.total, 1);
     assert_eq!(found.facets["signature"].values[0].value, "untrusted");
-    ended(
+    assert_ended(
         &served.run(&["search", "--signature", "good"]).await,
         2,
         "is none of unsigned, valid",

@@ -241,7 +241,7 @@ impl Stage<'_> {
 }
 
 #[tokio::test]
-async fn every_operation_is_open_to_whom_it_should_be() {
+async fn every_operation_is_open_to_its_documented_roles() {
     let served = Setup::new().start().await;
     let publisher = served.token("publisher", "publisher").await;
     let curator = served.token("curator", "curator").await;
@@ -254,7 +254,7 @@ async fn every_operation_is_open_to_whom_it_should_be() {
     for operation in operations() {
         let row = TABLE.iter().find(|(id, _)| *id == operation.id);
         let Some((_, expected)) = row else {
-            wrong.push(format!("{} stands in no row of the table", operation.id));
+            wrong.push(format!("{} is missing in the table", operation.id));
             continue;
         };
         for (caller, may) in callers.into_iter().zip(expected) {
@@ -283,9 +283,9 @@ async fn every_operation_is_open_to_whom_it_should_be() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     // Each of these responses was checked against the document by the tap.
-    let judged = served.tap.as_ref().unwrap().tally();
+    let checked = served.tap.as_ref().unwrap().tally();
     for operation in operations() {
-        let times: u64 = judged
+        let times: u64 = checked
             .get(&operation.id)
             .into_iter()
             .flat_map(|statuses| statuses.values())
@@ -295,14 +295,14 @@ async fn every_operation_is_open_to_whom_it_should_be() {
     for (id, _) in TABLE {
         assert!(
             operations().iter().any(|operation| operation.id == *id),
-            "{id} is gone"
+            "{id} is in the table, but not in the document"
         );
     }
 }
 
 /// An unknown token is refused even for operations that need none.
 #[tokio::test]
-async fn a_wrong_token_is_worse_than_none() {
+async fn an_unknown_token_is_refused_everywhere() {
     let served = Setup::new().start().await;
     for path in [
         "/v1/agents",

@@ -13,7 +13,7 @@ fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &
 
 /// Every body, every response with a shape of its own and every identifier has a valid example.
 #[test]
-fn every_example_is_one_of_what_it_stands_for() {
+fn every_example_is_valid() {
     let document = Document::of_this_build();
     let mut wrong = Vec::new();
     let mut held = |place: &str, schema: &Value, example: &Value| {
@@ -40,7 +40,7 @@ fn every_example_is_one_of_what_it_stands_for() {
                 each(operation, "responses").map(|(status, answer)| (status.as_str(), answer));
             let body = operation
                 .get("requestBody")
-                .map(|body| ("what is sent", body));
+                .map(|body| ("the request", body));
             for (what, message) in answers.chain(body) {
                 for (media_type, content) in each(message, "content") {
                     let place = format!("{place} {what} {media_type}");
@@ -65,12 +65,12 @@ fn every_example_is_one_of_what_it_stands_for() {
 #[ignore = "only a whole run has asked for everything; tests/run asks at its end"]
 fn the_run_has_exercised_every_operation() {
     let gathered = gathered().expect("A2A_REGISTRY_TEST_EXCHANGES names the folder of a run");
-    let judged: u64 = gathered
+    let checked: u64 = gathered
         .values()
         .flat_map(|statuses| statuses.values())
         .sum();
-    println!("{judged} exchanges were held against the document");
-    let seen: BTreeSet<&str> = gathered.keys().map(String::as_str).collect();
+    println!("{checked} exchanges were checked against the document");
+    let requested: BTreeSet<&str> = gathered.keys().map(String::as_str).collect();
     for (id, documented) in Document::of_this_build().operations() {
         let statuses = gathered.get(id);
         let met = |status: &u16| statuses.is_some_and(|statuses| statuses.contains_key(status));
@@ -79,13 +79,13 @@ fn the_run_has_exercised_every_operation() {
             .filter(|status| !met(status))
             .map(u16::to_string)
             .collect();
-        println!("{id}: {statuses:?}; never seen: {}", unmet.join(" "));
+        println!("{id}: {statuses:?}; never returned: {}", unmet.join(" "));
     }
     let never: Vec<&str> = operations()
         .iter()
         .map(|operation| operation.id.as_str())
-        .filter(|id| !seen.contains(id))
+        .filter(|id| !requested.contains(id))
         .collect();
-    assert!(never.is_empty(), "no test asks for {never:?}");
-    assert!(judged > 1000, "{judged}");
+    assert!(never.is_empty(), "no test requests {never:?}");
+    assert!(checked > 1000, "{checked}");
 }

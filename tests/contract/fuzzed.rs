@@ -81,7 +81,7 @@ async fn fuzz(served: &ServingRegistry, token: Option<&str>, selection: [&str; 2
 
 /// Runs all operations with this token, or anonymously. Revoking comes last: token ids from one response are used in
 /// the next request, and after a revocation all requests would be anonymous.
-async fn stands(token: Option<&str>) {
+async fn run_all_operations(token: Option<&str>) {
     let (served, _origins) = populated().await;
     for (selected, tested) in [
         ("--exclude-operation-id", "Tested: 40"),
@@ -92,22 +92,25 @@ async fn stands(token: Option<&str>) {
             assert_eq!(known.send().await.unwrap().status(), 200);
         }
         let finished = fuzz(&served, token, [selected, "token_revoke"]).await;
-        let told = text(&finished.stdout);
+        let output = text(&finished.stdout);
         assert!(
             finished.status.success(),
-            "{told}\n{}",
+            "{output}\n{}",
             text(&finished.stderr)
         );
-        assert!(told.contains(tested), "not every operation was: {told}");
+        assert!(
+            output.contains(tested),
+            "some operations were not tested: {output}"
+        );
     }
 }
 
 #[tokio::test]
-async fn whatever_anybody_sends_is_answered_as_documented() {
-    stands(None).await;
+async fn every_anonymous_request_gets_a_documented_response() {
+    run_all_operations(None).await;
 }
 
 #[tokio::test]
-async fn whatever_an_admin_sends_is_answered_as_documented() {
-    stands(Some(ADMIN)).await;
+async fn every_admin_request_gets_a_documented_response() {
+    run_all_operations(Some(ADMIN)).await;
 }

@@ -42,7 +42,7 @@ async fn a_generated_client_registers_approves_and_finds() {
         .args([&served.url, ADMIN, &origin.url("/a.json")]);
     let used = Program::run(client).await;
     assert!(used.status.success(), "{used:#?}");
-    let told = text(&used.stdout);
+    let output = text(&used.stdout);
     for line in [
         "registered 127.0.0.1",
         "review open",
@@ -54,8 +54,10 @@ async fn a_generated_client_registers_approves_and_finds() {
         "missing not-found",
     ] {
         assert!(
-            told.lines().any(|told| told.starts_with(line)),
-            "{line}: {told}"
+            output
+                .lines()
+                .any(|output_line| output_line.starts_with(line)),
+            "{line}: {output}"
         );
     }
 }

@@ -10,7 +10,7 @@ use super::{filled, method, with_an_agent};
 use crate::support::serving::ServingRegistry;
 
 /// Checks a response: an error must be a complete problem document. Returns its slug.
-async fn judged(path: &str, answer: Response) -> Option<String> {
+async fn problem_slug(path: &str, answer: Response) -> Option<String> {
     let status = answer.status();
     if !status.is_client_error() && !status.is_server_error() {
         return None;
@@ -27,7 +27,11 @@ async fn judged(path: &str, answer: Response) -> Option<String> {
     );
     let problem: ProblemDocument = serde_json::from_slice(&body).unwrap();
     assert_eq!(problem.status, status.as_u16(), "{path}");
-    assert_eq!(problem.status == 405, allow, "{path}: Allow goes with 405");
+    assert_eq!(
+        problem.status == 405,
+        allow,
+        "{path}: 405 and no other status has Allow"
+    );
     assert!(
         !problem.title.is_empty() && !problem.detail.is_empty(),
         "{path}: {said}"
@@ -89,9 +93,9 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
                     }
                 };
                 let bare = ask(&path).send().await.unwrap();
-                slugs.extend(judged(&path, bare).await);
+                slugs.extend(problem_slug(&path, bare).await);
                 let odd = format!("{path}?page_size=many&surprise=1&q=%ff&page_token=x");
-                slugs.extend(judged(&odd, ask(&odd).send().await.unwrap()).await);
+                slugs.extend(problem_slug(&odd, ask(&odd).send().await.unwrap()).await);
             }
         }
         // The target exists, so that the body is what the request is refused for.
@@ -102,7 +106,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             for (media_type, body) in BODIES {
                 let request = served.as_admin(Method::POST, &path);
                 let request = request.header("content-type", *media_type).body(*body);
-                let slug = judged(&path, request.send().await.unwrap()).await;
+                let slug = problem_slug(&path, request.send().await.unwrap()).await;
                 assert!(
                     slug.is_some() || operation.id == "domain_recrawl",
                     "{path} took {body}"
@@ -114,14 +118,14 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             let request = request
                 .header("content-type", "application/json")
                 .body(large);
-            slugs.extend(judged(&path, request.send().await.unwrap()).await);
+            slugs.extend(problem_slug(&path, request.send().await.unwrap()).await);
         }
         for method in ["PUT", "PATCH", "TRACE", "BREW"] {
             let names = ["agent", "domain", "review", "token", "kid", "source"]
                 .map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
             let request = served.as_admin(method.parse().unwrap(), &path);
-            let slug = judged(&path, request.send().await.unwrap()).await;
+            let slug = problem_slug(&path, request.send().await.unwrap()).await;
             slugs.extend(slug);
         }
     }
@@ -137,7 +141,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         "//",
     ] {
         let request = served.request(Method::GET, path);
-        slugs.extend(judged(path, request.send().await.unwrap()).await);
+        slugs.extend(problem_slug(path, request.send().await.unwrap()).await);
     }
     // A minute allows thirty writes, and every two seconds returns one: a flood is refused in the end.
     let flood = "/v1/domains/nobody.example:recrawl";
@@ -146,8 +150,12 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         let answer = served.request(Method::POST, flood).send().await.unwrap();
         let wait = answer.headers().get("retry-after").cloned();
         let limited = answer.status() == 429;
-        assert_eq!(limited, wait.is_some(), "429 says when to come back");
-        last = judged(flood, answer).await;
+        assert_eq!(
+            limited,
+            wait.is_some(),
+            "429 and no other status has Retry-After"
+        );
+        last = problem_slug(flood, answer).await;
         if limited {
             break;
         }
@@ -167,14 +175,14 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
     ] {
         assert!(
             slugs.contains(expected),
-            "the sweep never met {expected}: {slugs:?}"
+            "no request of the sweep was refused with {expected}: {slugs:?}"
         );
     }
-    explained(&served, &slugs).await;
+    assert_explained(&served, &slugs).await;
 }
 
 /// Checks that every kind of problem is explained at its address.
-async fn explained(served: &ServingRegistry, slugs: &BTreeSet<String>) {
+async fn assert_explained(served: &ServingRegistry, slugs: &BTreeSet<String>) {
     for slug in slugs {
         let path = format!("/problems/{slug}");
         let page = served.request(Method::GET, &path).send().await.unwrap();

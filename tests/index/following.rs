@@ -69,7 +69,7 @@ async fn append(stage: &Stage, events: Vec<NewEvent>) -> i64 {
 }
 
 /// Puts an agent on hold as another process.
-async fn hold_back(stage: &Stage, agent: Uuid, kind: Kept<Hold>) -> i64 {
+async fn put_on_hold(stage: &Stage, agent: Uuid, kind: Kept<Hold>) -> i64 {
     let write = stage.store.write().await.unwrap();
     let row = hold::Model {
         agent_id: agent,
@@ -105,15 +105,15 @@ async fn refusal(stage: &Stage, agent: Uuid) -> Option<ErrorKind> {
 }
 
 both_databases!(
-    what_cannot_be_read_costs_itself_only,
-    what_has_become_of_agents_is_not_guessed,
-    what_an_index_cannot_take_in_it_does_not_show,
-    a_hold_of_a_later_kind_withholds,
-    what_only_a_later_build_knows_costs_its_own_row
+    an_unreadable_agent_hides_only_itself,
+    an_unspecified_change_counts_as_silence,
+    an_index_that_cannot_apply_events_still_reads_them,
+    a_hold_of_an_unknown_kind_hides_its_agent,
+    an_unknown_state_hides_only_its_own_agent
 );
 
 /// An agent that this build cannot read is not found, and does not affect other agents.
-async fn what_cannot_be_read_costs_itself_only(url: &str) {
+async fn an_unreadable_agent_hides_only_itself(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 3).await;
     let change = |value: &str| format!("UPDATE versions SET model = {value} WHERE agent_id = ");
@@ -121,7 +121,7 @@ async fn what_cannot_be_read_costs_itself_only(url: &str) {
     let first = "(SELECT id FROM agents WHERE domain = 'd0.agents-test.com')";
     sql(&stage, &format!("{}{first}", change("'[' || model"))).await;
     append(&stage, vec![event(&stage, Some(ids[0]))]).await;
-    hold_back(&stage, ids[1], Hold::Operator.into()).await;
+    put_on_hold(&stage, ids[1], Hold::Operator.into()).await;
     stage.settle().await;
     assert_eq!(stage.found_by_anyone().await, set(&ids[2..]));
     // The agent does not stop a rebuild either.
@@ -136,10 +136,10 @@ async fn what_cannot_be_read_costs_itself_only(url: &str) {
 
 /// If the database reports that agents have changed but not how, it counts as silent, and no agent is shown that may be
 /// on hold.
-async fn what_has_become_of_agents_is_not_guessed(url: &str) {
+async fn an_unspecified_change_counts_as_silence(url: &str) {
     let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
     let ids = agents(&stage, 3).await;
-    hold_back(&stage, ids[0], Hold::Operator.into()).await;
+    put_on_hold(&stage, ids[0], Hold::Operator.into()).await;
     sql(&stage, "ALTER TABLE versions RENAME TO versions_elsewhere").await;
     index_next(&stage.app).await.unwrap_err();
     assert_eq!(stage.found_by_anyone().await, set(&ids[1..]));
@@ -158,7 +158,7 @@ async fn what_has_become_of_agents_is_not_guessed(url: &str) {
 }
 
 /// An index that cannot apply events still reads all of them, however many there are.
-async fn what_an_index_cannot_take_in_it_does_not_show(url: &str) {
+async fn an_index_that_cannot_apply_events_still_reads_them(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 2).await;
     assert_eq!(refusal(&stage, ids[0]).await, None);
@@ -169,14 +169,14 @@ async fn what_an_index_cannot_take_in_it_does_not_show(url: &str) {
         }
     }
     append(&stage, (0..2_500).map(|_| event(&stage, None)).collect()).await;
-    hold_back(&stage, ids[0], Hold::Operator.into()).await;
+    put_on_hold(&stage, ids[0], Hold::Operator.into()).await;
     index_next(&stage.app).await.unwrap_err();
     assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
     assert_eq!(refusal(&stage, ids[0]).await, Some(ErrorKind::NotFound));
 }
 
 /// A hold of a kind that only a later build knows hides its agent everywhere, and no act of this build lifts it.
-async fn a_hold_of_a_later_kind_withholds(url: &str) {
+async fn a_hold_of_an_unknown_kind_hides_its_agent(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 2).await;
     let [held, other] = [ids[0], ids[1]];
@@ -187,7 +187,7 @@ async fn a_hold_of_a_later_kind_withholds(url: &str) {
         let shown = agent_show(&stage.app, &Caller::default(), &name).await;
         assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
     };
-    hold_back(&stage, held, Kept::read(LATER.into())).await;
+    put_on_hold(&stage, held, Kept::read(LATER.into())).await;
     // An act of this process meanwhile updates in its index who may see the agent.
     let labels = [("round".to_owned(), "one".to_owned())];
     let patch = AgentPatch {
@@ -224,7 +224,7 @@ async fn a_hold_of_a_later_kind_withholds(url: &str) {
 }
 
 /// An agent, domain or visibility in a state that only a later build knows hides that agent, and no other.
-async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
+async fn an_unknown_state_hides_only_its_own_agent(url: &str) {
     let stage = Stage::new(url).await;
     let ids = agents(&stage, 4).await;
     for (number, change) in [
@@ -239,7 +239,7 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
         append(&stage, vec![event(&stage, Some(ids[number]))]).await;
     }
     stage.settle().await;
-    let seen = async || {
+    let check_views = async || {
         for caller in [&Caller::default(), &stage.admin] {
             let found = stage.found(caller, &SearchQuery::default()).await;
             assert_eq!(found.total, 1);
@@ -271,10 +271,10 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
             }
         }
     };
-    seen().await;
+    check_views().await;
     // A rebuild of the index works as well.
     assert_eq!(index_anew(&stage.app, || false).await.unwrap(), Some(1));
-    seen().await;
+    check_views().await;
 
     let domains = domain_list(&stage.app, &stage.admin, &PageRequest::default())
         .await
@@ -300,8 +300,8 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
         .await
         .unwrap()
         .unwrap();
-    let told = format!("domains.state of {} holds \"moonlit\"", row.id);
-    assert_eq!(broken.internal, Some(told));
+    let cause = format!("domains.state of {} holds \"moonlit\"", row.id);
+    assert_eq!(broken.internal, Some(cause));
 
     // Nothing was lost: once this build knows the state again, the agent is shown.
     sql(
@@ -321,7 +321,7 @@ async fn what_only_a_later_build_knows_costs_its_own_row(url: &str) {
 }
 
 /// Acts of other processes during a rebuild take effect at once, and the database does not count as silent.
-async fn a_rebuild_keeps_nothing_from_view(url: &str) {
+async fn a_rebuild_delays_no_act(url: &str) {
     let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
     let ids = agents(&stage, 2).await;
     assert_eq!(refusal(&stage, ids[0]).await, None);
@@ -338,11 +338,11 @@ async fn a_rebuild_keeps_nothing_from_view(url: &str) {
     .await;
     stage.advance(Duration::minutes(2));
     let mut heard = stage.app.event_signal();
-    let seq = hold_back(&stage, ids[0], Hold::Operator.into()).await;
+    let seq = put_on_hold(&stage, ids[0], Hold::Operator.into()).await;
     let heard = tokio::time::timeout(DEADLINE, heard.wait_for(|known| *known >= seq)).await;
-    heard.expect("an event is heard of").unwrap();
+    heard.expect("the process learns of the event").unwrap();
     assert!(!is_in_index(&stage, 0) && is_in_index(&stage, 1));
-    eventually("the database is heard of", async || {
+    eventually("the hold takes effect", async || {
         let refused = refusal(&stage, ids[0]).await;
         (refused == Some(ErrorKind::NotFound)).then_some(())
     })
@@ -361,17 +361,17 @@ fn with_one_thread_that_blocks(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_rebuild_keeps_nothing_from_view_on_sqlite() {
+fn a_rebuild_delays_no_act_on_sqlite() {
     with_one_thread_that_blocks(async {
         let database = Database::sqlite();
-        a_rebuild_keeps_nothing_from_view(database.url()).await;
+        a_rebuild_delays_no_act(database.url()).await;
     });
 }
 
 #[test]
-fn a_rebuild_keeps_nothing_from_view_on_postgres() {
+fn a_rebuild_delays_no_act_on_postgres() {
     with_one_thread_that_blocks(async {
         let database = Database::postgres().await;
-        a_rebuild_keeps_nothing_from_view(database.url()).await;
+        a_rebuild_delays_no_act(database.url()).await;
     });
 }

@@ -20,7 +20,7 @@ use time::Duration;
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Read, Stage, card};
 
-const DOMAIN: &str = "house.agents-test.com";
+const DOMAIN: &str = "site.agents-test.com";
 
 fn at(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
@@ -73,10 +73,10 @@ fn catalog(entries: &[(&str, &str)], read: Read) -> OriginAnswer {
 }
 
 /// Makes visits as they come due, for this long.
-async fn live(stage: &Stage, house: &CatalogSite, long: Duration) {
+async fn make_due_visits(stage: &Stage, site: &CatalogSite, long: Duration) {
     let end = stage.now() + long;
     loop {
-        while stage.visit(|source| house.answer(source)).await > 0 {}
+        while stage.visit(|source| site.answer(source)).await > 0 {}
         let due = visits_next_due(&stage.app).await.unwrap();
         let Some(due) = due
             .map(time::OffsetDateTime::from)
@@ -94,10 +94,10 @@ async fn agents(stage: &Stage) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for row in stage.agents().await {
         if row.domain == DOMAIN && row.retired_at.is_none() {
-            let shown = agent_show(&stage.app, &stage.admin, &row.id.to_string())
+            let view = agent_show(&stage.app, &stage.admin, &row.id.to_string())
                 .await
                 .unwrap();
-            all.push((shown.hit.summary.name, row.liveness.as_str().to_owned()));
+            all.push((view.hit.summary.name, row.liveness.as_str().to_owned()));
         }
     }
     all.sort();
@@ -109,7 +109,7 @@ fn fresh(names: &[&str]) -> Vec<(String, String)> {
     names.iter().map(one).collect()
 }
 
-async fn shown(stage: &Stage) -> DomainView {
+async fn domain_view(stage: &Stage) -> DomainView {
     domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap()
 }
 
@@ -123,39 +123,39 @@ fn of_kind(view: &DomainView, kind: &str) -> Vec<SourceView> {
 
 both_databases!(
     a_catalog_brings_several_agents,
-    a_card_url_brings_no_catalog,
+    registering_a_card_url_fetches_no_catalog,
     one_agent_at_two_paths_is_one_agent,
     an_entry_that_moves_keeps_its_agent,
-    entries_that_change_places,
-    a_catalog_that_cannot_be_read_is_told_of,
-    an_entry_that_leaves_ends_with_patience,
+    entries_that_exchange_urls_keep_their_agents,
+    an_unreadable_catalog_is_reported,
+    a_dropped_entry_ends_after_a_grace_period,
     either_catalog_keeps_an_agent,
     endpoints_elsewhere_are_flagged,
-    what_a_catalog_names_is_bounded,
-    naming_what_is_there_takes_no_place,
-    an_absent_catalog_rests_for_a_week,
-    approving_a_domain_approves_what_it_names_now,
-    the_retired_stay_retired,
-    deleting_a_domain_ends_all
+    agents_from_a_catalog_are_limited,
+    registering_a_url_that_a_catalog_names_uses_no_slot,
+    a_missing_catalog_is_refetched_after_a_week,
+    approving_a_domain_covers_only_its_first_catalog,
+    a_retired_agent_stays_retired,
+    deleting_a_domain_ends_its_catalogs_agents
 );
 
 /// Each card that a catalog names is an agent, found by its URL; a second catalog with the same entries adds nothing.
 async fn a_catalog_brings_several_agents(url: &str) {
     let stage = Stage::new(url).await;
     let names = [
-        ("urn:air:house.agents-test.com:a", "/a.json"),
+        ("urn:air:site.agents-test.com:a", "/a.json"),
         ("b", "/b.json"),
         ("c", "/c.json"),
     ];
-    let mut house = CatalogSite::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
-    house.ai_catalog = house.ard.clone();
+    let mut site = CatalogSite::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
+    site.ai_catalog = site.ard.clone();
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::minutes(10)).await;
+    make_due_visits(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(
         agents(&stage).await,
         fresh(&["/a.json", "/b.json", "/c.json"])
     );
-    let view = shown(&stage).await;
+    let view = domain_view(&stage).await;
     assert_eq!(of_kind(&view, "entry").len(), 3);
     assert_eq!(of_kind(&view, "ard")[0].state.as_str(), "fresh");
     assert_eq!(
@@ -167,27 +167,31 @@ async fn a_catalog_brings_several_agents(url: &str) {
         "catalog"
     );
     for row in stage.agents().await {
-        assert_eq!(row.lifecycle, Lifecycle::Pending, "naming is not approving");
+        assert_eq!(
+            row.lifecycle,
+            Lifecycle::Pending,
+            "a catalog entry approves nothing"
+        );
         stage.approve(row.id).await;
     }
     stage.index_equals_database().await;
     assert_eq!(stage.found_by_anyone().await.len(), 3);
 
     // The same for days: nothing is added.
-    live(&stage, &house, Duration::days(3)).await;
-    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 3);
+    make_due_visits(&stage, &site, Duration::days(3)).await;
+    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 3);
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
 }
 
 /// Registering one card fetches only that card; registering its domain adds the rest, once.
-async fn a_card_url_brings_no_catalog(url: &str) {
+async fn registering_a_card_url_fetches_no_catalog(url: &str) {
     let stage = Stage::new(url).await;
     stage.register_url(&at("/a.json")).await;
-    assert_eq!(shown(&stage).await.sources.len(), 1);
+    assert_eq!(domain_view(&stage).await.sources.len(), 1);
     for _ in 0..2 {
         stage.register(DOMAIN).await;
-        let kinds: Vec<String> = shown(&stage)
+        let kinds: Vec<String> = domain_view(&stage)
             .await
             .sources
             .into_iter()
@@ -202,39 +206,36 @@ async fn a_card_url_brings_no_catalog(url: &str) {
 async fn one_agent_at_two_paths_is_one_agent(url: &str) {
     let stage = Stage::new(url).await;
     let well_known = "/.well-known/agent-card.json";
-    let mut house = CatalogSite::with(&[well_known, "/own.json"]).naming(&[
+    let mut site = CatalogSite::with(&[well_known, "/own.json"]).naming(&[
         ("copy", "/copy.json"),
         ("known", well_known),
         ("own", "/own.json"),
         ("alias", "/own.json"),
     ]);
-    house
-        .cards
-        .insert(at("/copy.json"), house.cards[&at(well_known)].clone());
+    site.cards
+        .insert(at("/copy.json"), site.cards[&at(well_known)].clone());
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::minutes(10)).await;
+    make_due_visits(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(agents(&stage).await, fresh(&[well_known, "/own.json"]));
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         2,
-        "no URL is asked twice"
+        "no URL is fetched twice"
     );
     stage.register_url(&at("/own.json")).await;
-    live(&stage, &house, Duration::minutes(10)).await;
+    make_due_visits(&stage, &site, Duration::minutes(10)).await;
     assert_eq!(stage.agents().await.len(), 2);
     // Both change at once, and stay one agent.
-    house
-        .cards
+    site.cards
         .insert(at("/own.json"), card("/own.json", "Has changed"));
-    live(&stage, &house, Duration::days(3)).await;
+    make_due_visits(&stage, &site, Duration::days(3)).await;
     assert_eq!(stage.agents().await.len(), 2);
     stage.index_equals_database().await;
 
     // Once the copy's content differs it is an agent of its own, and the older slot keeps its agent.
-    house
-        .cards
+    site.cards
         .insert(at("/copy.json"), card("/copy.json", "Has its own"));
-    live(&stage, &house, Duration::days(3)).await;
+    make_due_visits(&stage, &site, Duration::days(3)).await;
     assert_eq!(agents(&stage).await.len(), 3);
     stage.index_equals_database().await;
 }
@@ -242,24 +243,27 @@ async fn one_agent_at_two_paths_is_one_agent(url: &str) {
 /// An identifier keeps its agent wherever its card moves; a new identifier for the same URL is another agent.
 async fn an_entry_that_moves_keeps_its_agent(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await;
     stage.approve(agent.id).await;
-    live(
+    make_due_visits(
         &stage,
-        &house.clone().naming(&[("a", "/b.json")]),
+        &site.clone().naming(&[("a", "/b.json")]),
         Duration::days(2),
     )
     .await;
     let moved = stage.agent(DOMAIN).await;
     assert_eq!(moved.id, agent.id);
-    assert_eq!(of_kind(&shown(&stage).await, "entry")[0].url, at("/b.json"));
+    assert_eq!(
+        of_kind(&domain_view(&stage).await, "entry")[0].url,
+        at("/b.json")
+    );
     stage.index_equals_database().await;
-    live(
+    make_due_visits(
         &stage,
-        &house.naming(&[("renamed", "/b.json")]),
+        &site.naming(&[("renamed", "/b.json")]),
         Duration::days(5),
     )
     .await;
@@ -269,95 +273,96 @@ async fn an_entry_that_moves_keeps_its_agent(url: &str) {
 }
 
 /// Two entries that exchange their URLs do not collide.
-async fn entries_that_change_places(url: &str) {
+async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json", "/b.json"]);
+    let site = CatalogSite::with(&["/a.json", "/b.json"]);
     stage.register(DOMAIN).await;
-    live(
+    make_due_visits(
         &stage,
-        &house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        &site.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::hours(1),
     )
     .await;
-    live(
+    make_due_visits(
         &stage,
-        &house.naming(&[("a", "/b.json"), ("b", "/a.json")]),
+        &site.naming(&[("a", "/b.json"), ("b", "/a.json")]),
         Duration::days(5),
     )
     .await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-    let said = of_kind(&shown(&stage).await, "ard");
-    let told = said[0].attempts.iter().chain(&said[0].last_attempt);
+    let said = of_kind(&domain_view(&stage).await, "ard");
+    let attempts = said[0].attempts.iter().chain(&said[0].last_attempt);
     assert!(
-        told.map(|attempt| &attempt.detail)
+        attempts
+            .map(|attempt| &attempt.detail)
             .any(|detail| detail.contains("2 with another URL"))
     );
 }
 
 /// A catalog that cannot be read any more is reported, and an empty one is no fault.
-async fn a_catalog_that_cannot_be_read_is_told_of(url: &str) {
+async fn an_unreadable_catalog_is_reported(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
-    let told = async || {
-        let view = shown(&stage).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
+    let problem = async || {
+        let view = domain_view(&stage).await;
         view.not_listed
             .into_iter()
             .find(|reason| reason.contains("ard.json"))
     };
-    assert_eq!(told().await, None);
+    assert_eq!(problem().await, None);
     let away = CatalogSite {
         ard: Some(OriginAnswer::Fails(Timeout)),
-        ..house.clone()
+        ..site.clone()
     };
-    live(&stage, &away, Duration::days(1)).await;
+    make_due_visits(&stage, &away, Duration::days(1)).await;
     assert!(
-        told()
+        problem()
             .await
             .is_some_and(|reason| reason.contains("cannot be read"))
     );
-    live(&stage, &house.naming(&[]), Duration::days(1)).await;
-    assert_eq!(told().await, None);
+    make_due_visits(&stage, &site.naming(&[]), Duration::days(1)).await;
+    assert_eq!(problem().await, None);
 }
 
 /// An entry that leaves the catalog is treated like a card that answers 404, even if its card still answers: after a
 /// grace period it is gone, and thirty days later retired. A catalog that cannot be read whole, or is missing, is no
 /// evidence.
-async fn an_entry_that_leaves_ends_with_patience(url: &str) {
+async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json", "/b.json"]);
-    let both = house.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
-    let one = house.clone().naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json", "/b.json"]);
+    let both = site.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
+    let one = site.clone().naming(&[("a", "/a.json")]);
     let part = CatalogSite {
         ard: Some(catalog(&[("a", "/a.json")], Read::InPart)),
-        ..house.clone()
+        ..site.clone()
     };
     stage.register(DOMAIN).await;
-    live(&stage, &both, Duration::hours(1)).await;
+    make_due_visits(&stage, &both, Duration::hours(1)).await;
     for row in stage.agents().await {
         stage.approve(row.id).await;
     }
-    for silent in [&part, &house] {
-        live(&stage, silent, Duration::days(10)).await;
+    for silent in [&part, &site] {
+        make_due_visits(&stage, silent, Duration::days(10)).await;
         assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     }
     // The entry is back before the grace period ends.
-    live(&stage, &both, Duration::days(8)).await;
-    live(&stage, &one, Duration::hours(20)).await;
-    live(&stage, &both, Duration::days(2)).await;
-    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 2);
+    make_due_visits(&stage, &both, Duration::days(8)).await;
+    make_due_visits(&stage, &one, Duration::hours(20)).await;
+    make_due_visits(&stage, &both, Duration::days(2)).await;
+    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 2);
 
     stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
     stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
     stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         2,
-        "three looks are not a day"
+        "three fetches within a day are not enough"
     );
-    live(&stage, &one, Duration::days(3)).await;
-    assert_eq!(of_kind(&shown(&stage).await, "entry").len(), 1);
+    make_due_visits(&stage, &one, Duration::days(3)).await;
+    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 1);
     let expected = [("/a.json", "fresh"), ("/b.json", "gone")];
     assert_eq!(
         agents(&stage).await,
@@ -367,21 +372,22 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
     assert_eq!(stage.found_by_anyone().await.len(), 1);
 
     // The entry may come back as the same agent.
-    live(&stage, &both, Duration::days(3)).await;
+    make_due_visits(&stage, &both, Duration::days(3)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     assert_eq!(stage.agents().await.len(), 2);
     stage.index_equals_database().await;
 
-    live(&stage, &one, Duration::days(36)).await;
+    make_due_visits(&stage, &one, Duration::days(36)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
     stage.index_equals_database().await;
     // A retired agent does not come back by itself.
-    live(&stage, &both, Duration::days(3)).await;
+    make_due_visits(&stage, &both, Duration::days(3)).await;
     assert_eq!(stage.agents().await.len(), 2);
-    let said = of_kind(&shown(&stage).await, "ard");
-    let told = said[0].attempts.iter().chain(&said[0].last_attempt);
+    let said = of_kind(&domain_view(&stage).await, "ard");
+    let attempts = said[0].attempts.iter().chain(&said[0].last_attempt);
     assert!(
-        told.map(|attempt| &attempt.detail)
+        attempts
+            .map(|attempt| &attempt.detail)
             .any(|detail| detail.contains("1 of retired agents"))
     );
 }
@@ -390,15 +396,15 @@ async fn an_entry_that_leaves_ends_with_patience(url: &str) {
 async fn either_catalog_keeps_an_agent(url: &str) {
     let stage = Stage::new(url).await;
     let both = [("a", "/a.json"), ("b", "/b.json")];
-    let mut house = CatalogSite::with(&["/a.json", "/b.json"]).naming(&both);
-    house.ai_catalog = Some(catalog(&both, Read::Whole));
+    let mut site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&both);
+    site.ai_catalog = Some(catalog(&both, Read::Whole));
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
-    let house = house.naming(&both[..1]);
-    // The other catalog answers 304 as long as it is asked conditionally.
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
+    let site = site.naming(&both[..1]);
+    // The other catalog answers 304 to conditional fetches.
     let answer = |source: &source::Model| match source.kind.as_str() {
         "ai_catalog" if !source.full_wanted => OriginAnswer::NotModified,
-        _ => house.answer(source),
+        _ => site.answer(source),
     };
     for _ in 0..10 {
         stage.crawl_conditionally(DOMAIN, answer).await;
@@ -410,21 +416,20 @@ async fn either_catalog_keeps_an_agent(url: &str) {
 /// A card with endpoints on another registrable domain is flagged, whichever catalog names it.
 async fn endpoints_elsewhere_are_flagged(url: &str) {
     let stage = Stage::new(url).await;
-    let mut house = CatalogSite::with(&["/own.json", "/far.json"])
+    let mut site = CatalogSite::with(&["/own.json", "/far.json"])
         .naming(&[("own", "/own.json"), ("far", "/far.json")]);
     let serving = |path: &str, host: &str| {
         let text = String::from_utf8(card(path, "Serves")).unwrap();
         text.replace("endpoint.example.net", host).into_bytes()
     };
-    house
-        .cards
+    site.cards
         .insert(at("/own.json"), serving("/own.json", "api.agents-test.com"));
-    house.cards.insert(
+    site.cards.insert(
         at("/far.json"),
         serving("/far.json", "api.agents-elsewhere.com"),
     );
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     assert_eq!(stage.agents().await.len(), 2);
     for row in stage.agents().await {
         let findings = &stage.versions(row.id).await[0].findings;
@@ -437,30 +442,30 @@ async fn endpoints_elsewhere_are_flagged(url: &str) {
 }
 
 /// A domain is at its limit of agents, and its catalog reports that it names more.
-async fn what_a_catalog_names_is_bounded(url: &str) {
+async fn agents_from_a_catalog_are_limited(url: &str) {
     let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
     let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let entries: Vec<(&str, &str)> = paths.iter().map(|path| (*path, *path)).collect();
-    let house = CatalogSite::with(&paths).naming(&entries);
+    let site = CatalogSite::with(&paths).naming(&entries);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::minutes(1)).await;
-    let view = shown(&stage).await;
+    make_due_visits(&stage, &site, Duration::minutes(1)).await;
+    let view = domain_view(&stage).await;
     assert_eq!(
         of_kind(&view, "entry").len(),
         3,
-        "beside the well-known one"
+        "besides the well-known one"
     );
     let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
     assert!(last.detail.contains("6 beyond the limit of 4"), "{last:?}");
-    live(&stage, &house, Duration::days(2)).await;
+    make_due_visits(&stage, &site, Duration::days(2)).await;
     assert_eq!(stage.agents().await.len(), 3);
     stage.index_equals_database().await;
 }
 
 /// Registering a URL that a catalog names uses no slot of the submitter, so the owner's slots stay free for further
 /// agents.
-async fn naming_what_is_there_takes_no_place(url: &str) {
+async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
     let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
     let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
     let named = |count: usize| {
@@ -473,11 +478,11 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
     };
     stage.register_url(&at("/0.json")).await;
     stage.register(DOMAIN).await;
-    live(&stage, &named(3), Duration::minutes(1)).await;
+    make_due_visits(&stage, &named(3), Duration::minutes(1)).await;
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         2,
-        "one was registered before"
+        "the third was registered before"
     );
     let token = a2a_registry_api::NewToken {
         account: "stranger".into(),
@@ -502,7 +507,7 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
         ErrorKind::LimitReached,
         "three cards and the well-known paths are four"
     );
-    live(&stage, &named(3), Duration::days(2)).await;
+    make_due_visits(&stage, &named(3), Duration::days(2)).await;
     assert_eq!(
         stage.agents().await.len(),
         3,
@@ -511,15 +516,15 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
     let stage = stage
         .restart(|config| config.limits.agents_per_domain = 5)
         .await;
-    live(&stage, &named(4), Duration::days(2)).await;
+    make_due_visits(&stage, &named(4), Duration::days(2)).await;
     assert_eq!(
-        of_kind(&shown(&stage).await, "entry").len(),
+        of_kind(&domain_view(&stage).await, "entry").len(),
         3,
         "{:#?}",
-        shown(&stage).await
+        domain_view(&stage).await
     );
     assert_eq!(stage.agents().await.len(), 4);
-    let ard = of_kind(&shown(&stage).await, "ard")
+    let ard = of_kind(&domain_view(&stage).await, "ard")
         .remove(0)
         .last_attempt
         .unwrap();
@@ -529,17 +534,17 @@ async fn naming_what_is_there_takes_no_place(url: &str) {
 
 /// A missing catalog is refetched after seven days, is not reported, and causes no visit. Neither does one with other
 /// failures, as long as it was never read.
-async fn an_absent_catalog_rests_for_a_week(url: &str) {
+async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
     let stage = Stage::new(url).await;
     for outcome in [NotFound, NotACatalog, Timeout] {
         let well_known = "/.well-known/agent-card.json";
-        let mut house = CatalogSite::with(&[well_known]);
-        house.ard = Some(OriginAnswer::Fails(outcome));
-        house.ai_catalog = house.ard.clone();
+        let mut site = CatalogSite::with(&[well_known]);
+        site.ard = Some(OriginAnswer::Fails(outcome));
+        site.ai_catalog = site.ard.clone();
         stage.register(DOMAIN).await;
-        assert_eq!(stage.visit(|source| house.answer(source)).await, 1);
+        assert_eq!(stage.visit(|source| site.answer(source)).await, 1);
         let began = stage.now();
-        let view = shown(&stage).await;
+        let view = domain_view(&stage).await;
         for kind in ["ard", "ai_catalog"] {
             let one = &of_kind(&view, kind)[0];
             assert_eq!((one.state.as_str(), one.days.len()), ("absent", 0));
@@ -561,15 +566,19 @@ async fn an_absent_catalog_rests_for_a_week(url: &str) {
         let card = time::OffsetDateTime::from(of_kind(&view, "well_known")[0].next_due.unwrap());
         assert_eq!(next, card, "the card's visit is the next one");
 
-        live(&stage, &house, Duration::days(7) - Duration::MINUTE).await;
+        make_due_visits(&stage, &site, Duration::days(7) - Duration::MINUTE).await;
         let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
         if outcome != Timeout {
-            assert_eq!(asked(&shown(&stage).await), 0, "once, and not again");
+            assert_eq!(
+                asked(&domain_view(&stage).await),
+                0,
+                "the catalog is fetched once only"
+            );
         }
-        live(&stage, &house, Duration::days(2)).await;
+        make_due_visits(&stage, &site, Duration::days(2)).await;
         assert_eq!(agents(&stage).await, fresh(&[well_known]));
         if outcome != Timeout {
-            assert_eq!(asked(&shown(&stage).await), 1);
+            assert_eq!(asked(&domain_view(&stage).await), 1);
         }
         domain_delete(&stage.app, &stage.admin, DOMAIN)
             .await
@@ -578,7 +587,7 @@ async fn an_absent_catalog_rests_for_a_week(url: &str) {
 }
 
 /// `--approve` covers the cards that the catalog names at its first fetch, and no later ones.
-async fn approving_a_domain_approves_what_it_names_now(url: &str) {
+async fn approving_a_domain_covers_only_its_first_catalog(url: &str) {
     let stage = Stage::new(url).await;
     let what = Registration {
         domain: Some(DOMAIN.into()),
@@ -586,17 +595,17 @@ async fn approving_a_domain_approves_what_it_names_now(url: &str) {
         ..Registration::default()
     };
     register(&stage.app, &stage.admin, &what).await.unwrap();
-    let house = CatalogSite::with(&["/a.json", "/b.json"]);
-    live(
+    let site = CatalogSite::with(&["/a.json", "/b.json"]);
+    make_due_visits(
         &stage,
-        &house.clone().naming(&[("a", "/a.json")]),
+        &site.clone().naming(&[("a", "/a.json")]),
         Duration::hours(1),
     )
     .await;
     assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-    live(
+    make_due_visits(
         &stage,
-        &house.naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        &site.naming(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::days(3),
     )
     .await;
@@ -610,11 +619,11 @@ async fn approving_a_domain_approves_what_it_names_now(url: &str) {
 }
 
 /// A retired agent stays retired although a catalog still names it.
-async fn the_retired_stay_retired(url: &str) {
+async fn a_retired_agent_stays_retired(url: &str) {
     let stage = Stage::new(url).await;
-    let house = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
+    let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     let agent = stage.agent(DOMAIN).await.id.to_string();
     let over = Act {
         reason: "over".into(),
@@ -623,9 +632,9 @@ async fn the_retired_stay_retired(url: &str) {
     agent_retire(&stage.app, &stage.admin, &agent, &over)
         .await
         .unwrap();
-    live(
+    make_due_visits(
         &stage,
-        &house
+        &site
             .clone()
             .naming(&[("a", "/a.json"), ("other", "/a.json")]),
         Duration::days(3),
@@ -633,27 +642,27 @@ async fn the_retired_stay_retired(url: &str) {
     .await;
     assert_eq!(agents(&stage).await, []);
     stage.register_url(&at("/a.json")).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
     stage.index_equals_database().await;
 }
 
 /// Deleting a domain ends all agents from its catalogs; the same name starts anew.
-async fn deleting_a_domain_ends_all(url: &str) {
+async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
     let stage = Stage::new(url).await;
-    let house =
+    let site =
         CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     domain_delete(&stage.app, &stage.admin, DOMAIN)
         .await
         .unwrap();
     assert_eq!(agents(&stage).await, []);
     stage.index_equals_database().await;
     stage.advance(Duration::days(8));
-    assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
+    assert_eq!(stage.visit(|_| panic!("no source is fetched")).await, 0);
     stage.register(DOMAIN).await;
-    live(&stage, &house, Duration::hours(1)).await;
+    make_due_visits(&stage, &site, Duration::hours(1)).await;
     assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
     stage.index_equals_database().await;
 }

@@ -14,9 +14,9 @@ both_databases!(
     the_same_content_in_other_bytes_changes_nothing,
     a_change_waits_while_the_old_version_is_served,
     a_rejected_successor_leaves_the_old_version,
-    returning_to_approved_content_withdraws_the_question,
+    returning_to_approved_content_withdraws_the_review,
     another_name_is_the_same_agent,
-    versions_are_bounded
+    stored_versions_are_limited
 );
 
 /// Members in another order, or a new signature by the same key: no version, no review, and the served bytes stay the
@@ -40,7 +40,7 @@ async fn the_same_content_in_other_bytes_changes_nothing(url: &str) {
     assert_eq!(versions.len(), 1);
     assert_eq!(
         versions[0].repeats, 3,
-        "all but the approved bytes themselves"
+        "every fetch but the one of the approved bytes"
     );
     assert_eq!(stage.reviews(agent.id).await.len(), 1);
     let now = i64::try_from(stage.now().unix_timestamp_nanos() / 1000).unwrap();
@@ -123,7 +123,7 @@ async fn a_rejected_successor_leaves_the_old_version(url: &str) {
 
 /// An origin that goes back to the approved content withdraws the review; the approved bytes are served, not the
 /// reordered ones.
-async fn returning_to_approved_content_withdraws_the_question(url: &str) {
+async fn returning_to_approved_content_withdraws_the_review(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Changing", "First");
     let agent = stage.publish_approved(DOMAIN, &first).await;
@@ -170,7 +170,7 @@ async fn another_name_is_the_same_agent(url: &str) {
 
 /// The number of kept versions is bounded, with any number of changes, and the served version is among them; bytes are
 /// deleted with the last version that has them and no sooner.
-async fn versions_are_bounded(url: &str) {
+async fn stored_versions_are_limited(url: &str) {
     let stage = Stage::new(url).await;
     let served = card("Restless", "Number 0");
     let shared = card("Restless", "Number 1");
@@ -190,7 +190,7 @@ async fn versions_are_bounded(url: &str) {
     assert_eq!(
         kept.len() as u64,
         VERSIONS_PER_AGENT + 1,
-        "and the served one"
+        "the newest ones and the served one"
     );
     let row = stage.agent(DOMAIN).await;
     assert_eq!(Some(kept[0].id), row.approved_version);
@@ -216,7 +216,7 @@ async fn versions_are_bounded(url: &str) {
     assert_eq!(
         body(1).await,
         Some(shared),
-        "the keeper still has these bytes"
+        "another agent still has these bytes"
     );
     assert_eq!(body(2).await, None);
     assert_eq!(stage.served(agent.id).await, Some(served));

@@ -33,8 +33,8 @@ async fn diff(stage: &Stage, agent: uuid::Uuid) -> ChangeClass {
 both_databases!(
     a_low_change_is_approved_by_rule,
     a_high_change_waits,
-    a_critical_change_holds_until_it_is_settled,
-    a_change_is_judged_against_what_is_approved
+    a_critical_change_hides_the_agent_until_it_is_decided,
+    a_change_is_compared_with_the_approved_version
 );
 
 /// A low change is served without a review, and names the rule that approved it.
@@ -86,7 +86,7 @@ async fn a_high_change_waits(url: &str) {
 }
 
 /// A critical change hides the agent at once; going back to the approved content, or an approval, shows it again.
-async fn a_critical_change_holds_until_it_is_settled(url: &str) {
+async fn a_critical_change_hides_the_agent_until_it_is_decided(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Classes", "Steady");
     let agent = stage.publish_approved(DOMAIN, &first).await;
@@ -116,7 +116,7 @@ async fn a_critical_change_holds_until_it_is_settled(url: &str) {
 
 /// Attack: many low changes that add up to a critical one. Each is compared with the approved version, and a rule never
 /// approves content that no person has seen.
-async fn a_change_is_judged_against_what_is_approved(url: &str) {
+async fn a_change_is_compared_with_the_approved_version(url: &str) {
     let stage = Stage::new(url).await;
     let first = card("Classes", "Steady");
     let agent = stage.publish_approved(DOMAIN, &first).await;

@@ -44,9 +44,9 @@ pub async fn age(stage: &Stage, change: version::ActiveModel) {
 
 both_databases!(
     old_rows_are_derived_again,
-    what_waits_is_decided_on_the_new_reading,
+    a_waiting_card_is_decided_on_its_new_derivation,
     a_decision_keeps_its_content,
-    a_decision_in_between_stands
+    a_decision_during_derivation_stands
 );
 
 /// Old rows are derived again from the same bytes: no new version, and an event only if the result differs.
@@ -57,11 +57,15 @@ async fn old_rows_are_derived_again(url: &str) {
         .publish_approved("derived.agents-test.com", &bytes)
         .await;
     let fresh = stage.versions(agent.id).await;
-    assert_eq!(derive_again(&stage.app).await.unwrap(), 0, "nothing is old");
+    assert_eq!(
+        derive_again(&stage.app).await.unwrap(),
+        0,
+        "no version is of an older build"
+    );
 
     age(&stage, version::ActiveModel::default()).await;
     assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-    assert_eq!(derived(&stage).await, 0, "nothing came out differently");
+    assert_eq!(derived(&stage).await, 0, "the result is the same");
     assert_eq!(stage.versions(agent.id).await, fresh);
 
     for change in [
@@ -101,7 +105,7 @@ async fn old_rows_are_derived_again(url: &str) {
 }
 
 /// A waiting card is put before the rules again once it is read without errors.
-async fn what_waits_is_decided_on_the_new_reading(url: &str) {
+async fn a_waiting_card_is_decided_on_its_new_derivation(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Derived", "Later allowed");
     let agent = stage.publish("derived.agents-test.com", &bytes).await;
@@ -120,7 +124,7 @@ async fn what_waits_is_decided_on_the_new_reading(url: &str) {
     assert_eq!(
         stage.served(agent.id).await,
         None,
-        "its reading has an error"
+        "its derivation has an error"
     );
     assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
     assert_eq!(stage.served(agent.id).await, Some(bytes));
@@ -161,8 +165,8 @@ async fn a_decision_keeps_its_content(url: &str) {
     }
 }
 
-/// A decision made between reading an old row and writing its new derivation stands.
-async fn a_decision_in_between_stands(url: &str) {
+/// A decision made between reading an old row and writing its new derivation is kept.
+async fn a_decision_during_derivation_stands(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish("derived.agents-test.com", &card("Derived", "Meanwhile"))

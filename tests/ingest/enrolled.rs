@@ -11,14 +11,14 @@ use crate::support::signer::Signer;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(
-    an_enrolled_key_judges_what_is_kept,
-    an_enrolled_key_decides,
-    a_mended_signature_is_decided_on_anew
+    an_enrolled_key_verifies_stored_versions,
+    an_enrolled_key_decides_waiting_and_served_cards,
+    a_rejected_signature_found_valid_is_decided_again
 );
 
 /// Enrolling the key of another domain verifies every stored version again, whatever the earlier verdict; errors are
 /// cleared, and reviews that waited for the key are decided. Withdrawing the key does the same.
-async fn an_enrolled_key_judges_what_is_kept(url: &str) {
+async fn an_enrolled_key_verifies_stored_versions(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new("https://keys.example.net/keys.json");
     stage.register(DOMAIN).await;
@@ -78,7 +78,7 @@ async fn an_enrolled_key_judges_what_is_kept(url: &str) {
 
 /// A first card that only waited for the missing key is approved when the key is enrolled; a served card whose
 /// signature turns out to be invalid is put on hold.
-async fn an_enrolled_key_decides(url: &str) {
+async fn an_enrolled_key_decides_waiting_and_served_cards(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new("https://keys.example.net/keys.json");
     stage.register(DOMAIN).await;
@@ -105,13 +105,13 @@ async fn an_enrolled_key_decides(url: &str) {
     assert_eq!(
         stage.served(agent).await,
         Some(bytes),
-        "a person has seen it"
+        "a person has approved it"
     );
     stage.index_equals_database().await;
 }
 
 /// A card that was rejected for an invalid signature is decided again when an enrolled key shows that it is valid.
-async fn a_mended_signature_is_decided_on_anew(url: &str) {
+async fn a_rejected_signature_found_valid_is_decided_again(url: &str) {
     let stage = Stage::new(url).await;
     let [signer, wrong] = [Signer::new(JKU), Signer::new(JKU)];
     stage.register(DOMAIN).await;
@@ -125,7 +125,10 @@ async fn a_mended_signature_is_decided_on_anew(url: &str) {
     assert!(stage.open_review(agent).await.is_none());
     enrol(&stage, &signer).await;
     assert_eq!(of_agent(&stage, agent).await.state, Valid);
-    assert!(stage.open_review(agent).await.is_some(), "it waits again");
+    assert!(
+        stage.open_review(agent).await.is_some(),
+        "the agent waits again"
+    );
     vouch(&stage).await;
     assert_eq!(stage.served(agent).await, Some(bytes));
     stage.index_equals_database().await;

@@ -43,14 +43,14 @@ fn act(reason: &str) -> Act {
 
 both_databases!(
     a_first_card_waits_for_a_person,
-    a_rejected_first_card_asks_nobody_twice,
-    another_key_asks_anew,
+    a_rejected_first_card_opens_no_second_review,
+    another_key_opens_a_new_review,
     allowed_domains_are_approved,
     approve_all_approves,
     a_vouched_domain_is_approved,
     registering_with_approval_approves_the_first_card,
-    a_deprecation_keeps_its_message_until_it_is_taken_back,
-    acts_have_their_place
+    a_deprecation_keeps_its_message_until_it_is_revoked,
+    acts_are_allowed_only_in_certain_states
 );
 
 /// Without a rule a first card waits, hidden from everyone, until a person approves its content.
@@ -101,12 +101,15 @@ async fn a_first_card_waits_for_a_person(url: &str) {
         .unwrap();
     assert_eq!(shown.decision.rules, ["person"]);
     assert_eq!(shown.decision.by, "admin");
-    assert!(shown.decision.self_approved, "the admin registered it too");
+    assert!(
+        shown.decision.self_approved,
+        "the admin registered the agent as well"
+    );
 }
 
 /// A rejected first card stays rejected as long as the content is the same, in any bytes; other content opens a new
 /// review, and going back to the rejected content needs no approver.
-async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
+async fn a_rejected_first_card_opens_no_second_review(url: &str) {
     let stage = Stage::new(url).await;
     let first = signed("Refused", "Sells snake oil", "key-1", "aaaaaaaa");
     let agent = stage.publish(DOMAIN, &first).await;
@@ -158,7 +161,7 @@ async fn a_rejected_first_card_asks_nobody_twice(url: &str) {
 }
 
 /// Another key counts as other content: a rejection under one key does not cover the other.
-async fn another_key_asks_anew(url: &str) {
+async fn another_key_opens_a_new_review(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish(DOMAIN, &signed("Signed", "Signs", "key-1", "aaaa"))
@@ -315,7 +318,7 @@ async fn registering_with_approval_approves_the_first_card(url: &str) {
 }
 
 /// A deprecation keeps its message wherever the agent is shown, until it is revoked or the agent ends.
-async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
+async fn a_deprecation_keeps_its_message_until_it_is_revoked(url: &str) {
     let stage = Stage::new(url).await;
     let old = stage
         .publish_approved(DOMAIN, &card("Old", "Is replaced"))
@@ -403,7 +406,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_taken_back(url: &str) {
 }
 
 /// Each act on an agent is allowed in certain states, and a conflict in the others.
-async fn acts_have_their_place(url: &str) {
+async fn acts_are_allowed_only_in_certain_states(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage.publish(DOMAIN, &card("Acted", "Is acted upon")).await;
     let id = agent.id.to_string();
@@ -414,7 +417,7 @@ async fn acts_have_their_place(url: &str) {
             .unwrap_err(),
     );
     conflict(
-        agent_resume(app, admin, &id, &act("stands under nothing"))
+        agent_resume(app, admin, &id, &act("no hold to lift"))
             .await
             .unwrap_err(),
     );
@@ -428,7 +431,7 @@ async fn acts_have_their_place(url: &str) {
     assert_eq!(stage.served(agent.id).await, None);
     assert!(
         stage.found_by_anyone().await.is_empty(),
-        "before the index has heard of it"
+        "before the index has applied the event"
     );
     stage.index_equals_database().await;
     for hold in [
@@ -473,7 +476,7 @@ async fn acts_have_their_place(url: &str) {
     }
     assert_eq!(
         stage
-            .visit(|_| panic!("a retired agent is asked nothing"))
+            .visit(|_| panic!("a retired agent is not fetched"))
             .await,
         0
     );

@@ -25,7 +25,7 @@ both_databases!(
     a_group_delivered_twice_is_written_once,
     a_group_that_fails_leaves_nothing,
     the_largest_group_is_written,
-    attempts_are_bounded
+    stored_attempts_are_limited
 );
 
 /// An outcome whose lease has expired is dropped, without effect on the others.
@@ -53,7 +53,7 @@ async fn an_outcome_without_its_lease_is_dropped(url: &str) {
     assert_eq!(
         (row.lease, lease.is_some()),
         (lease, true),
-        "the other crawler's lease stands"
+        "the other crawler's lease is kept"
     );
     stage.index_equals_database().await;
 }
@@ -162,7 +162,7 @@ async fn the_largest_group_is_written(url: &str) {
 }
 
 /// The number of stored attempts of a source is bounded; the newest are kept.
-async fn attempts_are_bounded(url: &str) {
+async fn stored_attempts_are_limited(url: &str) {
     let stage = Stage::new(url).await;
     let (busy, quiet) = ("busy.agents-test.com", "quiet.agents-test.com");
     stage.register(quiet).await;

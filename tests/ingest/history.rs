@@ -29,16 +29,16 @@ async fn next_due(stage: &Stage) -> OffsetDateTime {
 }
 
 both_databases!(
-    totals_are_kept_by_the_day,
-    looks_that_were_asked_for_count_for_nothing,
-    a_card_at_the_older_path_is_one_good_look,
+    fetches_are_totalled_by_day,
+    requested_visits_do_not_change_the_daily_totals,
+    a_card_at_the_older_path_is_one_successful_fetch,
     invalid_tls_ends_trust_at_once,
-    what_is_no_card_keeps_the_last_good_one,
-    bytes_of_the_ended_go
+    a_page_instead_of_a_card_keeps_the_last_good_card,
+    bytes_of_ended_agents_are_deleted
 );
 
 /// Every scheduled fetch counts for its day, and ninety days are kept and shown.
-async fn totals_are_kept_by_the_day(url: &str) {
+async fn fetches_are_totalled_by_day(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Past", "Has one"))
@@ -79,7 +79,7 @@ async fn totals_are_kept_by_the_day(url: &str) {
 
 /// Requested visits neither spoil nor improve the totals, and do not replace scheduled ones: an owner who requests
 /// visits again and again still has its outages counted.
-async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
+async fn requested_visits_do_not_change_the_daily_totals(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Past", "Has one"))
@@ -88,7 +88,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     assert_eq!(
         (first[0].looks, first[0].good),
         (1, 1),
-        "the look after registering was planned"
+        "the first visit counts as scheduled"
     );
     let due = next_due(&stage).await;
     for answer in [
@@ -102,11 +102,11 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
     assert_eq!(
         stage.agent(DOMAIN).await.liveness,
         LivenessState::Stale,
-        "for everything else they count"
+        "requested visits change the state"
     );
     assert!(
         next_due(&stage).await <= due,
-        "what was planned is not put off"
+        "a scheduled visit is not postponed"
     );
     let due = next_due(&stage).await;
 
@@ -132,7 +132,7 @@ async fn looks_that_were_asked_for_count_for_nothing(url: &str) {
 }
 
 /// A card at the older well-known path is one successful fetch, without a failed attempt in its history.
-async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
+async fn a_card_at_the_older_path_is_one_successful_fetch(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
     let bytes = card("Past", "Of an older generation");
@@ -141,15 +141,15 @@ async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
         (OriginAnswer::NotModified, "not_modified"),
     ] {
         let mut group = stage.outcomes(|_| answer.clone()).await;
-        let look = &mut group[0].sources[0];
+        let outcome = &mut group[0].sources[0];
         let missed = Attempt {
             outcome: NotFound,
             status: Some(404),
             detail: "the server answered 404: there is no card here".into(),
-            ..look.attempts[0].clone()
+            ..outcome.attempts[0].clone()
         };
-        look.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
-        look.attempts.insert(0, missed);
+        outcome.attempts[0].url = format!("https://{DOMAIN}/.well-known/agent.json");
+        outcome.attempts.insert(0, missed);
         ingest(&stage.app, &group).await.unwrap();
         let shown = domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap();
         let source = &shown.sources[0];
@@ -184,7 +184,7 @@ async fn a_card_at_the_older_path_is_one_good_look(url: &str) {
             .filter(|one| one.outcome == "not_found")
             .count(),
         1,
-        "and the last"
+        "only the last attempt is a failure"
     );
 }
 
@@ -198,7 +198,11 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
     let row = stage.agent(DOMAIN).await;
     assert_eq!((row.tls, row.liveness.as_str()), (false, "stale"));
     stage.index_equals_database().await;
-    assert_eq!(stage.found_by_anyone().await.len(), 1, "it is listed still");
+    assert_eq!(
+        stage.found_by_anyone().await.len(),
+        1,
+        "the agent is still listed"
+    );
     stage.advance(Duration::hours(25));
     let asked = std::cell::Cell::new(false);
     stage
@@ -207,7 +211,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
             OriginAnswer::Fails(TlsInvalid)
         })
         .await;
-    assert!(asked.get(), "a 304 would not do");
+    assert!(asked.get(), "a full fetch is required");
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Gone);
     stage.index_equals_database().await;
     assert!(stage.found_by_anyone().await.is_empty());
@@ -218,7 +222,7 @@ async fn invalid_tls_ends_trust_at_once(url: &str) {
 }
 
 /// A page in place of the card keeps the last good card, with the reason, for as long as it is there.
-async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
+async fn a_page_instead_of_a_card_keeps_the_last_good_card(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Past", "Became a page");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
@@ -236,7 +240,7 @@ async fn what_is_no_card_keeps_the_last_good_one(url: &str) {
 
 /// Ninety days after an agent's end its bytes are deleted, unless another agent has them too; its metadata and
 /// decisions stay.
-async fn bytes_of_the_ended_go(url: &str) {
+async fn bytes_of_ended_agents_are_deleted(url: &str) {
     let stage = Stage::new(url).await;
     let (own, common) = (card("Past", "Alone"), card("Past", "Common"));
     let ended = stage.publish_approved(DOMAIN, &own).await;
@@ -269,8 +273,8 @@ async fn bytes_of_the_ended_go(url: &str) {
     assert!(kept(&own).await && kept(&common).await);
     stage.advance(Duration::SECOND);
     assert!(!housekeep(&stage.app).await.unwrap());
-    assert!(!kept(&own).await, "nobody else has them");
-    assert!(kept(&common).await, "{} has them", other.id);
+    assert!(!kept(&own).await, "no other agent has these bytes");
+    assert!(kept(&common).await, "{} has these bytes too", other.id);
     let digests: Vec<String> = stage
         .versions(ended.id)
         .await

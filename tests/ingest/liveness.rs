@@ -22,25 +22,25 @@ async fn next_visit(stage: &Stage, answer: OriginAnswer) {
     let due = visits_next_due(&stage.app)
         .await
         .unwrap()
-        .expect("a visit is planned");
+        .expect("a visit is scheduled");
     stage.advance(time::OffsetDateTime::from(due) - stage.now());
     assert_eq!(stage.visit(|_| answer.clone()).await, 1);
 }
 
 both_databases!(
-    a_card_that_is_not_found_fades_and_comes_back,
-    thirty_days_gone_is_retired,
-    not_modified_refreshes,
+    a_missing_card_becomes_stale_then_gone_and_comes_back,
+    an_agent_gone_for_thirty_days_is_retired,
+    not_modified_confirms_the_card,
     the_better_source_counts,
-    a_wish_during_a_visit_is_kept,
-    a_host_that_wants_rest_gets_it,
-    wishes_for_one_visit_are_one_event,
-    a_wish_after_a_lease_ran_out_is_kept
+    a_request_during_a_visit_is_kept,
+    retry_after_holds_for_the_whole_host,
+    repeated_requests_for_a_visit_are_one_event,
+    a_request_after_an_expired_lease_is_kept
 );
 
 /// 404 makes an agent stale at once, with the reason, and gone after a day and three attempts; the card is still
 /// served, but found only by searches that include gone agents. It comes back unchanged.
-async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
+async fn a_missing_card_becomes_stale_then_gone_and_comes_back(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Fading", "Fades");
     let agent = stage.publish_approved(DOMAIN, &bytes).await;
@@ -62,16 +62,16 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
     assert_eq!(hit.summary.liveness.state.as_str(), "stale");
 
     let began = stage.now();
-    let mut looks = 1;
+    let mut fetches = 1;
     while stage.agent(DOMAIN).await.liveness == LivenessState::Stale {
         next_visit(&stage, OriginAnswer::Fails(NotFound)).await;
-        looks += 1;
+        fetches += 1;
         let lasted = stage.now() - began;
         let gone = stage.agent(DOMAIN).await.liveness == LivenessState::Gone;
         assert_eq!(
             gone,
-            lasted >= Duration::hours(24) && looks >= 3,
-            "{looks} looks in {lasted}"
+            lasted >= Duration::hours(24) && fetches >= 3,
+            "{fetches} fetches in {lasted}"
         );
     }
     stage.index_equals_database().await;
@@ -96,7 +96,7 @@ async fn a_card_that_is_not_found_fades_and_comes_back(url: &str) {
 
 /// An agent gone for thirty days is retired for good: nothing is fetched any more, the open review is withdrawn, and
 /// registering again makes another agent.
-async fn thirty_days_gone_is_retired(url: &str) {
+async fn an_agent_gone_for_thirty_days_is_retired(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish_approved(DOMAIN, &card("Fading", "Fades"))
@@ -121,7 +121,7 @@ async fn thirty_days_gone_is_retired(url: &str) {
     assert_eq!(stage.open_review(agent.id).await, None);
     stage.index_equals_database().await;
     stage.advance(Duration::days(2));
-    assert_eq!(stage.visit(|_| panic!("nothing is asked")).await, 0);
+    assert_eq!(stage.visit(|_| panic!("no source is fetched")).await, 0);
     assert_eq!(visits_next_due(&stage.app).await.unwrap(), None);
 
     let again = stage.publish(DOMAIN, &card("Fading", "Is back")).await;
@@ -130,7 +130,7 @@ async fn thirty_days_gone_is_retired(url: &str) {
 }
 
 /// 304 confirms the card: nothing else changes.
-async fn not_modified_refreshes(url: &str) {
+async fn not_modified_confirms_the_card(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish_approved(DOMAIN, &card("Steady", "Stays"))
@@ -185,7 +185,7 @@ async fn the_better_source_counts(url: &str) {
         .iter()
         .filter(|event| event.kind.as_str() == "agent.liveness")
         .count();
-    assert_eq!(flaps, 0, "it was never anything but fresh");
+    assert_eq!(flaps, 0, "the liveness has not changed");
     // The last good source fails too, long after the first one: gone, not retired at once.
     stage.crawl(DOMAIN, OriginAnswer::Fails(NotFound)).await;
     assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Stale);
@@ -193,7 +193,7 @@ async fn the_better_source_counts(url: &str) {
 }
 
 /// A request for a visit that comes during a visit is deferred, never dropped.
-async fn a_wish_during_a_visit_is_kept(url: &str) {
+async fn a_request_during_a_visit_is_kept(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Wished", "Before"))
@@ -204,8 +204,8 @@ async fn a_wish_during_a_visit_is_kept(url: &str) {
         .await;
     assert_eq!(under_way.len(), 1);
     stage.advance(Duration::seconds(1));
-    let wish = a2a_registry_api::Recrawl { full: true };
-    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl { full: true };
+    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     stage.advance(Duration::seconds(1));
@@ -217,14 +217,11 @@ async fn a_wish_during_a_visit_is_kept(url: &str) {
         "{due:?} after {accepted:?}"
     );
     let leased = visits_lease(&stage.app, 10, 1_000_000).await.unwrap();
-    assert!(
-        leased[0].1[0].full_wanted,
-        "the whole card, as the wish was"
-    );
+    assert!(leased[0].1[0].full_wanted, "a full fetch, as requested");
 }
 
 /// `Retry-After` of a host holds for all its sources, also against requested visits.
-async fn a_host_that_wants_rest_gets_it(url: &str) {
+async fn retry_after_holds_for_the_whole_host(url: &str) {
     let stage = Stage::new(url).await;
     let other = format!("https://{DOMAIN}/other.json");
     stage
@@ -238,8 +235,8 @@ async fn a_host_that_wants_rest_gets_it(url: &str) {
     });
     assert_eq!(asked.await, 1);
     let rested = stage.now() + Duration::hours(2);
-    let wish = a2a_registry_api::Recrawl { full: true };
-    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl { full: true };
+    let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     assert_eq!(time::OffsetDateTime::from(accepted.next_due), rested);
@@ -261,13 +258,13 @@ async fn a_host_that_wants_rest_gets_it(url: &str) {
 }
 
 /// A repeated request for a visit that already waits gets the same response and writes nothing.
-async fn wishes_for_one_visit_are_one_event(url: &str) {
+async fn repeated_requests_for_a_visit_are_one_event(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Wished", "For often"))
         .await;
     stage.advance(Duration::minutes(2));
-    let wishes = async || {
+    let request_events = async || {
         let events = events_after(&stage.app, &stage.admin, 0, 1000)
             .await
             .unwrap();
@@ -276,15 +273,15 @@ async fn wishes_for_one_visit_are_one_event(url: &str) {
             .filter(|event| event.kind.as_str() == "domain.recrawl")
             .count()
     };
-    let before = wishes().await;
+    let before = request_events().await;
     let mut answers = Vec::new();
     for full in [false, false, true, true, false] {
-        let wish = a2a_registry_api::Recrawl { full };
-        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+        let recrawl = a2a_registry_api::Recrawl { full };
+        let accepted = domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
             .await
             .unwrap();
         answers.push((
-            wishes().await - before,
+            request_events().await - before,
             time::OffsetDateTime::from(accepted.next_due),
         ));
     }
@@ -301,24 +298,24 @@ async fn wishes_for_one_visit_are_one_event(url: &str) {
         .await
         .unwrap();
     }
-    assert_eq!(wishes().await - before, 3);
+    assert_eq!(request_events().await - before, 3);
     ingest(&stage.app, &under_way).await.unwrap();
 }
 
 /// A visit that was requested may end after its lease has expired. A request made before that is kept too.
-async fn a_wish_after_a_lease_ran_out_is_kept(url: &str) {
+async fn a_request_after_an_expired_lease_is_kept(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Wished", "Late"))
         .await;
     stage.advance(Duration::minutes(2));
-    let wish = a2a_registry_api::Recrawl::default();
-    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     let under_way = stage.outcomes(|_| OriginAnswer::NotModified).await;
     stage.advance(Duration::minutes(2));
-    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &wish)
+    domain_recrawl(&stage.app, &stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
     ingest(&stage.app, &under_way).await.unwrap();

@@ -148,11 +148,14 @@ async fn check(stage: &Stage, memory: &Memory) {
     for row in stage.agents().await {
         let served = stage.served(row.id).await;
         if memory.hidden.contains(&row.id) || memory.ended.contains(&row.id) {
-            assert_eq!(served, None, "hidden is not served: {row:?}");
-            assert!(!found.contains(&row.id), "hidden is not found: {row:?}");
+            assert_eq!(served, None, "a hidden agent is served: {row:?}");
+            assert!(!found.contains(&row.id), "a hidden agent is found: {row:?}");
         }
         if found.contains(&row.id) {
-            assert!(served.is_some(), "found is served: {row:?}");
+            assert!(
+                served.is_some(),
+                "an agent is found but not served: {row:?}"
+            );
         }
         if let Some(bytes) = served {
             let digest = a2a_card::digest(&bytes);
@@ -220,14 +223,14 @@ async fn play(url: &str, seed: u64) {
     }
     assert!(
         !memory.approved.is_empty(),
-        "something was approved on the way"
+        "no agent was approved in the whole sequence"
     );
     index_is_right(&stage).await;
 }
 
 both_databases!(
     nothing_unapproved_is_served_and_nothing_hidden_found,
-    nor_with_other_dice
+    nothing_unapproved_is_served_with_another_seed
 );
 
 /// Only approved bytes are ever served, hidden agents are never found, and the index equals the database once it has
@@ -237,6 +240,6 @@ async fn nothing_unapproved_is_served_and_nothing_hidden_found(url: &str) {
 }
 
 /// The same with another seed.
-async fn nor_with_other_dice(url: &str) {
+async fn nothing_unapproved_is_served_with_another_seed(url: &str) {
     play(url, 7).await;
 }

@@ -19,15 +19,15 @@ fn pattern(text: &str) -> Vec<DomainPattern> {
 }
 
 both_databases!(
-    denial_holds_and_lifts_at_the_next_start,
-    what_came_under_denial_is_asked_about_afterwards,
-    approvals_of_approve_all_go_with_it,
-    what_waits_is_decided_by_new_rules
+    a_denial_takes_effect_and_ends_at_the_next_start,
+    cards_published_under_denial_are_reviewed_afterwards,
+    approvals_by_approve_all_are_revoked_with_it,
+    waiting_reviews_are_decided_by_new_rules
 );
 
 /// A domain that is denied at the next start is on hold, and shown again once it is no longer denied; others are
 /// unaffected.
-async fn denial_holds_and_lifts_at_the_next_start(url: &str) {
+async fn a_denial_takes_effect_and_ends_at_the_next_start(url: &str) {
     let stage = Stage::new(url).await;
     let ours = stage
         .publish_approved(DOMAIN, &card("Denied", "For a while"))
@@ -65,7 +65,7 @@ async fn denial_holds_and_lifts_at_the_next_start(url: &str) {
 
 /// Cards that a denied domain published meanwhile are reviewed once it is no longer denied: a first card as well as a
 /// change.
-async fn what_came_under_denial_is_asked_about_afterwards(url: &str) {
+async fn cards_published_under_denial_are_reviewed_afterwards(url: &str) {
     let stage = Stage::new(url).await;
     let old = card("Denied", "Before");
     let known = stage.publish_approved(DOMAIN, &old).await;
@@ -107,7 +107,7 @@ async fn what_came_under_denial_is_asked_about_afterwards(url: &str) {
 
 /// An approval by `--approve-all` alone is revoked once the flag is removed; approvals by persons and by other rules
 /// stay.
-async fn approvals_of_approve_all_go_with_it(url: &str) {
+async fn approvals_by_approve_all_are_revoked_with_it(url: &str) {
     let stage = Stage::new(url).await;
     let person = stage
         .publish_approved(DOMAIN, &card("By a person", "Stays"))
@@ -166,13 +166,13 @@ async fn approvals_of_approve_all_go_with_it(url: &str) {
     assert_eq!(
         stage.agent("flag-test.com").await.lifecycle,
         Lifecycle::Approved,
-        "a person's word stays"
+        "a person's approval stays"
     );
     stage.index_equals_database().await;
 }
 /// Waiting reviews are put before the rules again if those have changed since the last start: a first card and a
 /// change, each only if the new rule covers it.
-async fn what_waits_is_decided_by_new_rules(url: &str) {
+async fn waiting_reviews_are_decided_by_new_rules(url: &str) {
     let stage = Stage::new(url).await;
     let old = card("Known", "Before");
     let known = stage.publish_approved(DOMAIN, &old).await;

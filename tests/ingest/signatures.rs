@@ -49,12 +49,12 @@ async fn rules(stage: &Stage, agent: uuid::Uuid) -> Vec<String> {
 
 both_databases!(
     a_signature_with_its_key_is_untrusted,
-    keys_may_come_later_and_go,
-    signing_anew_is_no_change,
-    a_signature_that_is_lost_is_critical,
-    another_key_of_the_same_name_is_noticed,
+    temporarily_unreachable_keys_revoke_no_verdict,
+    signing_again_is_no_change,
+    losing_a_signature_is_critical,
+    another_key_with_the_same_identifier_is_noticed,
     a_new_key_with_a_new_card_is_critical,
-    keys_of_another_house_are_never_passed_over
+    keys_on_another_host_need_a_person
 );
 
 /// A key on the card's own host verifies, but is not bound to the domain while the domain is unproved.
@@ -75,7 +75,7 @@ async fn a_signature_with_its_key_is_untrusted(url: &str) {
 
 /// Keys that are unreachable for a while cause no version and no review, and revoke no verdict; once they are reachable
 /// the verdict follows, and is reported as an event.
-async fn keys_may_come_later_and_go(url: &str) {
+async fn temporarily_unreachable_keys_revoke_no_verdict(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
     let bytes = signer.sign(&card("Signed", "Vouched for"));
@@ -113,14 +113,14 @@ async fn keys_may_come_later_and_go(url: &str) {
     let events = events_after(&stage.app, &stage.admin, 0, 1000)
         .await
         .unwrap();
-    let told = events.iter().filter(|event| {
+    let matching = events.iter().filter(|event| {
         event.kind == EventKind::AgentUpdated && event.data["signature"] == "untrusted"
     });
-    assert_eq!(told.count(), 1);
+    assert_eq!(matching.count(), 1);
 }
 
 /// A new signature by the same key is the same card; deriving it again keeps its verdict, without a fetch.
-async fn signing_anew_is_no_change(url: &str) {
+async fn signing_again_is_no_change(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
     let plain = card("Signed", "Vouched for");
@@ -144,7 +144,7 @@ async fn signing_anew_is_no_change(url: &str) {
 }
 
 /// A signature that becomes invalid, is dropped, or is replaced by another key's is a critical change.
-async fn a_signature_that_is_lost_is_critical(url: &str) {
+async fn losing_a_signature_is_critical(url: &str) {
     let stage = Stage::new(url).await;
     let (signer, other) = (Signer::new(JKU), Signer::new(JKU));
     let plain = card("Signed", "Vouched for");
@@ -180,7 +180,7 @@ async fn a_signature_that_is_lost_is_critical(url: &str) {
 
 /// Another key with the same identifier on the same host: the card is unchanged, and still it is on hold until an
 /// approver accepts the key, which then replaces the old one.
-async fn another_key_of_the_same_name_is_noticed(url: &str) {
+async fn another_key_with_the_same_identifier_is_noticed(url: &str) {
     let stage = Stage::new(url).await;
     let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
     let bytes = card("Signing", "By a key it is known by");
@@ -284,7 +284,7 @@ async fn a_new_key_with_a_new_card_is_critical(url: &str) {
 
 /// Keys on another host are reported, and no rule approves the card without a person, even if an admin vouches for its
 /// domain.
-async fn keys_of_another_house_are_never_passed_over(url: &str) {
+async fn keys_on_another_host_need_a_person(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
     let vouch = Vouch {
@@ -313,12 +313,12 @@ async fn keys_of_another_house_are_never_passed_over(url: &str) {
     let events = events_after(&stage.app, &stage.admin, 0, 1000)
         .await
         .unwrap();
-    let told: Vec<_> = events
+    let matching: Vec<_> = events
         .iter()
         .filter(|event| event.kind == EventKind::AgentForeignKeys)
         .collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].data["key_sets"], serde_json::json!([JKU]));
+    assert_eq!(matching.len(), 1);
+    assert_eq!(matching[0].data["key_sets"], serde_json::json!([JKU]));
     stage.index_equals_database().await;
 }
 

@@ -50,20 +50,20 @@ async fn sources(stage: &Stage) -> Vec<source::Model> {
 }
 
 both_databases!(
-    one_place_is_one_source,
-    sources_join_and_part,
-    agents_of_a_domain_are_bounded,
-    additions_are_counted_by_who_makes_them,
-    many_sources_take_their_turns,
+    one_url_is_one_source,
+    sources_with_equal_content_share_an_agent,
+    agents_per_domain_are_limited,
+    additions_are_limited_per_account_and_network,
+    many_sources_take_turns,
     a_deleted_domain_can_be_registered_again,
     a_visit_of_a_deleted_domain_is_dropped,
-    registering_at_once_registers_once,
-    a_name_with_nul_is_no_name
+    concurrent_registrations_register_once,
+    text_with_nul_is_found_nowhere
 );
 
 /// A URL that is a well-known path is the well-known slot; any other is normalised; registering an existing source adds
 /// nothing.
-async fn one_place_is_one_source(url: &str) {
+async fn one_url_is_one_source(url: &str) {
     let stage = Stage::new(url).await;
     stage.register(DOMAIN).await;
     for same in [
@@ -103,7 +103,7 @@ async fn one_place_is_one_source(url: &str) {
 
 /// A second source with the same content is a source of the same agent. When the contents differ, the older slot keeps
 /// the agent, and each agent is found by its own URL.
-async fn sources_join_and_part(url: &str) {
+async fn sources_with_equal_content_share_an_agent(url: &str) {
     let stage = Stage::new(url).await;
     let both = card("Twofold", "Lies in two places");
     let agent = stage.publish_approved(DOMAIN, &both).await;
@@ -154,7 +154,7 @@ async fn sources_join_and_part(url: &str) {
 
 /// A domain is at its limit of agents: further cards make no agent, break nothing, and the reason is reported.
 /// Registrations by an admin are not limited.
-async fn agents_of_a_domain_are_bounded(url: &str) {
+async fn agents_per_domain_are_limited(url: &str) {
     let stage = Stage::with(url, |config| {
         config.limits.agents_per_domain = 10;
         config.limits.agents_reserved = 0;
@@ -176,17 +176,17 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
     );
     assert_eq!(stage.agents().await.len(), 3);
     let view = domain_show(&stage.app, &publisher, DOMAIN).await.unwrap();
-    let told: Vec<&String> = view
+    let reasons: Vec<&String> = view
         .sources
         .iter()
         .filter_map(|one| one.limit_met.as_ref())
         .collect();
-    assert_eq!(told.len(), 2, "{view:#?}");
-    assert!(told[0].contains('3'), "{told:?}");
+    assert_eq!(reasons.len(), 2, "{view:#?}");
+    assert!(reasons[0].contains('3'), "{reasons:?}");
     assert!(
         view.not_listed
             .iter()
-            .any(|reason| reason.contains(told[0])),
+            .any(|reason| reason.contains(reasons[0])),
         "{:?}",
         view.not_listed
     );
@@ -230,13 +230,17 @@ async fn agents_of_a_domain_are_bounded(url: &str) {
     stage
         .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
         .await;
-    assert_eq!(living().await, 8, "three of a publisher, five of an admin");
+    assert_eq!(
+        living().await,
+        8,
+        "three agents of a publisher, five of an admin"
+    );
     stage.index_equals_database().await;
 }
 
 /// The reserved slots are the owner's, and no single account or network can fill the others: counted at the limit, and
 /// on existing domains as well.
-async fn additions_are_counted_by_who_makes_them(url: &str) {
+async fn additions_are_limited_per_account_and_network(url: &str) {
     let stage = Stage::with(url, |config| {
         config.limits.agents_per_domain = 6;
         config.limits.agents_reserved = 3;
@@ -258,29 +262,29 @@ async fn additions_are_counted_by_who_makes_them(url: &str) {
     assert_eq!(
         add(&anyone(1), "/1.json").await,
         Ok(()),
-        "the same once more"
+        "the same source again"
     );
-    let told = register(&stage.app, &anyone(1), &at("/1.json"))
+    let view = register(&stage.app, &anyone(1), &at("/1.json"))
         .await
         .unwrap();
-    let named: Vec<&str> = told.sources.iter().map(|one| one.url.as_str()).collect();
+    let named: Vec<&str> = view.sources.iter().map(|one| one.url.as_str()).collect();
     assert_eq!(
         named,
         [format!("https://{DOMAIN}/1.json")],
-        "and nothing of what the admin has registered"
+        "none of the admin's sources"
     );
-    assert_eq!((told.state.as_str(), told.agents.len()), ("unverified", 0));
+    assert_eq!((view.state.as_str(), view.agents.len()), ("unverified", 0));
     assert_eq!(add(&anyone(1), "/2.json").await, Ok(()));
     assert_eq!(
         add(&anyone(1), "/3.json").await,
         Err(ErrorKind::LimitReached),
-        "its two wait"
+        "its two nominations are waiting"
     );
     assert_eq!(add(&anyone(2), "/3.json").await, Ok(()));
     assert_eq!(
         add(&anyone(3), "/4.json").await,
         Err(ErrorKind::LimitReached),
-        "the rest is the owner's"
+        "the other slots are reserved for the owner"
     );
     let publisher = publisher(&stage, "many").await;
     assert_eq!(
@@ -290,7 +294,7 @@ async fn additions_are_counted_by_who_makes_them(url: &str) {
     assert_eq!(
         add(&publisher, "/1.json").await,
         Ok(()),
-        "what is there takes no place"
+        "an existing source uses no slot"
     );
     for number in 0..3 {
         let what = Registration {
@@ -302,13 +306,13 @@ async fn additions_are_counted_by_who_makes_them(url: &str) {
     assert_eq!(
         add(&publisher, "/2.json").await,
         Err(ErrorKind::LimitReached),
-        "its four are taken"
+        "the account's limit of 4 is reached"
     );
     assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
 }
 
 /// If a domain has more sources than one visit fetches, they take turns: none is fetched twice before all were fetched.
-async fn many_sources_take_their_turns(url: &str) {
+async fn many_sources_take_turns(url: &str) {
     let stage = Stage::new(url).await;
     for number in 0..20 {
         stage
@@ -360,7 +364,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     assert_eq!(
         stage.served(first.id).await,
         None,
-        "before the index has heard of it"
+        "before the index has applied the event"
     );
     stage.index_equals_database().await;
 
@@ -368,7 +372,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     assert_eq!(
         stage.visit(|_| panic!("its host rests")).await,
         0,
-        "a new name for it changes nothing"
+        "registering the name again does not end the rest"
     );
     stage.advance(time::Duration::minutes(2));
     let second = stage.publish(DOMAIN, &bytes).await;
@@ -376,7 +380,7 @@ async fn a_deleted_domain_can_be_registered_again(url: &str) {
     assert_eq!(
         second.lifecycle,
         Lifecycle::Pending,
-        "the old approval was the old agent's"
+        "the approval belonged to the old agent"
     );
     stage.approve(second.id).await;
     assert_eq!(stage.served(second.id).await, Some(bytes));
@@ -401,7 +405,7 @@ async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
 }
 
 /// Concurrent registrations of one domain all get the same response, and register it once.
-async fn registering_at_once_registers_once(url: &str) {
+async fn concurrent_registrations_register_once(url: &str) {
     let stage = Stage::new(url).await;
     let calls = (0..16).map(|_| stage.register(DOMAIN));
     let views = futures::future::join_all(calls).await;
@@ -420,7 +424,7 @@ async fn registering_at_once_registers_once(url: &str) {
 }
 
 /// Text that no database can store is found nowhere, on either database.
-async fn a_name_with_nul_is_no_name(url: &str) {
+async fn text_with_nul_is_found_nowhere(url: &str) {
     let stage = Stage::new(url).await;
     stage
         .publish_approved(DOMAIN, &card("Here", "Is here"))

@@ -82,7 +82,7 @@ async fn in_review(stage: &Stage, agent: Uuid) -> ReviewDetail {
     let id = stage
         .open_review(agent)
         .await
-        .expect("it waits for a decision")
+        .expect("the agent has an open review")
         .id;
     review_show(&stage.app, &stage.admin, id).await.unwrap()
 }
@@ -143,20 +143,20 @@ pub(super) fn foreign(signer: &Signer) -> FetchedKeySet {
 }
 
 both_databases!(
-    every_view_has_the_verdict,
-    an_unsigned_card_says_so,
+    every_view_shows_the_verdict,
+    an_unsigned_card_is_reported_as_unsigned,
     no_rule_admits_an_invalid_signature,
     a_forgery_shows_in_every_view,
-    keys_that_are_away_help_no_forger,
-    a_name_that_the_key_set_lacks_is_said,
-    what_an_older_build_admitted_is_withheld,
-    a_first_signature_is_a_small_change_with_a_key_that_is_bound,
-    verdicts_are_searched,
-    cards_of_an_sdk_are_judged
+    unreachable_keys_do_not_help_a_forger,
+    a_missing_key_identifier_is_reported,
+    invalid_signatures_approved_by_an_older_build_are_put_on_hold,
+    a_first_signature_by_a_bound_key_is_a_low_change,
+    agents_are_found_by_their_signature_state,
+    cards_signed_with_an_sdk_are_verified
 );
 
 /// Agent, versions and review show the same verdict of a version: state, key, key source and reason.
-async fn every_view_has_the_verdict(url: &str) {
+async fn every_view_shows_the_verdict(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
     stage.register(DOMAIN).await;
@@ -200,7 +200,7 @@ async fn every_view_has_the_verdict(url: &str) {
 }
 
 /// An unsigned card is reported as unsigned.
-async fn an_unsigned_card_says_so(url: &str) {
+async fn an_unsigned_card_is_reported_as_unsigned(url: &str) {
     let stage = Stage::new(url).await;
     let agent = stage
         .publish_approved(DOMAIN, &card("Plain", "By nobody"))
@@ -212,7 +212,7 @@ async fn an_unsigned_card_says_so(url: &str) {
 }
 
 /// Under any admission rule, a card with an invalid signature waits for a person, and a decision made with that
-/// knowledge stands.
+/// knowledge is kept.
 async fn no_rule_admits_an_invalid_signature(url: &str) {
     let vouched = |_: &mut Config| ();
     let allowed = |config: &mut Config| {
@@ -276,7 +276,7 @@ async fn no_rule_admits_an_invalid_signature(url: &str) {
             assert_eq!(
                 stage.served(agent).await,
                 Some(bytes),
-                "{name}: a person has decided on just this"
+                "{name}: a person has approved this verdict"
             );
         }
     }
@@ -353,7 +353,7 @@ async fn a_forgery_shows_in_every_view(url: &str) {
     assert_eq!(
         one.key_from.as_deref(),
         Some(JKU),
-        "the key that it names is there"
+        "the key set has the named key"
     );
     assert!(
         detail
@@ -375,7 +375,7 @@ async fn a_forgery_shows_in_every_view(url: &str) {
 
 /// Attack: blocking access to the keys gains nothing. The last known keys of the same key set still verify, and a card
 /// that was approved while no key was known is put on hold once its signature is found invalid.
-async fn keys_that_are_away_help_no_forger(url: &str) {
+async fn unreachable_keys_do_not_help_a_forger(url: &str) {
     let (stage, signer, real, agent) = vouched_for(url).await;
     let forgery = forged(&real, "version", json!("1.0.1"));
     stage
@@ -453,7 +453,7 @@ async fn keys_that_are_away_help_no_forger(url: &str) {
 
 /// A key identifier that the key set lacks is reported, and one that is removed from the set removes the verdict of
 /// every stored version.
-async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
+async fn a_missing_key_identifier_is_reported(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
     stage.register(DOMAIN).await;
@@ -493,7 +493,7 @@ async fn a_name_that_the_key_set_lacks_is_said(url: &str) {
 
 /// An older build approved cards with invalid signatures by rule: such a card is put on hold when it is derived again,
 /// but not one that a person approved.
-async fn what_an_older_build_admitted_is_withheld(url: &str) {
+async fn invalid_signatures_approved_by_an_older_build_are_put_on_hold(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
     let bytes = forged(
@@ -553,7 +553,7 @@ async fn what_an_older_build_admitted_is_withheld(url: &str) {
 
 /// A first signature is of class low if its key is bound to the domain, and needs a review if not; an invalid signature
 /// is never of class low.
-async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str) {
+async fn a_first_signature_by_a_bound_key_is_a_low_change(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
     let plain = card("Signed", "At last");
@@ -617,7 +617,7 @@ async fn a_first_signature_is_a_small_change_with_a_key_that_is_bound(url: &str)
 }
 
 /// Agents are found and counted by their signature state, and the index follows the enrolment of a key.
-async fn verdicts_are_searched(url: &str) {
+async fn agents_are_found_by_their_signature_state(url: &str) {
     let stage = Stage::new(url).await;
     let signer = Signer::new(JKU);
     let plain = stage
@@ -671,7 +671,7 @@ async fn verdicts_are_searched(url: &str) {
 }
 
 /// Cards signed with a public SDK, and one that was changed afterwards.
-async fn cards_of_an_sdk_are_judged(url: &str) {
+async fn cards_signed_with_an_sdk_are_verified(url: &str) {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = std::env::var_os("A2A_REGISTRY_SHARED")
         .map_or_else(|| package.join("../../shared"), Into::into)

@@ -1,4 +1,4 @@
-"""Uses the client that openapi-python-client wrote from the document: registers, approves, lists, searches, reads."""
+"""Uses the client that openapi-python-client generated: registers, approves, lists, searches, reads."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Serves an ASGI application on a loopback port and says when it can be asked."""
+"""Serves an ASGI application on a loopback port and prints a line once it accepts requests."""
 
 import asyncio
 import socket

@@ -1,5 +1,5 @@
 // An echo agent on @a2a-js/sdk 1: protocol 1.0 over JSON-RPC and HTTP+JSON.
-// CommonJS, because only `require` looks the packages up in NODE_PATH.
+// CommonJS, because only `require` resolves packages through NODE_PATH.
 'use strict';
 
 const http = require('node:http');
@@ -45,7 +45,7 @@ const echo = {
 const app = express();
 const server = http.createServer(app);
 
-// The port is known before the card is built, so the card names where the agent really answers.
+// The port is known before the card is built, so the card has the agent's real address.
 server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
   const base = `http://127.0.0.1:${server.address().port}`;
   const card = {

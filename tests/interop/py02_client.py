@@ -1,4 +1,4 @@
-"""Loads a card with a2a-sdk 0.2's own resolver from a base URL, sends a text, prints the answer."""
+"""Loads a card with a2a-sdk 0.2's own resolver from a base URL, sends a text, prints the reply."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-//! Pages of an order by meaning: vectors come at their own pace, whatever the events say.
+//! Pages of a semantic order: vectors are stored later than the events of their agents.
 
 use a2a_registry_api::AgentList;
 use a2a_registry_server::caller::Caller;
@@ -11,10 +11,11 @@ use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::stage::{Stage, card};
 
-/// Agents that are there from the beginning.
+/// Numbers of the agents that exist from the beginning.
 const LATE: std::ops::Range<usize> = 1..6;
 
-/// Cards that speak less and less of money; the first of nothing else.
+/// Publishes cards with these numbers: the higher the number, the less the card is about money; number 0 is about nothing
+/// else.
 async fn banks(stage: &Stage, numbers: std::ops::Range<usize>) -> Vec<Uuid> {
     let mut banks = Vec::new();
     for number in numbers {
@@ -44,25 +45,25 @@ async fn page(stage: &Stage, token: Option<&String>) -> AgentList {
     list
 }
 
-/// Everybody that the pages from this one on show, all in the order of the first.
+/// All agents on the pages from this one on, which must all be in the order of the first.
 async fn rest(stages: &[&Stage], first: &AgentList) -> Vec<Uuid> {
-    let mut seen = ids(first);
+    let mut shown = ids(first);
     let mut token = first.next_page_token.clone();
     for stage in stages.iter().cycle() {
         let Some(next) = token else { break };
         let list = page(stage, Some(&next)).await;
         assert_eq!(list.order, "relevance");
-        seen.extend(ids(&list));
+        shown.extend(ids(&list));
         token = list.next_page_token;
     }
-    seen
+    shown
 }
 
-both_databases!(a_vector_that_comes_later_moves_no_page);
+both_databases!(a_later_vector_changes_no_page);
 
-/// A vector that comes between two first pages moves nothing on the pages behind the first of them, though both have
-/// applied the same events.
-async fn a_vector_that_comes_later_moves_no_page(url: &str) {
+/// A vector that is stored between two first pages changes no later page of the earlier one, although the same events were
+/// applied for both.
+async fn a_later_vector_changes_no_page(url: &str) {
     let stage = patient(url).await;
     let late = banks(&stage, LATE).await;
     let encoder = Scripted::new("first", 0);
@@ -80,10 +81,10 @@ async fn a_vector_that_comes_later_moves_no_page(url: &str) {
     assert_eq!(rest(&[&stage], &after).await, [vec![best], late].concat());
 }
 
-/// A process goes on in another's order where both hold the same vectors, and takes no place in another's order for one
-/// in its own where they do not.
+/// A process continues another's order if both have the same vectors. If not, it reports a new order instead of using a
+/// position of the other's order in its own.
 #[tokio::test]
-async fn an_order_by_meaning_is_found_again_by_the_same_vectors() {
+async fn processes_with_the_same_vectors_share_a_semantic_order() {
     let database = Database::postgres().await;
     let here = patient(database.url()).await;
     let late = banks(&here, LATE).await;

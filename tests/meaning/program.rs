@@ -1,4 +1,4 @@
-//! The program with the tiny encoder of the tests: installed, served, searched by, from the command line and on the
+//! The program with the tiny encoder of the tests: installing it, and searching with it from the command line and on the
 //! page.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::api::Api;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, ended, registry, text};
+use crate::support::program::{Finished, Program, assert_ended, registry, text};
 use crate::support::setup::{ADMIN, Setup};
 use crate::support::stage::card;
 use crate::support::waiting::eventually;
@@ -21,8 +21,8 @@ async fn model(data: &Path, arguments: &[&str]) -> Finished {
     Program::run(command).await
 }
 
-/// Registers two agents, and gives the origin of their cards.
-async fn bureau_and_wings(api: &Api) -> Origin {
+/// Registers two agents; returns the origin of their cards.
+async fn register_two_agents(api: &Api) -> Origin {
     let origin = Origin::start();
     for (path, name, about) in [
         ("/bank", "Bureau", "Currency exchange"),
@@ -34,10 +34,10 @@ async fn bureau_and_wings(api: &Api) -> Origin {
     origin
 }
 
-/// The answer to a search in a mode, once the registry can give one.
-async fn answered(api: &Api, query: &str, mode: &str) -> AgentList {
+/// The result of a search in that mode, once the registry can search in it.
+async fn search_in_mode(api: &Api, query: &str, mode: &str) -> AgentList {
     let path = format!("/v1/agents?q={query}&mode={mode}&explain=true");
-    let what = format!("an answer in mode {mode}");
+    let what = format!("a search in mode {mode}");
     eventually(&what, || async {
         let list: AgentList = serde_json::from_value(api.get(&path).await.expect(200)).unwrap();
         (list.mode == mode && list.total == 2).then_some(list)
@@ -46,7 +46,7 @@ async fn answered(api: &Api, query: &str, mode: &str) -> AgentList {
 }
 
 #[tokio::test]
-async fn an_installed_model_is_searched_by() {
+async fn searches_use_an_installed_model() {
     let setup = Setup::new()
         .configure("[search]\nembed_timeout = 10000")
         .approve_all();
@@ -58,27 +58,27 @@ async fn an_installed_model_is_searched_by() {
         "{none:?}"
     );
     let bad = model(&data, &["install", setup.scratch().to_str().unwrap()]).await;
-    ended(&bad, 2, "config.json");
+    assert_ended(&bad, 2, "config.json");
     let installed = model(&data, &["install", MODEL]).await;
     assert_eq!(installed.status.code(), Some(0), "{installed:?}");
-    let told = model(&data, &["status", "--json"]).await;
-    let told: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
-    assert!(told.to_string().contains("\"current\":true"), "{told}");
-    assert_eq!(told["models"][0]["agents"], Value::Null, "{told}");
+    let output = model(&data, &["status", "--json"]).await;
+    let output: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert!(output.to_string().contains("\"current\":true"), "{output}");
+    assert_eq!(output["models"][0]["agents"], Value::Null, "{output}");
 
     let serving = setup.start().await;
-    let _origin = bureau_and_wings(&serving.api).await;
-    let meant = answered(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
-    let told = serde_json::to_string(&meant.agents).unwrap();
-    assert!(told.contains("similarity of the card"), "{told}");
-    let both = answered(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
-    // What is near is chance with this model; that both count is not.
+    let _origin = register_two_agents(&serving.api).await;
+    let meant = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "semantic").await;
+    let output = serde_json::to_string(&meant.agents).unwrap();
+    assert!(output.contains("similarity of the card"), "{output}");
+    let both = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
+    // With this model similarities are arbitrary, but both scores must be used.
     let mut agents = both.agents.iter();
     let wings = agents.find(|hit| hit.summary.name == "Wings");
-    let told = serde_json::to_string(&wings).unwrap();
+    let output = serde_json::to_string(&wings).unwrap();
     assert!(
-        told.contains("weight of words") && told.contains("weight of meaning"),
-        "{told}"
+        output.contains("weight of words") && output.contains("weight of meaning"),
+        "{output}"
     );
     let page = serving.api.get("/?q=books+flights+and+seats+for+two").await;
     assert!(
@@ -99,17 +99,20 @@ async fn an_installed_model_is_searched_by() {
     let found = Program::run(search).await;
     let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
     assert_eq!(found.mode, "semantic");
-    let told = model(&data, &["status", "--json"]).await;
-    let told: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
-    assert_eq!(told["agents"], 2, "{told}");
-    let progress = &told["models"][0]["agents"];
+    let output = model(&data, &["status", "--json"]).await;
+    let output: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(output["agents"], 2, "{output}");
+    let progress = &output["models"][0]["agents"];
     assert_eq!(
         (&progress["embedded"], &progress["complete"]),
         (&2.into(), &true.into()),
-        "{told}"
+        "{output}"
     );
-    let told = text(&model(&data, &["status"]).await.stdout);
-    assert!(told.contains("AGENTS") && told.contains("2, all"), "{told}");
+    let output = text(&model(&data, &["status"]).await.stdout);
+    assert!(
+        output.contains("AGENTS") && output.contains("2, all"),
+        "{output}"
+    );
     let ready = serving.api.get("/readyz").await.text();
     assert!(ready.contains("searches use"), "{ready}");
     let before: Vec<String> = both
@@ -118,14 +121,14 @@ async fn an_installed_model_is_searched_by() {
         .map(|hit| hit.summary.name.clone())
         .collect();
 
-    // Killed and started again it answers the same.
+    // After a kill and a restart the results are the same.
     serving.program.kill().await;
     let serving = setup.start().await;
-    let again = answered(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
+    let again = search_in_mode(&serving.api, "books+flights+and+seats+for+two", "hybrid").await;
     assert!(again.agents.iter().map(|hit| &hit.summary.name).eq(&before));
     serving.stop().await;
 
-    // Without the model it goes by words, as if there had never been one.
+    // Without the model searches are full text only.
     let setup = setup.configure("model = \"off\"");
     let serving = setup.start().await;
     let answer = serving
@@ -149,24 +152,24 @@ async fn an_installed_model_is_searched_by() {
     serving.stop().await;
 }
 
-/// A model that is installed beside a server takes effect in it.
+/// A model that is installed while a server runs takes effect in it.
 #[tokio::test]
-async fn a_model_installed_beside_a_server_is_searched_by() {
+async fn a_running_server_uses_a_newly_installed_model() {
     let setup = Setup::new()
         .configure("[search]\nembed_timeout = 10000")
         .approve_all();
     let serving = setup.start().await;
-    let _origin = bureau_and_wings(&serving.api).await;
-    // The server knows that there is none.
+    let _origin = register_two_agents(&serving.api).await;
+    // The server has no model yet.
     serving.program.line("searches are full text only").await;
     let installed = model(&setup.data(), &["install", MODEL]).await;
-    ended(&installed, 0, "");
-    let told = text(&installed.stdout);
-    assert!(told.contains("without a restart"), "{told}");
-    answered(&serving.api, "books+flights", "semantic").await;
+    assert_ended(&installed, 0, "");
+    let output = text(&installed.stdout);
+    assert!(output.contains("without a restart"), "{output}");
+    search_in_mode(&serving.api, "books+flights", "semantic").await;
     serving.stop().await;
 
-    // Where the configuration wants another one, that is said.
+    // A configuration that selects another model is reported.
     let off = setup.scratch().join("off.toml");
     std::fs::write(&off, "[search]\nmodel = \"off\"\n").unwrap();
     let again = model(
@@ -174,7 +177,7 @@ async fn a_model_installed_beside_a_server_is_searched_by() {
         &["install", MODEL, "--config", off.to_str().unwrap()],
     )
     .await;
-    ended(&again, 0, "");
-    let told = text(&again.stdout);
-    assert!(told.contains("search.model"), "{told}");
+    assert_ended(&again, 0, "");
+    let output = text(&again.stdout);
+    assert!(output.contains("search.model"), "{output}");
 }

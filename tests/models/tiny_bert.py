@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a tiny sentence encoder of our own, and what an independent forward pass says its vectors are.
+"""Writes a tiny sentence encoder of our own, and reference vectors from an independent forward pass.
 
     python3 tests/models/tiny_bert.py          writes tests/models/tiny/ anew; the same bytes every time
 
@@ -62,7 +62,7 @@ def vocabulary():
 
 
 def single(number):
-    """The number as it is stored: in 32 bits."""
+    """The number rounded to the stored precision of 32 bits."""
     return struct.unpack("<f", struct.pack("<f", number))[0]
 
 
@@ -112,7 +112,7 @@ def safetensors(tensors):
     return struct.pack("<Q", len(text)) + text + bytes(body)
 
 
-# --- from a text to tokens --------------------------------------------------------------------
+# --- tokenizer --------------------------------------------------------------------------------
 
 
 def is_space(character):
@@ -181,7 +181,7 @@ def tokens(text, known, longest):
     return [known["[CLS]"]] + inner[: longest - 2] + [known["[SEP]"]]
 
 
-# --- from tokens to a vector ------------------------------------------------------------------
+# --- forward pass -----------------------------------------------------------------------------
 
 
 class Encoder:

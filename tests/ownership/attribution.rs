@@ -24,7 +24,7 @@ use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 /// Puts an agent into the older release's state: approved by that rule, with that name.
-async fn as_it_was(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
+async fn restore_older_state(stage: &Stage, agent: Uuid, rule: &str, urn: &str) {
     let on = stage.store.connection();
     let row = agent::Entity::find_by_id(agent)
         .one(on)
@@ -92,7 +92,7 @@ async fn seq(stage: &Stage) -> i64 {
 }
 
 /// Bodies of the events of that kind about an agent after `since`.
-async fn told(stage: &Stage, since: i64, agent: Uuid, kind: &str) -> Vec<Value> {
+async fn event_bodies(stage: &Stage, since: i64, agent: Uuid, kind: &str) -> Vec<Value> {
     let all = events::events_after(&stage.store, since, 10_000)
         .await
         .unwrap();
@@ -112,21 +112,21 @@ async fn row(stage: &Stage, agent: Uuid) -> agent::Model {
 }
 
 both_databases!(
-    what_was_taken_in_before_is_decided_anew,
-    what_nothing_feeds_keeps_its_name
+    agents_of_an_older_release_are_decided_again,
+    an_agent_without_a_source_keeps_its_name
 );
 
 /// Submitters come from the events. A nomination approved by a rule waits again, one approved by a person stays
 /// approved; both fall to L0, and their names are never given out again. The owner's own agents are unchanged.
-async fn what_was_taken_in_before_is_decided_anew(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, own) = house.proved().await;
-    let stranger = house.account("stranger").await;
+async fn agents_of_an_older_release_are_decided_again(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, own) = setup.prove_with_agent().await;
+    let stranger = setup.account("stranger").await;
     let at = |path: &str| Registration {
         card_url: Some(format!("https://{DOMAIN}{path}")),
         ..Registration::default()
     };
-    let app = &house.stage.app;
+    let app = &setup.stage.app;
     for (caller, path) in [
         (&stranger, "/rule.json"),
         (&stranger, "/person.json"),
@@ -135,38 +135,38 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     ] {
         register(app, caller, &at(path)).await.unwrap();
     }
-    house.stage.advance(Duration::minutes(2));
-    house
+    setup.stage.advance(Duration::minutes(2));
+    setup
         .stage
         .visit(|source| OriginAnswer::Card(card("Travel", &source.url)))
         .await;
-    let all = house.stage.agents().await;
+    let all = setup.stage.agents().await;
     let of = |path: &str| all.iter().find(|row| row.slot.ends_with(path)).unwrap().id;
     let (rule, person, mine) = (of("/rule.json"), of("/person.json"), of("/own.json"));
     let untold = of("/untold.json");
     let urn = |name: &str| format!("urn:air:{DOMAIN}:agents:{name}");
-    as_it_was(&house.stage, rule, "verified_domain", &urn("stolen")).await;
-    as_it_was(&house.stage, person, "person", &urn("given")).await;
-    let [own_before, mine_before] = [row(&house.stage, own).await, row(&house.stage, mine).await];
+    restore_older_state(&setup.stage, rule, "verified_domain", &urn("stolen")).await;
+    restore_older_state(&setup.stage, person, "person", &urn("given")).await;
+    let [own_before, mine_before] = [row(&setup.stage, own).await, row(&setup.stage, mine).await];
     assert!(own_before.urn.is_some() && mine_before.urn.is_some());
-    forget(&house.stage).await;
+    forget(&setup.stage).await;
     // No event names the submitter of this one.
     let events = event::Entity::delete_many()
         .filter(event::Column::Kind.eq("domain.registered"))
         .filter(event::Column::Data.contains("/untold.json"))
-        .exec(house.stage.store.connection())
+        .exec(setup.stage.store.connection())
         .await
         .unwrap();
     assert_eq!(events.rows_affected, 1);
     // As if another account had submitted everything.
-    let submitter = house.stage.admin.account.as_ref().unwrap().id;
+    let submitter = setup.stage.admin.account.as_ref().unwrap().id;
     agent::Entity::update_many()
         .col_expr(agent::Column::Submitter, Expr::value(submitter))
-        .exec(house.stage.store.connection())
+        .exec(setup.stage.store.connection())
         .await
         .unwrap();
 
-    let OwnershipSetup { stage, names } = house;
+    let OwnershipSetup { stage, names } = setup;
     let before = seq(&stage).await;
     let stage = stage.restart(|_| ()).await;
     let strangers = Some(stranger.account.as_ref().unwrap().id);
@@ -188,9 +188,9 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
         owner.account.as_ref().map(|account| account.id)
     );
     assert_eq!(now.lifecycle, Lifecycle::Approved);
-    let told = async |id: Uuid, kind: &str| told(&stage, before, id, kind).await;
+    let bodies = async |id: Uuid, kind: &str| event_bodies(&stage, before, id, kind).await;
     for (id, name) in [(rule, "stolen"), (person, "given")] {
-        let withdrawn = told(id, "agent.updated").await;
+        let withdrawn = bodies(id, "agent.updated").await;
         let withdrawn = withdrawn
             .iter()
             .filter(|data| data["withdrawn"] == urn(name).as_str());
@@ -198,7 +198,7 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     }
     // Each change of a submitter is in the log, and no other events claim one.
     for (id, changes) in [(rule, 1), (person, 1), (own, 1), (mine, 1), (untold, 1)] {
-        let updated = told(id, "agent.updated").await;
+        let updated = bodies(id, "agent.updated").await;
         let changed: Vec<&Value> = updated
             .iter()
             .filter(|data| data.get("submitter").is_some())
@@ -213,8 +213,8 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
         }
     }
     for (id, returns) in [(rule, 1), (person, 0), (own, 0), (mine, 0), (untold, 0)] {
-        assert_eq!(told(id, "agent.returned").await.len(), returns);
-        let taken = told(id, "agent.updated").await;
+        assert_eq!(bodies(id, "agent.returned").await.len(), returns);
+        let taken = bodies(id, "agent.updated").await;
         let taken = taken.iter().filter(|data| data.get("withdrawn").is_some());
         assert_eq!(taken.count(), usize::from(id == rule || id == person));
     }
@@ -247,30 +247,30 @@ async fn what_was_taken_in_before_is_decided_anew(url: &str) {
     assert_eq!((again.lifecycle.as_str(), again.urn), ("approved", None));
 
     // The owner takes over one agent; its revoked name is not given out again.
-    let house = OwnershipSetup { stage, names };
-    register(&house.stage.app, &owner, &at("/rule.json"))
+    let setup = OwnershipSetup { stage, names };
+    register(&setup.stage.app, &owner, &at("/rule.json"))
         .await
         .unwrap();
-    let named = row(&house.stage, rule).await;
+    let named = row(&setup.stage, rule).await;
     assert_eq!(named.lifecycle, Lifecycle::Approved);
     assert!(named.urn.is_some_and(|given| given != urn("stolen")));
-    let missing = agent_show(&house.stage.app, &house.stage.admin, &urn("stolen")).await;
+    let missing = agent_show(&setup.stage.app, &setup.stage.admin, &urn("stolen")).await;
     assert!(missing.is_err());
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 /// An agent whose source has ended keeps its name: no data shows any more that the source was not the domain's own.
-async fn what_nothing_feeds_keeps_its_name(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (_, own) = house.proved().await;
-    let before = row(&house.stage, own).await;
+async fn an_agent_without_a_source_keeps_its_name(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (_, own) = setup.prove_with_agent().await;
+    let before = row(&setup.stage, own).await;
     assert!(before.urn.is_some());
-    forget(&house.stage).await;
+    forget(&setup.stage).await;
     source::Entity::update_many()
         .col_expr(source::Column::EndedAt, Expr::value(before.created_at))
         .filter(source::Column::AgentId.eq(own))
-        .exec(house.stage.store.connection())
+        .exec(setup.stage.store.connection())
         .await
         .unwrap();
-    let stage = house.stage.restart(|_| ()).await;
+    let stage = setup.stage.restart(|_| ()).await;
     assert_eq!(row(&stage, own).await.urn, before.urn);
 }

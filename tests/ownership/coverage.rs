@@ -37,7 +37,7 @@ use crate::support::stage::{OriginAnswer, Read, card};
 
 /// The accounts of a setup, and the responses of each row's domain.
 struct Scene<'a> {
-    house: &'a OwnershipSetup,
+    setup: &'a OwnershipSetup,
     accounts: BTreeMap<&'static str, Caller>,
     domain: String,
     path: &'static str,
@@ -55,7 +55,7 @@ impl Scene<'_> {
             Stranger => self.accounts["stranger"].clone(),
             Partner => self.accounts["partner"].clone(),
             Curator => self.accounts["curator"].clone(),
-            AdminApproving => self.house.stage.admin.clone(),
+            AdminApproving => self.setup.stage.admin.clone(),
             Anyone => Caller {
                 network: Some([192, 0, 2, 7].into()),
                 ..Caller::default()
@@ -103,7 +103,7 @@ impl Scene<'_> {
             card_url: url,
             approve: matches!(who, AdminApproving),
         };
-        register::register(&self.house.stage.app, &self.caller(who), &what)
+        register::register(&self.setup.stage.app, &self.caller(who), &what)
             .await
             .unwrap()
     }
@@ -112,9 +112,9 @@ impl Scene<'_> {
         let view = self.register(who, Some(domain.to_owned()), None).await;
         let value = view.challenges[0].value.clone().unwrap();
         let value = value.replace("policy=exact", &format!("policy={policy}"));
-        self.house
-            .place(view.challenges[0].name.as_ref().unwrap(), &value);
-        let app = &self.house.stage.app;
+        self.setup
+            .place_record(view.challenges[0].name.as_ref().unwrap(), &value);
+        let app = &self.setup.stage.app;
         let found = domain_verify(app, &self.caller(who), domain).await.unwrap();
         assert_eq!(
             found.domain.state.as_str(),
@@ -125,7 +125,7 @@ impl Scene<'_> {
     }
 
     async fn take(&mut self, step: Step) {
-        let stage = &self.house.stage;
+        let stage = &self.setup.stage;
         match step {
             Domain(who) => drop(self.register(who, Some(self.domain.clone()), None).await),
             Card(who, path) => drop(self.register(who, None, Some(self.url(path))).await),
@@ -145,10 +145,10 @@ impl Scene<'_> {
                     .unwrap();
             }
             Lapse => {
-                self.house.remove(&format!("_a2a-registry.{}", self.domain));
+                self.setup.remove(&format!("_a2a-registry.{}", self.domain));
                 for _ in 0..5 {
                     stage.advance(Duration::hours(27));
-                    self.house.looks().await;
+                    self.setup.run_due_checks().await;
                 }
                 let view = domain_show(&stage.app, &stage.admin, &self.domain)
                     .await
@@ -164,11 +164,11 @@ impl Scene<'_> {
                     .unwrap();
             }
             Word(account) => {
-                let word = Vouch {
+                let vouch = Vouch {
                     reason: "known".into(),
                     account: account.map(str::to_owned),
                 };
-                domain_vouch(&stage.app, &stage.admin, &self.domain, &word)
+                domain_vouch(&stage.app, &stage.admin, &self.domain, &vouch)
                     .await
                     .unwrap();
             }
@@ -212,8 +212,8 @@ impl Scene<'_> {
     }
 
     /// The results for the card of the row.
-    async fn becomes(&self) -> (Coverage, String, String, String, bool) {
-        let stage = &self.house.stage;
+    async fn result(&self) -> (Coverage, String, String, String, bool) {
+        let stage = &self.setup.stage;
         let view = domain_show(&stage.app, &stage.admin, &self.domain)
             .await
             .unwrap();
@@ -228,7 +228,8 @@ impl Scene<'_> {
         };
         let sources: Vec<&SourceView> = view.sources.iter().filter(here).collect();
         let agent = sources.iter().find_map(|source| source.agent);
-        let agent = agent.unwrap_or_else(|| panic!("{} feeds nobody: {view:#?}", self.domain));
+        let agent = agent
+            .unwrap_or_else(|| panic!("{} has no source with an agent: {view:#?}", self.domain));
         let shown = agent_show(&stage.app, &stage.admin, &agent.to_string())
             .await
             .unwrap();
@@ -254,12 +255,12 @@ impl Scene<'_> {
     }
 }
 
-async fn house(url: &str, configure: impl FnOnce(&mut Config)) -> OwnershipSetup {
+async fn setup(url: &str, configure: impl FnOnce(&mut Config)) -> OwnershipSetup {
     let stage = crate::support::stage::Stage::with(url, configure).await;
     OwnershipSetup::on(stage)
 }
 
-async fn go_through(house: &OwnershipSetup, ways: &[Way], prefix: &str) {
+async fn check_ways(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
     let mut accounts = BTreeMap::new();
     for name in ["owner", "heir", "stranger", "partner", "curator"] {
         let role = if name == "curator" {
@@ -273,14 +274,14 @@ async fn go_through(house: &OwnershipSetup, ways: &[Way], prefix: &str) {
             name: "a test".into(),
             expires_in_days: None,
         };
-        let app = &house.stage.app;
-        let made = token_create(app, &house.stage.admin, &new).await.unwrap();
+        let app = &setup.stage.app;
+        let made = token_create(app, &setup.stage.admin, &new).await.unwrap();
         accounts.insert(name, authenticate(app, &made.secret).await.unwrap());
     }
     let mut wrong = Vec::new();
     for (number, (name, path, steps, expected)) in ways.iter().enumerate() {
         let mut scene = Scene {
-            house,
+            setup,
             accounts: accounts.clone(),
             domain: format!("{prefix}{number}.agents-test.com"),
             path,
@@ -292,8 +293,8 @@ async fn go_through(house: &OwnershipSetup, ways: &[Way], prefix: &str) {
         for step in *steps {
             scene.take(*step).await;
         }
-        let became = scene.becomes().await;
-        let (coverage, lifecycle, rule, level, urn) = became.clone();
+        let result = scene.result().await;
+        let (coverage, lifecycle, rule, level, urn) = result.clone();
         if (
             coverage,
             lifecycle.as_str(),
@@ -302,60 +303,60 @@ async fn go_through(house: &OwnershipSetup, ways: &[Way], prefix: &str) {
             urn,
         ) != *expected
         {
-            wrong.push(format!("{name}: {became:?}, not {expected:?}"));
+            wrong.push(format!("{name}: {result:?}, not {expected:?}"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 
 both_databases!(
-    only_what_a_proof_covers_has_what_the_domain_gives,
-    anyones_word_covers_nothing,
+    only_covered_sources_have_the_domains_trust,
+    open_registration_covers_nothing,
     approving_all_covers_nothing,
-    an_allowed_domain_is_allowed_its_own,
-    a_copy_that_was_there_first_keeps_nothing
+    an_allowed_domain_approves_only_its_own_sources,
+    an_earlier_copy_does_not_affect_the_owners_agent
 );
 
 /// All ways in which a source is added, with the results for its card.
-async fn only_what_a_proof_covers_has_what_the_domain_gives(url: &str) {
-    go_through(&house(url, |_| ()).await, WAYS, "way").await;
+async fn only_covered_sources_have_the_domains_trust(url: &str) {
+    check_ways(&setup(url, |_| ()).await, WAYS, "way").await;
 }
 
 /// The same where anyone may register.
-async fn anyones_word_covers_nothing(url: &str) {
+async fn open_registration_covers_nothing(url: &str) {
     let open = |config: &mut Config| config.governance.registration = WhoRegisters::Open;
-    go_through(&house(url, open).await, OPEN, "open").await;
+    check_ways(&setup(url, open).await, OPEN, "open").await;
 }
 
 /// The same where everything is approved.
 async fn approving_all_covers_nothing(url: &str) {
     let all = |config: &mut Config| config.governance.approve_all = true;
-    go_through(&house(url, all).await, APPROVE_ALL, "all").await;
+    check_ways(&setup(url, all).await, APPROVE_ALL, "all").await;
 }
 
 /// The same where the domains are allowed without a proof.
-async fn an_allowed_domain_is_allowed_its_own(url: &str) {
+async fn an_allowed_domain_approves_only_its_own_sources(url: &str) {
     let allow = |config: &mut Config| {
         config.governance.allow_domains = vec![DomainPattern("*.agents-test.com".into())];
     };
-    go_through(&house(url, allow).await, ALLOWED, "allowed").await;
+    check_ways(&setup(url, allow).await, ALLOWED, "allowed").await;
 }
 
 /// A stranger who nominates a copy of the owner's card first keeps an agent of its own, and nothing that happens to it
 /// affects the owner's.
-async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
-    let house = house(url, |_| ()).await;
+async fn an_earlier_copy_does_not_affect_the_owners_agent(url: &str) {
+    let setup = setup(url, |_| ()).await;
     let (owner, stranger) = (
-        house.account("owner").await,
-        house.account("stranger").await,
+        setup.account("owner").await,
+        setup.account("stranger").await,
     );
     let domain = "copied.agents-test.com";
     let copy = Registration {
         card_url: Some(format!("https://{domain}/uploads/copy.json")),
         ..Registration::default()
     };
-    let stage = &house.stage;
+    let stage = &setup.stage;
     let own = card("Travel", "Books flights");
     register::register(&stage.app, &stranger, &copy)
         .await
@@ -363,10 +364,10 @@ async fn a_copy_that_was_there_first_keeps_nothing(url: &str) {
     stage.visit(|_| OriginAnswer::Card(own.clone())).await;
     let nominated = stage.agent(domain).await;
     stage.reject(nominated.id).await;
-    let view = house.register(&owner, domain).await;
+    let view = setup.register(&owner, domain).await;
     stage.advance(Duration::minutes(2));
     stage.visit(|_| OriginAnswer::Card(own.clone())).await;
-    house.place_standing(&view);
+    setup.place_standing_record(&view);
     domain_verify(&stage.app, &owner, domain).await.unwrap();
     let of_slot = async |slot: &str| {
         let all = stage.agents().await;

@@ -23,7 +23,7 @@ use crate::support::both_databases;
 
 /// A domain with an agent that `acme` has registered and proved, and `rival` has proved as well.
 struct Disputed {
-    house: OwnershipSetup,
+    setup: OwnershipSetup,
     acme: Caller,
     rival: Caller,
     agent: Uuid,
@@ -33,17 +33,17 @@ struct Disputed {
 
 impl Disputed {
     async fn new(url: &str) -> Self {
-        let house = OwnershipSetup::new(url).await;
-        let (acme, agent) = house.proved().await;
-        let rival = house.account("rival").await;
-        let theirs = house.register(&rival, DOMAIN).await;
-        let ours = house.shown(&acme).await;
+        let setup = OwnershipSetup::new(url).await;
+        let (acme, agent) = setup.prove_with_agent().await;
+        let rival = setup.account("rival").await;
+        let theirs = setup.register(&rival, DOMAIN).await;
+        let ours = setup.domain_view(&acme).await;
         let records = [ours, theirs].map(|view| view.challenges[0].value.clone().unwrap());
-        house.place_all(STANDING, records.iter().map(String::as_str));
-        house.verify(&rival).await.unwrap();
-        assert_eq!(house.state().await, "disputed");
+        setup.place_records(STANDING, records.iter().map(String::as_str));
+        setup.verify(&rival).await.unwrap();
+        assert_eq!(setup.state().await, "disputed");
         Self {
-            house,
+            setup,
             acme,
             rival,
             agent,
@@ -53,18 +53,18 @@ impl Disputed {
 
     async fn list(&self, caller: &Caller) -> Vec<String> {
         let page = PageRequest::default();
-        let list = domain_list(&self.house.stage.app, caller, &page).await;
+        let list = domain_list(&self.setup.stage.app, caller, &page).await;
         let domains = list.unwrap().domains;
         domains.into_iter().map(|view| view.domain).collect()
     }
 
     async fn register(&self, caller: &Caller, what: Registration) -> Result<DomainView, AppError> {
-        register::register(&self.house.stage.app, caller, &what).await
+        register::register(&self.setup.stage.app, caller, &what).await
     }
 
     /// The errors of every act that an owner may do.
     async fn writes(&self, caller: &Caller) -> Vec<AppError> {
-        let app = &self.house.stage.app;
+        let app = &self.setup.stage.app;
         let agent = self.agent.to_string();
         let patch = DomainPatch {
             contact: Some("mailto:ops@rival.example".into()),
@@ -85,7 +85,7 @@ impl Disputed {
             visibility: Some(Visibility::Internal),
             labels: None,
         };
-        let shown = self.house.shown(&self.house.stage.admin).await;
+        let shown = self.setup.domain_view(&self.setup.stage.admin).await;
         let source = &shown.sources[0].id;
         vec![
             source_withdraw(app, caller, DOMAIN, source)
@@ -111,15 +111,15 @@ impl Disputed {
 }
 
 both_databases!(
-    both_parties_are_told_why_nothing_changes,
+    both_parties_get_the_reason_for_each_refusal,
     both_parties_see_the_same,
-    a_disputed_domain_takes_no_registration,
+    a_disputed_domain_accepts_no_registration,
     a_dispute_outlasts_an_opt_out,
     a_dispute_is_decided_for_either_party
 );
 
 /// Each party gets an error that names the dispute and how it ends, for every act.
-async fn both_parties_are_told_why_nothing_changes(url: &str) {
+async fn both_parties_get_the_reason_for_each_refusal(url: &str) {
     let disputed = Disputed::new(url).await;
     for party in [&disputed.acme, &disputed.rival] {
         for refused in disputed.writes(party).await {
@@ -132,18 +132,18 @@ async fn both_parties_are_told_why_nothing_changes(url: &str) {
             );
         }
     }
-    let house = &disputed.house;
-    let view = house.shown(&house.stage.admin).await;
+    let setup = &disputed.setup;
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         (view.contact, view.keys.len(), view.generation),
         (None, 0, 1)
     );
     assert_eq!(
-        house.stage.agent(DOMAIN).await.lifecycle,
+        setup.stage.agent(DOMAIN).await.lifecycle,
         Lifecycle::Approved
     );
     // A stranger is no party, and does not learn whose agent it is.
-    let stranger = house.account("stranger").await;
+    let stranger = setup.account("stranger").await;
     for refused in disputed.writes(&stranger).await {
         assert_eq!(refused.kind, ErrorKind::NotFound, "{refused:?}");
     }
@@ -152,15 +152,15 @@ async fn both_parties_are_told_why_nothing_changes(url: &str) {
 /// The second party sees what the first one sees, also in its list, as long as the dispute lasts.
 async fn both_parties_see_the_same(url: &str) {
     let disputed = Disputed::new(url).await;
-    let house = &disputed.house;
-    house.stage.advance(time::Duration::minutes(1));
+    let setup = &disputed.setup;
+    setup.stage.advance(time::Duration::minutes(1));
     let [mut first, mut second] = [
-        house.shown(&disputed.acme).await,
-        house.shown(&disputed.rival).await,
+        setup.domain_view(&disputed.acme).await,
+        setup.domain_view(&disputed.rival).await,
     ];
     assert_ne!(
         first.challenges, second.challenges,
-        "what each is to place is its own"
+        "each party has challenges of its own"
     );
     first.challenges.clear();
     second.challenges.clear();
@@ -183,15 +183,15 @@ async fn both_parties_see_the_same(url: &str) {
         assert_eq!(disputed.list(party).await, [DOMAIN]);
     }
     // An account with a weaker proof is no longer a party, and sees what every registrant sees.
-    house.place(STANDING, &disputed.records[0]);
+    setup.place_record(STANDING, &disputed.records[0]);
     for _ in 0..4 {
-        house.next_day().await;
+        setup.next_day().await;
     }
     assert_eq!(
-        house.shown(&disputed.acme).await.owner.as_deref(),
+        setup.domain_view(&disputed.acme).await.owner.as_deref(),
         Some("acme")
     );
-    let outside = house.shown(&disputed.rival).await;
+    let outside = setup.domain_view(&disputed.rival).await;
     assert_eq!((outside.owner, outside.not_listed.len()), (None, 0));
     assert!(
         outside.sources.iter().all(|source| source.own),
@@ -202,11 +202,11 @@ async fn both_parties_see_the_same(url: &str) {
 }
 
 /// Nothing is added to a disputed domain, by its parties or by strangers; callers who may decide the dispute may add.
-async fn a_disputed_domain_takes_no_registration(url: &str) {
+async fn a_disputed_domain_accepts_no_registration(url: &str) {
     let disputed = Disputed::new(url).await;
-    let house = &disputed.house;
-    let before = house.shown(&house.stage.admin).await.sources.len();
-    let stranger = house.account("stranger").await;
+    let setup = &disputed.setup;
+    let before = setup.domain_view(&setup.stage.admin).await.sources.len();
+    let stranger = setup.account("stranger").await;
     let card = || Registration {
         card_url: Some(format!("https://{DOMAIN}/more.json")),
         ..Registration::default()
@@ -224,56 +224,59 @@ async fn a_disputed_domain_takes_no_registration(url: &str) {
             assert!(refused.public.contains("is disputed"), "{}", refused.public);
         }
     }
-    assert_eq!(house.shown(&house.stage.admin).await.sources.len(), before);
-    let view = disputed.register(&house.stage.admin, card()).await.unwrap();
+    assert_eq!(
+        setup.domain_view(&setup.stage.admin).await.sources.len(),
+        before
+    );
+    let view = disputed.register(&setup.stage.admin, card()).await.unwrap();
     assert_eq!(
         view.sources.len(),
         1,
-        "what was there before is not the caller's addition"
+        "sources from before are not the caller's"
     );
     assert_eq!(
-        house.shown(&house.stage.admin).await.sources.len(),
+        setup.domain_view(&setup.stage.admin).await.sources.len(),
         before + 1
     );
     // Once settled, the domain takes registrations of its owner again.
-    house.place(STANDING, &disputed.records[1]);
+    setup.place_record(STANDING, &disputed.records[1]);
     for _ in 0..4 {
-        house.next_day().await;
+        setup.next_day().await;
     }
-    assert_eq!(house.state().await, "verified");
+    assert_eq!(setup.state().await, "verified");
     disputed.register(&disputed.rival, card()).await.unwrap();
 }
 
 /// Opting out does not settle a dispute: its parties still see it.
 async fn a_dispute_outlasts_an_opt_out(url: &str) {
     let disputed = Disputed::new(url).await;
-    let house = &disputed.house;
+    let setup = &disputed.setup;
     let set = |opt_out| DomainPatch {
         contact: None,
         opt_out: Some(opt_out),
     };
-    domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(true))
+    domain_patch(&setup.stage.app, &setup.stage.admin, DOMAIN, &set(true))
         .await
         .unwrap();
-    assert_eq!(house.state().await, "opted_out");
+    assert_eq!(setup.state().await, "opted_out");
     for party in [&disputed.acme, &disputed.rival] {
-        let refused = domain_patch(&house.stage.app, party, DOMAIN, &set(false))
+        let refused = domain_patch(&setup.stage.app, party, DOMAIN, &set(false))
             .await
             .unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
     }
-    domain_patch(&house.stage.app, &house.stage.admin, DOMAIN, &set(false))
+    domain_patch(&setup.stage.app, &setup.stage.admin, DOMAIN, &set(false))
         .await
         .unwrap();
-    assert_eq!(house.state().await, "disputed");
+    assert_eq!(setup.state().await, "disputed");
 }
 
 /// A curator decides for either party, the first or the second, and the daily check leaves the decision although both
 /// records still exist. The losing party reopens the dispute only by requesting a check of its own.
 async fn a_dispute_is_decided_for_either_party(url: &str) {
     let disputed = Disputed::new(url).await;
-    let house = &disputed.house;
-    let (app, admin) = (&house.stage.app, &house.stage.admin);
+    let setup = &disputed.setup;
+    let (app, admin) = (&setup.stage.app, &setup.stage.admin);
     let parties = [
         ("acme", &disputed.acme, &disputed.rival),
         ("rival", &disputed.rival, &disputed.acme),
@@ -288,15 +291,15 @@ async fn a_dispute_is_decided_for_either_party(url: &str) {
             ("verified", Some(winner))
         );
         assert_eq!(
-            house.stage.agent(DOMAIN).await.lifecycle,
+            setup.stage.agent(DOMAIN).await.lifecycle,
             Lifecycle::Approved
         );
-        assert_eq!(house.next_day().await, "verified");
-        assert_eq!(house.shown(own).await.owner.as_deref(), Some(winner));
+        assert_eq!(setup.next_day().await, "verified");
+        assert_eq!(setup.domain_view(own).await.owner.as_deref(), Some(winner));
         domain_patch(app, own, DOMAIN, &DomainPatch::default())
             .await
             .unwrap();
-        house.verify(other).await.unwrap();
-        assert_eq!(house.state().await, "disputed");
+        setup.verify(other).await.unwrap();
+        assert_eq!(setup.state().await, "disputed");
     }
 }

@@ -26,13 +26,13 @@ async fn urns(stage: &Stage) -> BTreeMap<String, Option<String>> {
         .collect()
 }
 
-async fn register_card(house: &OwnershipSetup, owner: &Caller, path: &str) -> String {
+async fn register_card(setup: &OwnershipSetup, owner: &Caller, path: &str) -> String {
     let url = format!("https://{DOMAIN}{path}");
     let what = Registration {
         card_url: Some(url.clone()),
         ..Registration::default()
     };
-    register(&house.stage.app, owner, &what).await.unwrap();
+    register(&setup.stage.app, owner, &what).await.unwrap();
     url
 }
 
@@ -44,28 +44,28 @@ both_databases!(
 
 /// A proof names the agents of a domain; the name stays when the proof or the card is gone, and leads to the agent.
 async fn a_proof_names_agents_for_good(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let owner = house.account("acme").await;
-    let view = house.register(&owner, DOMAIN).await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url).await;
+    let owner = setup.account("acme").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    let stage = &setup.stage;
     stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
-    let word = Vouch {
+    let vouch = Vouch {
         reason: "a partner".into(),
         ..Vouch::default()
     };
-    domain_vouch(&stage.app, &stage.admin, DOMAIN, &word)
+    domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     assert_eq!(
         stage.agent(DOMAIN).await.urn,
         None,
-        "an admin's word names nobody"
+        "a voucher gives no name"
     );
 
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
     let named = stage.agent(DOMAIN).await;
     assert_eq!(named.urn.as_deref(), Some(TRAVEL));
     stage.index_equals_database().await;
@@ -81,23 +81,23 @@ async fn a_proof_names_agents_for_good(url: &str) {
         .crawl(DOMAIN, OriginAnswer::Card(card("Voyages", "Books flights")))
         .await;
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
-    house.remove(STANDING);
+    setup.remove(STANDING);
     for _ in 0..5 {
-        house.next_day().await;
+        setup.next_day().await;
     }
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
     assert_eq!(stage.agent(DOMAIN).await.urn.as_deref(), Some(TRAVEL));
 }
 
 /// Agents with the same name are numbered, also those added after the proof; a retired agent keeps its name.
 async fn no_two_agents_have_one_name(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, first) = house.proved().await;
-    let stage = &house.stage;
-    let a = register_card(&house, &owner, "/a.json").await;
-    let b = register_card(&house, &owner, "/b.json").await;
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, first) = setup.prove_with_agent().await;
+    let stage = &setup.stage;
+    let a = register_card(&setup, &owner, "/a.json").await;
+    let b = register_card(&setup, &owner, "/b.json").await;
     // Both are new in one visit.
     let answer = |source: &source::Model| match card_url(source) {
         url if url == a => OriginAnswer::Card(card("Travel", "Books trains")),
@@ -123,7 +123,7 @@ async fn no_two_agents_have_one_name(url: &str) {
     agent_retire(&stage.app, &owner, &ended.id.to_string(), &why)
         .await
         .unwrap();
-    let again = register_card(&house, &owner, "/a.json").await;
+    let again = register_card(&setup, &owner, "/a.json").await;
     stage.crawl_with(DOMAIN, answer).await;
     let living = stage.agents().await;
     let anew = living
@@ -137,10 +137,10 @@ async fn no_two_agents_have_one_name(url: &str) {
 
 /// An identifier in the domain's own catalog is the agent's name if it names this publisher.
 async fn a_catalog_names_its_agents(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let owner = house.account("acme").await;
-    let view = house.register(&owner, DOMAIN).await;
-    let stage = &house.stage;
+    let setup = OwnershipSetup::new(url).await;
+    let owner = setup.account("acme").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    let stage = &setup.stage;
     let own = format!("urn:air:{DOMAIN}:fleet:Own_1");
     let entries = [
         (own.clone(), format!("https://{DOMAIN}/own.json")),
@@ -160,8 +160,8 @@ async fn a_catalog_names_its_agents(url: &str) {
         urns(stage).await.values().all(Option::is_none),
         "nothing is proved yet"
     );
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
     let named = urns(stage).await;
     assert_eq!(
         named[&format!("entry {own}")].as_deref(),

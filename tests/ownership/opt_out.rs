@@ -14,7 +14,7 @@ use crate::support::stage::{OriginAnswer, Stage, card};
 const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
 
 /// A setup that allows plain HTTP, any port, and this machine.
-async fn open_house(url: &str) -> OwnershipSetup {
+async fn permissive_setup(url: &str) -> OwnershipSetup {
     let stage = Stage::with(url, |config| {
         config.crawler.allow_http = true;
         config.crawler.allow_ports = config::AllowPorts::Word("any".into());
@@ -43,180 +43,180 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    who_has_opted_out_is_never_visited,
-    every_host_name_may_opt_out_later,
-    silence_puts_a_first_visit_off,
-    lasting_silence_ends_the_wait,
+    an_opted_out_domain_is_never_visited,
+    every_host_name_can_opt_out_later,
+    a_silent_name_server_delays_the_first_visit,
+    a_name_server_that_never_answers_does_not_exclude_its_domain,
     an_opt_out_after_silence_counts,
-    an_address_is_visited_at_once,
-    looking_for_proofs_leaves_who_has_opted_out_alone
+    an_ip_address_is_visited_at_once,
+    checks_of_proofs_leave_opted_out_hosts_alone
 );
 
 /// A domain that opted out before it was registered is never visited, with any port and scheme. Once the record is
 /// removed it is visited.
-async fn who_has_opted_out_is_never_visited(url: &str) {
-    let house = open_house(url).await;
-    house.place(STANDING, OPT_OUT);
-    house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
+async fn an_opted_out_domain_is_never_visited(url: &str) {
+    let setup = permissive_setup(url).await;
+    setup.place_record(STANDING, OPT_OUT);
+    setup.place_record("_a2a-registry.plain.agents-test.com", OPT_OUT);
     let domains = [
         DOMAIN,
         "travel.agents-test.com:8443",
         "plain.agents-test.com",
     ];
-    house.stage.register(domains[0]).await;
-    house
+    setup.stage.register(domains[0]).await;
+    setup
         .stage
         .register_url("https://travel.agents-test.com:8443/card.json")
         .await;
-    house
+    setup
         .stage
         .register_url("http://plain.agents-test.com/card.json")
         .await;
-    assert_eq!(house.visits().await, 0);
+    assert_eq!(setup.visits().await, 0);
     for domain in domains {
-        assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
+        assert_eq!(setup.state_of(domain).await, "opted_out", "{domain}");
     }
-    assert_eq!(visits_next_due(&house.stage.app).await.unwrap(), None);
-    house.next_day().await;
-    assert_eq!(house.visits().await, 0);
+    assert_eq!(visits_next_due(&setup.stage.app).await.unwrap(), None);
+    setup.next_day().await;
+    assert_eq!(setup.visits().await, 0);
 
-    house.remove(STANDING);
-    house.remove("_a2a-registry.plain.agents-test.com");
-    house.next_day().await;
+    setup.remove(STANDING);
+    setup.remove("_a2a-registry.plain.agents-test.com");
+    setup.next_day().await;
     for domain in domains {
-        assert_eq!(house.state_of(domain).await, "unverified", "{domain}");
+        assert_eq!(setup.state_of(domain).await, "unverified", "{domain}");
     }
-    assert_eq!(house.visits().await, domains.len());
+    assert_eq!(setup.visits().await, domains.len());
 }
 
 /// A domain that opts out later is checked every day, with any port and scheme.
-async fn every_host_name_may_opt_out_later(url: &str) {
-    let house = open_house(url).await;
-    house
+async fn every_host_name_can_opt_out_later(url: &str) {
+    let setup = permissive_setup(url).await;
+    setup
         .stage
         .register_url("https://travel.agents-test.com:8443/card.json")
         .await;
-    house
+    setup
         .stage
         .register_url("http://plain.agents-test.com/card.json")
         .await;
-    assert_eq!(
-        house.visits().await,
-        2,
-        "nothing stands in the way of a first visit"
-    );
-    house.place(STANDING, OPT_OUT);
-    house.place("_a2a-registry.plain.agents-test.com", OPT_OUT);
-    house.stage.advance(Duration::hours(27));
-    house.looks().await;
+    assert_eq!(setup.visits().await, 2, "no record forbids the first visit");
+    setup.place_record(STANDING, OPT_OUT);
+    setup.place_record("_a2a-registry.plain.agents-test.com", OPT_OUT);
+    setup.stage.advance(Duration::hours(27));
+    setup.run_due_checks().await;
     for domain in ["travel.agents-test.com:8443", "plain.agents-test.com"] {
-        assert_eq!(house.state_of(domain).await, "opted_out", "{domain}");
+        assert_eq!(setup.state_of(domain).await, "opted_out", "{domain}");
     }
-    assert_eq!(house.visits().await, 0);
+    assert_eq!(setup.visits().await, 0);
 }
 
 /// A name server that does not answer gives no permission: the first visit waits until it does.
-async fn silence_puts_a_first_visit_off(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    house
+async fn a_silent_name_server_delays_the_first_visit(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    setup
         .names
         .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-    house.stage.register(DOMAIN).await;
+    setup.stage.register(DOMAIN).await;
     for _ in 0..3 {
-        assert_eq!(house.visits().await, 0);
-        house.stage.advance(Duration::minutes(1));
+        assert_eq!(setup.visits().await, 0);
+        setup.stage.advance(Duration::minutes(1));
     }
     assert_eq!(
-        house.state_of(DOMAIN).await,
+        setup.state_of(DOMAIN).await,
         "unverified",
-        "nobody has said that it opts out"
+        "no opt-out was found"
     );
     // A requested visit waits for the response as well.
-    let wish = a2a_registry_api::Recrawl::default();
-    domain_recrawl(&house.stage.app, &house.stage.admin, DOMAIN, &wish)
+    let recrawl = a2a_registry_api::Recrawl::default();
+    domain_recrawl(&setup.stage.app, &setup.stage.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
-    assert_eq!(house.visits().await, 0);
-    house.stage.advance(Duration::minutes(1));
-    house.remove(STANDING);
-    assert_eq!(house.visits().await, 1, "an answer is all it takes");
+    assert_eq!(setup.visits().await, 0);
+    setup.stage.advance(Duration::minutes(1));
+    setup.remove(STANDING);
+    assert_eq!(
+        setup.visits().await,
+        1,
+        "the visit is made once the name server has answered"
+    );
 }
 
 /// A name server that never answers does not exclude a domain for good.
-async fn lasting_silence_ends_the_wait(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    house
+async fn a_name_server_that_never_answers_does_not_exclude_its_domain(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    setup
         .names
         .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-    house.stage.register(DOMAIN).await;
+    setup.stage.register(DOMAIN).await;
     let mut minutes = 0;
-    while house.visits().await == 0 {
-        house.stage.advance(Duration::minutes(1));
+    while setup.visits().await == 0 {
+        setup.stage.advance(Duration::minutes(1));
         minutes += 1;
-        assert!(minutes < 60, "it waits for ever");
+        assert!(minutes < 60, "the first visit is never made");
     }
     assert_eq!(minutes, 15);
 }
 
 /// An opt-out found after some silence is honoured like one found at once.
 async fn an_opt_out_after_silence_counts(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    house
+    let setup = OwnershipSetup::new(url).await;
+    setup
         .names
         .set_texts(STANDING, TxtAnswer::Bogus("the signature is wrong".into()));
-    house.stage.register(DOMAIN).await;
-    assert_eq!(house.visits().await, 0);
-    house.place(STANDING, OPT_OUT);
-    house.stage.advance(Duration::minutes(1));
-    assert_eq!(house.visits().await, 0);
-    assert_eq!(house.state_of(DOMAIN).await, "opted_out");
+    setup.stage.register(DOMAIN).await;
+    assert_eq!(setup.visits().await, 0);
+    setup.place_record(STANDING, OPT_OUT);
+    setup.stage.advance(Duration::minutes(1));
+    assert_eq!(setup.visits().await, 0);
+    assert_eq!(setup.state_of(DOMAIN).await, "opted_out");
 }
 
 /// An IP address has no records: none are queried, and no visit waits.
-async fn an_address_is_visited_at_once(url: &str) {
-    let house = open_house(url).await;
-    house.names.set_texts(
+async fn an_ip_address_is_visited_at_once(url: &str) {
+    let setup = permissive_setup(url).await;
+    setup.names.set_texts(
         "_a2a-registry.127.0.0.1",
         TxtAnswer::Failed("asked for an address".into()),
     );
-    let view = house
+    let view = setup
         .stage
         .register_url("https://127.0.0.1:8443/card.json")
         .await;
     assert_eq!(view.next_check, None);
-    assert_eq!(house.looks().await, 0);
-    assert_eq!(house.visits().await, 1);
+    assert_eq!(setup.run_due_checks().await, 0);
+    assert_eq!(setup.visits().await, 1);
 }
 
 /// Checks of proofs query the name server of a host that has opted out, and never the host.
-async fn looking_for_proofs_leaves_who_has_opted_out_alone(url: &str) {
+async fn checks_of_proofs_leave_opted_out_hosts_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = OwnershipSetup::at(url, &site).await;
-    house
+    let setup = OwnershipSetup::at(url, &site).await;
+    setup
         .names
         .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-    let acme = house.account("acme").await;
-    let view = house.register(&acme, DOMAIN).await;
+    let acme = setup.account("acme").await;
+    let view = setup.register(&acme, DOMAIN).await;
     let ProofFile { path, .. } = ProofFile::of(&view);
     let path = path.as_str();
-    house.verify(&acme).await.unwrap();
+    setup.verify(&acme).await.unwrap();
     assert!(
         site.origin.requests(path).is_empty(),
-        "nobody could tell yet whether it may be asked"
+        "the host must not be fetched before the opt-out query is answered"
     );
-    house.place(STANDING, OPT_OUT);
-    house.stage.advance(Duration::seconds(1));
-    let looked = house.verify(&acme).await.unwrap();
+    setup.place_record(STANDING, OPT_OUT);
+    setup.stage.advance(Duration::seconds(1));
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.iter().all(|(outcome, _)| outcome != "held"),
-        "{looked:?}"
+        results.iter().all(|(outcome, _)| outcome != "held"),
+        "{results:?}"
     );
-    assert_eq!(house.state().await, "opted_out");
-    assert_eq!(house.next_day().await, "opted_out");
+    assert_eq!(setup.state().await, "opted_out");
+    assert_eq!(setup.next_day().await, "opted_out");
     assert!(site.origin.requests(path).is_empty());
-    house.remove(STANDING);
-    house.verify(&acme).await.unwrap();
+    setup.remove(STANDING);
+    setup.verify(&acme).await.unwrap();
     assert_eq!(site.origin.requests(path).len(), 1);
 }

@@ -50,39 +50,39 @@ impl OwnershipSetup {
     }
 
     pub(super) async fn source_of(&self, path: &str) -> (String, uuid::Uuid) {
-        let view = self.shown(&self.stage.admin).await;
+        let view = self.domain_view(&self.stage.admin).await;
         let source = view.sources.into_iter().find(|one| one.url == url(path));
         let source = source.unwrap();
         (source.id, source.agent.unwrap())
     }
 
-    pub(super) async fn gone(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
+    pub(super) async fn is_invisible(&self, caller: &Caller, agent: uuid::Uuid) -> bool {
         let shown = agent_show(&self.stage.app, caller, &agent.to_string()).await;
         shown.is_err_and(|error| error.kind == ErrorKind::NotFound)
     }
 }
 
 both_databases!(
-    each_sees_its_own_sources,
-    a_hidden_domain_looks_new_to_whoever_registers_it,
-    a_hidden_source_looks_new_to_whoever_registers_it,
-    what_is_withheld_is_its_owners,
+    each_account_sees_its_own_sources,
+    a_hidden_domain_looks_new_to_its_registrants,
+    a_hidden_source_looks_new_to_its_registrants,
+    reasons_of_holds_are_visible_to_the_owner_only,
     the_first_registrant_is_no_owner,
-    a_change_that_waits_does_not_show,
-    a_registration_is_taken_back_by_whose_it_is,
+    a_waiting_change_does_not_show,
+    an_account_withdraws_only_its_own_registration,
     the_first_registrant_deletes_only_its_own,
-    what_waits_says_what_keeps_it,
-    an_odd_port_is_told_why_it_gets_no_challenge
+    a_waiting_agent_shows_the_real_reason,
+    a_name_that_cannot_be_proved_gets_the_reason
 );
 
 /// On an unproved domain each account sees its own sources, agents and reasons, and is shown as their submitter;
 /// outsiders see the listed agents.
-async fn each_sees_its_own_sources(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = house.of_two().await;
-    let stage = &house.stage;
-    let (_, of_first) = house.source_of("/first.json").await;
-    let (_, of_second) = house.source_of("/second.json").await;
+async fn each_account_sees_its_own_sources(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = setup.of_two().await;
+    let stage = &setup.stage;
+    let (_, of_first) = setup.source_of("/first.json").await;
+    let (_, of_second) = setup.source_of("/second.json").await;
     for (caller, name, own, others, path, other) in [
         (
             &first,
@@ -101,7 +101,7 @@ async fn each_sees_its_own_sources(url_of_database: &str) {
             "/first.json",
         ),
     ] {
-        let view = house.shown(caller).await;
+        let view = setup.domain_view(caller).await;
         assert_eq!(urls(&view), [url(path)], "{name}");
         assert!(
             view.sources[0].own && view.sources[0].last_attempt.is_some(),
@@ -113,7 +113,7 @@ async fn each_sees_its_own_sources(url_of_database: &str) {
         );
         assert!(!format!("{view:?}").contains(other), "{name}: {view:#?}");
         assert!(
-            !house.gone(caller, own).await && house.gone(caller, others).await,
+            !setup.is_invisible(caller, own).await && setup.is_invisible(caller, others).await,
             "{name}"
         );
         let review = stage.open_review(own).await.unwrap();
@@ -127,7 +127,7 @@ async fn each_sees_its_own_sources(url_of_database: &str) {
     let missing = domain_show(&stage.app, &anyone, DOMAIN).await.unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
     stage.approve(of_first).await;
-    let view = house.shown(&anyone).await;
+    let view = setup.domain_view(&anyone).await;
     assert_eq!(
         (urls(&view), view.agents.as_slice()),
         (vec![url("/first.json").as_str()], [of_first].as_slice())
@@ -143,11 +143,11 @@ async fn each_sees_its_own_sources(url_of_database: &str) {
 
 /// An account that registers an existing source sees it like its submitter, unless the owner hides it: then it looks
 /// like an unknown domain.
-async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (owner, agent) = house.proved().await;
-    let stranger = house.account("stranger").await;
-    let stage = &house.stage;
+async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (owner, agent) = setup.prove_with_agent().await;
+    let stranger = setup.account("stranger").await;
+    let stage = &setup.stage;
     let hide = AgentPatch {
         visibility: Some(Visibility::Restricted),
         labels: None,
@@ -158,8 +158,8 @@ async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str
     stage.advance(Duration::hours(3));
     let began = stage.now();
     for view in [
-        house.register(&stranger, DOMAIN).await,
-        house.shown(&stranger).await,
+        setup.register(&stranger, DOMAIN).await,
+        setup.domain_view(&stranger).await,
     ] {
         assert_eq!(
             (view.state.as_str(), view.generation, view.proofs.len()),
@@ -185,17 +185,17 @@ async fn a_hidden_domain_looks_new_to_whoever_registers_it(url_of_database: &str
             "{known:#?}"
         );
     }
-    assert!(house.gone(&stranger, agent).await && !house.gone(&owner, agent).await);
+    assert!(setup.is_invisible(&stranger, agent).await && !setup.is_invisible(&owner, agent).await);
     stage.settle().await;
     let found = stage.found(&stranger, &Default::default()).await;
     assert_eq!(found.agents.len(), 0);
 }
 
 /// The source of a hidden agent, be it registered by the owner or named by a catalog, looks like an unknown source.
-async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (owner, first) = house.proved().await;
-    let stage = &house.stage;
+async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (owner, first) = setup.prove_with_agent().await;
+    let stage = &setup.stage;
     register(&stage.app, &owner, &at("/secret.json"))
         .await
         .unwrap();
@@ -221,26 +221,26 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
             .unwrap();
     }
     assert!(all.iter().any(|agent| agent.id == first));
-    let stranger = house.account("stranger").await;
+    let stranger = setup.account("stranger").await;
     let (mut answers, mut ids) = (Vec::new(), Vec::new());
     for path in ["/secret.json", "/named.json", "/unknown.json"] {
         let view = register(&stage.app, &stranger, &at(path)).await.unwrap();
-        let mut told = view
+        let mut source = view
             .sources
             .into_iter()
             .find(|one| one.url == url(path))
             .unwrap();
         assert_eq!(
-            (told.coverage.known(), told.state.as_str()),
+            (source.coverage.known(), source.state.as_str()),
             (Some(Coverage::Nomination), "new"),
             "{path}"
         );
-        ids.push(std::mem::take(&mut told.id));
-        told.url.clear();
-        answers.push(told);
+        ids.push(std::mem::take(&mut source.id));
+        source.url.clear();
+        answers.push(source);
     }
     assert!(
-        answers.iter().all(|told| *told == answers[0]),
+        answers.iter().all(|source| *source == answers[0]),
         "{answers:#?}"
     );
     // Nor do their identifiers show which existed before.
@@ -252,7 +252,7 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
             .all(|source| !ids.contains(&source.id.to_string())),
         "{ids:?}"
     );
-    let view = house.shown(&owner).await;
+    let view = setup.domain_view(&owner).await;
     let own = view
         .sources
         .iter()
@@ -263,51 +263,54 @@ async fn a_hidden_source_looks_new_to_whoever_registers_it(url_of_database: &str
 
 /// Why an agent is on hold is visible to its owner and the curators only, not to accounts that register its domain,
 /// before the owner or after it.
-async fn what_is_withheld_is_its_owners(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let early = house.account("early").await;
-    house.register(&early, DOMAIN).await;
-    let (owner, agent) = house.proved().await;
-    let late = house.account("late").await;
-    house.register(&late, DOMAIN).await;
-    let app = &house.stage.app;
+async fn reasons_of_holds_are_visible_to_the_owner_only(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let early = setup.account("early").await;
+    setup.register(&early, DOMAIN).await;
+    let (owner, agent) = setup.prove_with_agent().await;
+    let late = setup.account("late").await;
+    setup.register(&late, DOMAIN).await;
+    let app = &setup.stage.app;
     for caller in [&early, &late] {
-        assert!(!house.gone(caller, agent).await, "it is listed");
+        assert!(
+            !setup.is_invisible(caller, agent).await,
+            "the agent is listed"
+        );
     }
     let why = Act {
         reason: "sells what it does not have".into(),
         hold: None,
     };
-    agent_suspend(app, &house.stage.admin, &agent.to_string(), &why)
+    agent_suspend(app, &setup.stage.admin, &agent.to_string(), &why)
         .await
         .unwrap();
     for caller in [&early, &late] {
-        let view = house.shown(caller).await;
-        let seen = format!("{view:?}");
+        let view = setup.domain_view(caller).await;
+        let text = format!("{view:?}");
         assert!(
-            !seen.contains(&why.reason) && !seen.contains(&agent.to_string()),
+            !text.contains(&why.reason) && !text.contains(&agent.to_string()),
             "{view:#?}"
         );
-        assert!(house.gone(caller, agent).await);
+        assert!(setup.is_invisible(caller, agent).await);
     }
-    for caller in [&owner, &house.stage.admin] {
-        let view = house.shown(caller).await;
+    for caller in [&owner, &setup.stage.admin] {
+        let view = setup.domain_view(caller).await;
         assert!(
             view.not_listed
                 .iter()
-                .any(|told| told.contains(&why.reason)),
+                .any(|reason| reason.contains(&why.reason)),
             "{view:#?}"
         );
-        assert!(!house.gone(caller, agent).await);
+        assert!(!setup.is_invisible(caller, agent).await);
     }
-    house.stage.settle().await;
+    setup.stage.settle().await;
     let everything = SearchQuery {
         lifecycle: vec!["suspended".into()],
         ..SearchQuery::default()
     };
     for (caller, count) in [(&early, 0), (&late, 0), (&owner, 1)] {
         assert_eq!(
-            house.stage.found(caller, &everything).await.agents.len(),
+            setup.stage.found(caller, &everything).await.agents.len(),
             count
         );
     }
@@ -316,37 +319,37 @@ async fn what_is_withheld_is_its_owners(url_of_database: &str) {
 /// The first registrant of a domain sees it like an outsider once another account tries to prove it, has proved it, or
 /// had.
 async fn the_first_registrant_is_no_owner(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let first = house.account("first").await;
-    house.register(&first, DOMAIN).await;
-    house
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let first = setup.account("first").await;
+    setup.register(&first, DOMAIN).await;
+    setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
-    let agent = house.stage.agent(DOMAIN).await.id;
-    let owner = house.account("owner").await;
-    let view = house.register(&owner, DOMAIN).await;
-    house.verify(&owner).await.unwrap();
-    assert!(!house.shown(&owner).await.checks.is_empty());
-    assert_eq!(house.shown(&first).await.checks, []);
-    house.verify(&first).await.unwrap();
-    let own: Vec<_> = house
-        .shown(&first)
+    let agent = setup.stage.agent(DOMAIN).await.id;
+    let owner = setup.account("owner").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    setup.verify(&owner).await.unwrap();
+    assert!(!setup.domain_view(&owner).await.checks.is_empty());
+    assert_eq!(setup.domain_view(&first).await.checks, []);
+    setup.verify(&first).await.unwrap();
+    let own: Vec<_> = setup
+        .domain_view(&first)
         .await
         .checks
         .into_iter()
         .map(|check| check.wanted)
         .collect();
     assert!(!own.is_empty() && own.iter().all(Option::is_some));
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
-    let app = &house.stage.app;
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
+    let app = &setup.stage.app;
     let contact = DomainPatch {
         contact: Some("mailto:ops@travel.example".into()),
         opt_out: None,
     };
     domain_patch(app, &owner, DOMAIN, &contact).await.unwrap();
-    house
+    setup
         .stage
         .crawl(
             DOMAIN,
@@ -354,11 +357,11 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         )
         .await;
     assert!(
-        house.stage.open_review(agent).await.is_some(),
-        "another version waits"
+        setup.stage.open_review(agent).await.is_some(),
+        "the new version has an open review"
     );
     let no_more = async |state: &str| {
-        let view = house.shown(&first).await;
+        let view = setup.domain_view(&first).await;
         assert_eq!(view.state.as_str(), state);
         assert_eq!(
             (view.contact, view.known_by, view.owner, view.keys.len()),
@@ -375,22 +378,26 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
         let kept = agent_versions(app, &first, &agent.to_string(), &Default::default())
             .await
             .unwrap();
-        assert_eq!(kept.versions.len(), 1, "{state}: what was approved");
+        assert_eq!(
+            kept.versions.len(),
+            1,
+            "{state}: only the approved version is shown"
+        );
     };
     no_more("verified").await;
-    house.remove(STANDING);
+    setup.remove(STANDING);
     for _ in 0..5 {
-        house.next_day().await;
+        setup.next_day().await;
     }
     no_more("lapsed").await;
     assert_eq!(
-        house.shown(&house.stage.admin).await.contact,
+        setup.domain_view(&setup.stage.admin).await.contact,
         contact.contact
     );
     let why = NewGeneration {
         reason: "sold".into(),
     };
-    domain_new_generation(app, &house.stage.admin, DOMAIN, &why)
+    domain_new_generation(app, &setup.stage.admin, DOMAIN, &why)
         .await
         .unwrap();
     let kept = agent_versions(app, &first, &agent.to_string(), &Default::default())
@@ -399,15 +406,15 @@ async fn the_first_registrant_is_no_owner(url_of_database: &str) {
     assert_eq!(
         kept.versions.len(),
         1,
-        "what waited under the owner before is not theirs"
+        "a version that waited under the former owner is hidden"
     );
 }
 
 /// A change that waits for a decision does not show in the time of the last change of a listed agent.
-async fn a_change_that_waits_does_not_show(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (_, agent) = house.proved().await;
-    let stage = &house.stage;
+async fn a_waiting_change_does_not_show(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (_, agent) = setup.prove_with_agent().await;
+    let stage = &setup.stage;
     let changed = async || {
         let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string())
             .await
@@ -430,32 +437,32 @@ async fn a_change_that_waits_does_not_show(url_of_database: &str) {
 
 /// Each account withdraws its own registration: a source ends with its last registration, and with it the agents that
 /// have no other source.
-async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = house.of_two().await;
-    let app = &house.stage.app;
-    let (id, agent) = house.source_of("/first.json").await;
+async fn an_account_withdraws_only_its_own_registration(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = setup.of_two().await;
+    let app = &setup.stage.app;
+    let (id, agent) = setup.source_of("/first.json").await;
     for (caller, id) in [(&second, id.as_str()), (&first, "x"), (&first, "999999")] {
         let missing = source_withdraw(app, caller, DOMAIN, id).await.unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
     }
     register(app, &second, &at("/first.json")).await.unwrap();
-    assert!(!house.gone(&second, agent).await);
-    house.stage.settle().await;
+    assert!(!setup.is_invisible(&second, agent).await);
+    setup.stage.settle().await;
     source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
     assert!(
-        !house.gone(&second, agent).await,
-        "the other one's registration stands"
+        !setup.is_invisible(&second, agent).await,
+        "the other account's registration is kept"
     );
-    house.stage.approve(agent).await;
+    setup.stage.approve(agent).await;
     let kept = source_withdraw(app, &second, DOMAIN, &id)
         .await
         .unwrap_err();
     assert_eq!(kept.kind, ErrorKind::Conflict);
     assert!(kept.public.contains(&agent.to_string()), "{kept:?}");
-    let (id, agent) = house.source_of("/second.json").await;
+    let (id, agent) = setup.source_of("/second.json").await;
     source_withdraw(app, &second, DOMAIN, &id).await.unwrap();
-    let row = house
+    let row = setup
         .stage
         .agents()
         .await
@@ -463,47 +470,55 @@ async fn a_registration_is_taken_back_by_whose_it_is(url_of_database: &str) {
         .find(|row| row.id == agent)
         .unwrap();
     assert_eq!(row.lifecycle, Lifecycle::Retired);
-    assert_eq!(house.stage.open_review(agent).await, None);
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.stage.open_review(agent).await, None);
+    setup.stage.index_equals_database().await;
 }
 
 /// The first registrant of a domain cannot delete other accounts' sources, least of all their approved agents.
 async fn the_first_registrant_deletes_only_its_own(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = house.of_two().await;
-    let app = &house.stage.app;
-    let (_, of_first) = house.source_of("/first.json").await;
-    let (_, of_second) = house.source_of("/second.json").await;
-    house.stage.approve(of_second).await;
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = setup.of_two().await;
+    let app = &setup.stage.app;
+    let (_, of_first) = setup.source_of("/first.json").await;
+    let (_, of_second) = setup.source_of("/second.json").await;
+    setup.stage.approve(of_second).await;
     let refused = domain_delete(app, &first, DOMAIN).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
     domain_delete(app, &second, DOMAIN).await.unwrap();
     let lifecycle = async |id| {
-        let all = house.stage.agents().await;
+        let all = setup.stage.agents().await;
         all.into_iter().find(|row| row.id == id).unwrap().lifecycle
     };
-    assert_eq!(lifecycle(of_second).await, Lifecycle::Retired, "its own");
-    assert_eq!(lifecycle(of_first).await, Lifecycle::Pending, "another's");
+    assert_eq!(
+        lifecycle(of_second).await,
+        Lifecycle::Retired,
+        "the account's own agent"
+    );
+    assert_eq!(
+        lifecycle(of_first).await,
+        Lifecycle::Pending,
+        "another account's agent"
+    );
     domain_delete(app, &first, DOMAIN).await.unwrap();
     assert_eq!(lifecycle(of_first).await, Lifecycle::Retired);
-    let missing = domain_show(app, &house.stage.admin, DOMAIN)
+    let missing = domain_show(app, &setup.stage.admin, DOMAIN)
         .await
         .unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 
 /// The shown reason for waiting is what kept the rules from deciding, not a proof that exists.
-async fn what_waits_says_what_keeps_it(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let owner = house.account("acme").await;
-    let stranger = house.account("stranger").await;
-    let view = house.register(&owner, DOMAIN).await;
-    let app = &house.stage.app;
+async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let owner = setup.account("acme").await;
+    let stranger = setup.account("stranger").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    let app = &setup.stage.app;
     register(app, &stranger, &at("/nominated.json"))
         .await
         .unwrap();
-    house
+    setup
         .stage
         .visit(|source| {
             OriginAnswer::Card(match source.kind.as_str() {
@@ -512,30 +527,30 @@ async fn what_waits_says_what_keeps_it(url_of_database: &str) {
             })
         })
         .await;
-    let told = async |id: uuid::Uuid| {
-        let view = house.shown(&owner).await;
+    let reason_of = async |id: uuid::Uuid| {
+        let view = setup.domain_view(&owner).await;
         let reason = view
             .not_listed
             .into_iter()
             .find(|reason| reason.contains(&id.to_string()));
         reason.unwrap()
     };
-    let (_, nominated) = house.source_of("/nominated.json").await;
-    let broken = house
-        .shown(&owner)
+    let (_, nominated) = setup.source_of("/nominated.json").await;
+    let broken = setup
+        .domain_view(&owner)
         .await
         .agents
         .into_iter()
         .find(|id| *id != nominated)
         .unwrap();
-    let before = told(broken).await;
+    let before = reason_of(broken).await;
     assert!(
         before.contains("nobody has proved") && before.contains("severity error"),
         "{before}"
     );
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
-    let (broken, nominated) = (told(broken).await, told(nominated).await);
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
+    let (broken, nominated) = (reason_of(broken).await, reason_of(nominated).await);
     assert!(
         broken.contains("severity error") && !broken.contains("proof"),
         "{broken}"
@@ -547,7 +562,7 @@ async fn what_waits_says_what_keeps_it(url_of_database: &str) {
 }
 
 /// Registering a name that cannot be proved is answered with the reason and an alternative.
-async fn an_odd_port_is_told_why_it_gets_no_challenge(url_of_database: &str) {
+async fn a_name_that_cannot_be_proved_gets_the_reason(url_of_database: &str) {
     let stage = crate::support::stage::Stage::with(url_of_database, |config| {
         config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
     })

@@ -51,25 +51,25 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    an_outage_of_ours_lapses_no_domain,
-    what_our_own_network_denies_is_not_missing
+    our_own_outage_lapses_no_domain,
+    records_denied_by_our_own_network_are_not_missing
 );
 
 /// Weeks without our own network lapse no domain. Every check is recorded and soon repeated, and the first one that
 /// finds the record again continues the proof.
-async fn an_outage_of_ours_lapses_no_domain(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, agent) = house.proved().await;
-    let proved = house.shown(&owner).await.proofs[0].clone();
-    house.crowd().await;
-    house.cut_off(TxtAnswer::Failed("timed out".into())).await;
+async fn our_own_outage_lapses_no_domain(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, agent) = setup.prove_with_agent().await;
+    let proved = setup.domain_view(&owner).await.proofs[0].clone();
+    setup.crowd().await;
+    setup.cut_off(TxtAnswer::Failed("timed out".into())).await;
     for day in 1..=14 {
-        assert_eq!(house.next_day().await, "verified", "day {day}");
-        house.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
+        assert_eq!(setup.next_day().await, "verified", "day {day}");
+        setup.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
     }
-    let view = house.shown(&owner).await;
-    assert_eq!(view.proofs, [proved], "it is as it was");
-    let now: Timestamp = house.stage.now().into();
+    let view = setup.domain_view(&owner).await;
+    assert_eq!(view.proofs, [proved], "the proof is unchanged");
+    let now: Timestamp = setup.stage.now().into();
     let last = &view.checks[0];
     assert_eq!((last.at, last.outcome.as_str()), (now, "unknown"));
     assert!(
@@ -81,13 +81,13 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
     assert_eq!(
         view.next_check.unwrap().0 - now.0,
         HOUR,
-        "it is repeated soon"
+        "the check is soon repeated"
     );
-    assert!(house.stage.holds(agent).await.is_empty());
-    assert!(house.stage.served(agent).await.is_some());
+    assert!(setup.stage.holds(agent).await.is_empty());
+    assert!(setup.stage.served(agent).await.is_some());
 
     // The response to a requested check is the stored result.
-    let asked = domain_verify(&house.stage.app, &owner, DOMAIN)
+    let asked = domain_verify(&setup.stage.app, &owner, DOMAIN)
         .await
         .unwrap();
     assert!(!asked.checks.is_empty());
@@ -100,55 +100,58 @@ async fn an_outage_of_ours_lapses_no_domain(url: &str) {
         );
     }
 
-    house.place_standing(&view);
-    house.remove(PARENT);
-    house.reconnect().await;
-    assert_eq!(house.next_day().await, "verified");
+    setup.place_standing_record(&view);
+    setup.remove(PARENT);
+    setup.reconnect().await;
+    assert_eq!(setup.next_day().await, "verified");
     assert_eq!(
-        house.shown(&owner).await.proofs[0].seen,
-        house.stage.now().into()
+        setup.domain_view(&owner).await.proofs[0].seen,
+        setup.stage.now().into()
     );
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 
 /// If our resolver denies every record, or lies about it, no proof and no opt-out ends; these days do not count as days
 /// without the record.
-async fn what_our_own_network_denies_is_not_missing(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, _) = house.proved().await;
-    house.crowd().await;
+async fn records_denied_by_our_own_network_are_not_missing(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, _) = setup.prove_with_agent().await;
+    setup.crowd().await;
     let quiet = "quiet.agents-test.com";
     let quiets = "_a2a-registry.quiet.agents-test.com";
-    house.place(quiets, "127.0.0.1:8080; policy=none");
-    house.stage.register(quiet).await;
-    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 0);
-    house.cut_off(TxtAnswer::Absent).await;
-    house.remove(quiets);
+    setup.place_record(quiets, "127.0.0.1:8080; policy=none");
+    setup.stage.register(quiet).await;
+    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 0);
+    setup.cut_off(TxtAnswer::Absent).await;
+    setup.remove(quiets);
     for day in 1..=5 {
-        assert_eq!(house.next_day().await, "verified", "day {day}");
+        assert_eq!(setup.next_day().await, "verified", "day {day}");
     }
-    house
+    setup
         .names
         .set_texts(STANDING, TxtAnswer::Bogus("no signature fits".into()));
-    assert_eq!(house.next_day().await, "verified");
-    assert_eq!(house.shown(&owner).await.proofs[0].missing_since, None);
-    let shown = domain_show(&house.stage.app, &house.stage.admin, quiet)
+    assert_eq!(setup.next_day().await, "verified");
+    assert_eq!(
+        setup.domain_view(&owner).await.proofs[0].missing_since,
+        None
+    );
+    let shown = domain_show(&setup.stage.app, &setup.stage.admin, quiet)
         .await
         .unwrap();
     assert_eq!(shown.state.as_str(), "opted_out");
     // A proof by its owner still counts meanwhile: a record that was found exists.
-    house.place_standing(&house.shown(&owner).await);
-    house.verify(&owner).await.unwrap();
+    setup.place_standing_record(&setup.domain_view(&owner).await);
+    setup.verify(&owner).await.unwrap();
     assert_eq!(
-        house.shown(&owner).await.proofs[0].seen,
-        house.stage.now().into()
+        setup.domain_view(&owner).await.proofs[0].seen,
+        setup.stage.now().into()
     );
 
     // The network is back and the record is gone: from here on the days without it count.
-    house.remove(STANDING);
-    house.reconnect().await;
+    setup.remove(STANDING);
+    setup.reconnect().await;
     for _ in 0..3 {
-        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(setup.next_day().await, "verified");
     }
-    assert_eq!(house.next_day().await, "lapsed");
+    assert_eq!(setup.next_day().await, "lapsed");
 }

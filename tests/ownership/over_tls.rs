@@ -69,62 +69,65 @@ impl TlsSetup {
 
 /// A card over TLS reaches the first level of trust, until its certificate becomes invalid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn valid_tls_is_the_first_step() {
-    let world = TlsSetup::new().await;
+async fn valid_tls_gives_the_first_level_of_trust() {
+    let setup = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
-    world
+    setup
         .origin
         .answer(path, OriginReply::json(card("Travel", "Books flights")));
-    let domain = world
+    let domain = setup
         .registry
         .api
-        .register(&world.front.url(path))
+        .register(&setup.front.url(path))
         .await
         .domain;
-    world.origin.arrived(path, 1).await;
-    world.registry.api.recrawl(&domain).await;
-    let agent = world.agent().await;
+    setup.origin.arrived(path, 1).await;
+    setup.registry.api.recrawl(&domain).await;
+    let agent = setup.agent().await;
     assert_eq!(agent["trust"]["level"], "L0", "{agent}");
     assert_eq!(agent["liveness"]["state"], "fresh");
 
-    world
+    setup
         .front
-        .show(world.authority.expired_identity("127.0.0.1"));
-    let domain = world.registry.api.recrawl(&domain).await;
+        .use_identity(setup.authority.expired_identity("127.0.0.1"));
+    let domain = setup.registry.api.recrawl(&domain).await;
     assert_eq!(
         domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
         "{domain}"
     );
-    let agent = world.agent().await;
+    let agent = setup.agent().await;
     assert_eq!(agent["trust"]["level"], Value::Null, "{agent}");
     assert_eq!(agent["liveness"]["state"], "stale");
-    world.registry.stop().await;
+    setup.registry.stop().await;
 }
 
 /// A card behind a certificate of an untrusted authority is not accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_strangers_certificate_shows_nothing() {
-    let world = TlsSetup::new().await;
+async fn a_card_with_an_untrusted_certificate_is_not_accepted() {
+    let setup = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
-    world
+    setup
         .origin
         .answer(path, OriginReply::json(card("Travel", "Books flights")));
-    world
+    setup
         .front
-        .show(Authority::new("a stranger").identity("127.0.0.1"));
-    let domain = world
+        .use_identity(Authority::new("a stranger").identity("127.0.0.1"));
+    let domain = setup
         .registry
         .api
-        .register(&world.front.url(path))
+        .register(&setup.front.url(path))
         .await
         .domain;
-    let domain = world.registry.api.recrawl(&domain).await;
+    let domain = setup.registry.api.recrawl(&domain).await;
     assert_eq!(
         domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
         "{domain}"
     );
-    assert!(world.origin.requests(path).is_empty(), "nothing was asked");
-    world.registry.stop().await;
+    assert!(
+        setup.origin.requests(path).is_empty(),
+        "no request was sent"
+    );
+    setup.registry.stop().await;
 }
 
 both_databases!(a_file_proves_a_domain);
@@ -134,54 +137,54 @@ async fn a_file_proves_a_domain(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = OwnershipSetup::at(url, &site).await;
+    let setup = OwnershipSetup::at(url, &site).await;
     let origin = &site.origin;
-    let acme = house.account("acme").await;
-    let view = house.register(&acme, DOMAIN).await;
-    house
+    let acme = setup.account("acme").await;
+    let view = setup.register(&acme, DOMAIN).await;
+    setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
     let file = ProofFile::of(&view);
     let (path, place) = (file.path.as_str(), &file.url);
 
-    let looked = house.verify(&acme).await.unwrap();
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("absent".into(), place.clone())),
-        "{looked:?}"
+        results.contains(&("absent".into(), place.clone())),
+        "{results:?}"
     );
     let text = |body: &str| OriginReply::json(body).header("content-type", "text/plain");
     origin.answer(path, text("something else"));
-    let looked = house.verify(&acme).await.unwrap();
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("wrong".into(), place.clone())),
-        "{looked:?}"
+        results.contains(&("wrong".into(), place.clone())),
+        "{results:?}"
     );
-    assert_eq!(house.state().await, "unverified");
+    assert_eq!(setup.state().await, "unverified");
 
     origin.answer(path, text(&file.body));
-    let looked = house.verify(&acme).await.unwrap();
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("held".into(), place.clone())),
-        "{looked:?}"
+        results.contains(&("held".into(), place.clone())),
+        "{results:?}"
     );
-    let view = house.shown(&acme).await;
+    let view = setup.domain_view(&acme).await;
     assert_eq!(
         (view.state.as_str(), view.proofs[0].method.as_str()),
         ("verified", "http")
     );
-    let agent = house.stage.agent(DOMAIN).await;
+    let agent = setup.stage.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Approved);
     assert!(agent.urn.is_some());
-    let hit = agent_show(&house.stage.app, &acme, &agent.id.to_string())
+    let hit = agent_show(&setup.stage.app, &acme, &agent.id.to_string())
         .await
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
     // The file is checked every day, and the proof lapses when it is removed.
-    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(setup.next_day().await, "verified");
     origin.answer(path, OriginReply::status(404));
     for _ in 0..4 {
-        house.next_day().await;
+        setup.next_day().await;
     }
-    assert_eq!(house.state().await, "lapsed");
+    assert_eq!(setup.state().await, "lapsed");
 }

@@ -26,72 +26,72 @@ use crate::support::stage::{OriginAnswer, card};
 
 both_databases!(
     a_domain_opts_out_by_its_own_record,
-    an_owner_looks_after_its_agents,
+    an_owner_manages_its_agents,
     an_owner_opts_out_and_in,
-    a_domain_is_given_away,
-    an_owner_names_its_keys,
+    a_domain_is_transferred,
+    an_owner_enrols_its_keys,
     a_card_names_its_owner,
-    a_new_generation_asks_for_everything_again
+    a_new_generation_needs_every_decision_again
 );
 
 /// `policy=none` is honoured for every account, proved or not, and ends with the record.
 async fn a_domain_opts_out_by_its_own_record(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let agent = house
+    let setup = OwnershipSetup::new(url).await;
+    let agent = setup
         .stage
         .publish_approved(DOMAIN, &card("Travel", "Books flights"))
         .await
         .id;
-    house.place(STANDING, "any.registry.example; policy=none");
+    setup.place_record(STANDING, "any.registry.example; policy=none");
     assert_eq!(
-        house.next_day().await,
+        setup.next_day().await,
         "unverified",
-        "it is said to another registry"
+        "the record addresses another registry"
     );
-    house.place(STANDING, "127.0.0.1:8080; policy=none");
-    assert_eq!(house.next_day().await, "opted_out");
-    assert_eq!(house.stage.holds(agent).await, ["opted_out"]);
-    assert_eq!(house.stage.served(agent).await, None);
+    setup.place_record(STANDING, "127.0.0.1:8080; policy=none");
+    assert_eq!(setup.next_day().await, "opted_out");
+    assert_eq!(setup.stage.holds(agent).await, ["opted_out"]);
+    assert_eq!(setup.stage.served(agent).await, None);
     assert_eq!(
-        house.stage.visit(|_| OriginAnswer::NotModified).await,
+        setup.stage.visit(|_| OriginAnswer::NotModified).await,
         0,
-        "it is visited no more"
+        "an opted-out domain is not visited"
     );
-    let admin = &house.stage.admin;
+    let admin = &setup.stage.admin;
     let again = Registration {
         domain: Some(DOMAIN.into()),
         ..Registration::default()
     };
-    let refused = register(&house.stage.app, admin, &again).await.unwrap_err();
+    let refused = register(&setup.stage.app, admin, &again).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::DomainDenied);
-    let refused = domain_recrawl(&house.stage.app, admin, DOMAIN, &Recrawl::default())
+    let refused = domain_recrawl(&setup.stage.app, admin, DOMAIN, &Recrawl::default())
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::DomainDenied);
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 
-    house
+    setup
         .names
         .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
     assert_eq!(
-        house.next_day().await,
+        setup.next_day().await,
         "opted_out",
-        "nobody could tell otherwise"
+        "a failed query does not end the opt-out"
     );
-    house.remove(STANDING);
-    assert_eq!(house.next_day().await, "unverified");
-    assert!(house.stage.holds(agent).await.is_empty());
-    house.stage.advance(Duration::minutes(1));
-    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 1);
-    house.stage.index_equals_database().await;
+    setup.remove(STANDING);
+    assert_eq!(setup.next_day().await, "unverified");
+    assert!(setup.stage.holds(agent).await.is_empty());
+    setup.stage.advance(Duration::minutes(1));
+    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 1);
+    setup.stage.index_equals_database().await;
 }
 
 /// An owner of a proved domain manages it and its agents; a stranger may not.
-async fn an_owner_looks_after_its_agents(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, agent) = house.proved().await;
-    let stranger = house.account("stranger").await;
-    let app = &house.stage.app;
+async fn an_owner_manages_its_agents(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, agent) = setup.prove_with_agent().await;
+    let stranger = setup.account("stranger").await;
+    let app = &setup.stage.app;
     let id = agent.to_string();
     let contact = |text: &str| DomainPatch {
         contact: Some(text.into()),
@@ -138,13 +138,13 @@ async fn an_owner_looks_after_its_agents(url: &str) {
         .await
         .unwrap();
     assert_eq!(agent.hit.summary.visibility, Visibility::Internal);
-    house.stage.settle().await;
-    assert!(house.stage.found_by_anyone().await.is_empty());
+    setup.stage.settle().await;
+    assert!(setup.stage.found_by_anyone().await.is_empty());
     let wider = agent_patch(app, &owner, &id, &narrow(Visibility::Public))
         .await
         .unwrap_err();
     assert_eq!(wider.kind, ErrorKind::Forbidden);
-    agent_patch(app, &house.stage.admin, &id, &narrow(Visibility::Public))
+    agent_patch(app, &setup.stage.admin, &id, &narrow(Visibility::Public))
         .await
         .unwrap();
     let labels = AgentPatch {
@@ -158,32 +158,32 @@ async fn an_owner_looks_after_its_agents(url: &str) {
             .kind,
         ErrorKind::Forbidden
     );
-    let labelled = agent_patch(app, &house.stage.admin, &id, &labels)
+    let labelled = agent_patch(app, &setup.stage.admin, &id, &labels)
         .await
         .unwrap();
     assert_eq!(labelled.hit.summary.labels["tier"], "gold");
     agent_deprecate(app, &owner, &id, &moved()).await.unwrap();
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     agent_retire(app, &owner, &id, &act).await.unwrap();
-    assert!(house.stage.served(id.parse().unwrap()).await.is_none());
+    assert!(setup.stage.served(id.parse().unwrap()).await.is_none());
 }
 
 /// An owner opts its domain out and in again by itself.
 async fn an_owner_opts_out_and_in(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, agent) = house.proved().await;
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, agent) = setup.prove_with_agent().await;
     let set = |opt_out| DomainPatch {
         contact: None,
         opt_out: Some(opt_out),
     };
-    let app = &house.stage.app;
+    let app = &setup.stage.app;
     let view = domain_patch(app, &owner, DOMAIN, &set(true)).await.unwrap();
     assert_eq!(view.state.as_str(), "opted_out");
-    assert_eq!(house.stage.served(agent).await, None);
+    assert_eq!(setup.stage.served(agent).await, None);
     assert_eq!(
-        house.next_day().await,
+        setup.next_day().await,
         "opted_out",
-        "no record says so, and none has to"
+        "an owner's opt-out needs no record"
     );
     let view = domain_patch(app, &owner, DOMAIN, &set(false))
         .await
@@ -192,16 +192,16 @@ async fn an_owner_opts_out_and_in(url: &str) {
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("acme"))
     );
-    assert!(house.stage.served(agent).await.is_some());
-    house.stage.index_equals_database().await;
+    assert!(setup.stage.served(agent).await.is_some());
+    setup.stage.index_equals_database().await;
 }
 
 /// A transferred domain is the other account's to prove; the old record no longer counts.
-async fn a_domain_is_given_away(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, agent) = house.proved().await;
-    let heir = house.account("heir").await;
-    let app = &house.stage.app;
+async fn a_domain_is_transferred(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, agent) = setup.prove_with_agent().await;
+    let heir = setup.account("heir").await;
+    let app = &setup.stage.app;
     let to = |name: &str| Transfer {
         account: name.into(),
     };
@@ -212,17 +212,20 @@ async fn a_domain_is_given_away(url: &str) {
     domain_transfer(app, &owner, DOMAIN, &to("heir"))
         .await
         .unwrap();
-    assert_eq!(house.state().await, "lapsed");
+    assert_eq!(setup.state().await, "lapsed");
     assert_eq!(
-        house.next_day().await,
+        setup.next_day().await,
         "lapsed",
-        "what is left in place is no claim"
+        "the former owner's record proves nothing"
     );
-    let view = house.shown(&heir).await;
-    house.place_standing(&view);
-    house.verify(&heir).await.unwrap();
-    assert_eq!(house.shown(&heir).await.owner.as_deref(), Some("heir"));
-    assert!(house.stage.served(agent).await.is_some());
+    let view = setup.domain_view(&heir).await;
+    setup.place_standing_record(&view);
+    setup.verify(&heir).await.unwrap();
+    assert_eq!(
+        setup.domain_view(&heir).await.owner.as_deref(),
+        Some("heir")
+    );
+    assert!(setup.stage.served(agent).await.is_some());
     assert_eq!(
         domain_patch(app, &owner, DOMAIN, &DomainPatch::default())
             .await
@@ -234,15 +237,15 @@ async fn a_domain_is_given_away(url: &str) {
 
 /// An enrolled key verifies cards whose signatures name no key set, and raises the level of trust; once revoked it does
 /// neither.
-async fn an_owner_names_its_keys(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, agent) = house.proved().await;
-    let app = &house.stage.app;
+async fn an_owner_enrols_its_keys(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, agent) = setup.prove_with_agent().await;
+    let app = &setup.stage.app;
     let random = SystemRandom::new();
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
     let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
     let jwks: serde_json::Value = serde_json::from_str(&key.public_jwks("k1")).unwrap();
-    let stranger = house.account("stranger").await;
+    let stranger = setup.account("stranger").await;
     let refused = key_enrol(app, &stranger, DOMAIN, "k1", &jwks["keys"][0])
         .await
         .unwrap_err();
@@ -268,7 +271,7 @@ async fn an_owner_names_its_keys(url: &str) {
     };
     let bytes = a2a_card::sign(&card("Travel", "Books flights"), &key, &header, &random).unwrap();
     let trust = async || {
-        let shown = agent_show(app, &house.stage.admin, &agent.to_string())
+        let shown = agent_show(app, &setup.stage.admin, &agent.to_string())
             .await
             .unwrap();
         let trust = shown.hit.summary.trust;
@@ -280,15 +283,15 @@ async fn an_owner_names_its_keys(url: &str) {
             trust.signature.to_string(),
         )
     };
-    house
+    setup
         .stage
         .crawl(DOMAIN, OriginAnswer::Card(bytes.clone()))
         .await;
-    if house.stage.open_review(agent).await.is_some() {
-        house.stage.approve(agent).await;
+    if setup.stage.open_review(agent).await.is_some() {
+        setup.stage.approve(agent).await;
     }
     assert_eq!(trust().await, ("L3".into(), "valid".into()));
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     key_withdraw(app, &owner, DOMAIN, "k1").await.unwrap();
     assert_eq!(
         key_withdraw(app, &owner, DOMAIN, "k1")
@@ -297,16 +300,16 @@ async fn an_owner_names_its_keys(url: &str) {
             .kind,
         ErrorKind::NotFound
     );
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     assert_ne!(trust().await.0, "L3");
 }
 
 /// An account that a card names in the owner extension manages that agent, and no other, as long as the domain is
 /// unproved.
 async fn a_card_names_its_owner(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let [author, other] = [house.account("author").await, house.account("other").await];
-    let app = &house.stage.app;
+    let setup = OwnershipSetup::new(url).await;
+    let [author, other] = [setup.account("author").await, setup.account("other").await];
+    let app = &setup.stage.app;
     let named = |account: &str| {
         let mut value: serde_json::Value =
             serde_json::from_slice(&card("Shared", "Hosted with others")).unwrap();
@@ -318,7 +321,7 @@ async fn a_card_names_its_owner(url: &str) {
     };
     let author_id = author.account.as_ref().unwrap().id;
     let uri = format!("http://127.0.0.1:8080/accounts/{author_id}");
-    let agent = house
+    let agent = setup
         .stage
         .publish_approved(DOMAIN, &named(&uri))
         .await
@@ -340,7 +343,7 @@ async fn a_card_names_its_owner(url: &str) {
     };
     agent_undeprecate(app, &author, &agent, &act).await.unwrap();
     // The extension proves the card, but not the domain.
-    assert_eq!(house.state().await, "unverified");
+    assert_eq!(setup.state().await, "unverified");
     assert_eq!(
         domain_patch(app, &author, DOMAIN, &DomainPatch::default())
             .await
@@ -349,9 +352,9 @@ async fn a_card_names_its_owner(url: &str) {
         ErrorKind::Forbidden
     );
     // A proof of the domain is worth more.
-    let view = house.register(&other, DOMAIN).await;
-    house.place_standing(&view);
-    house.verify(&other).await.unwrap();
+    let view = setup.register(&other, DOMAIN).await;
+    setup.place_standing_record(&view);
+    setup.verify(&other).await.unwrap();
     assert_eq!(
         agent_retire(app, &author, &agent, &act)
             .await
@@ -359,7 +362,7 @@ async fn a_card_names_its_owner(url: &str) {
             .kind,
         ErrorKind::Forbidden
     );
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     agent_retire(app, &other, &agent, &act).await.unwrap();
     // Accounts that do not exist, and accounts of other registries, count as none.
     for (number, wrong) in [
@@ -371,22 +374,22 @@ async fn a_card_names_its_owner(url: &str) {
     .enumerate()
     {
         let domain = format!("wrong{number}.agents-test.com");
-        let agent = house.stage.publish(&domain, &named(wrong)).await;
+        let agent = setup.stage.publish(&domain, &named(wrong)).await;
         assert_eq!((agent.claimed_by, agent.owner_id), (None, None), "{wrong}");
     }
 }
 
 /// A new owner starts a new generation: nothing of the old one counts, not even decisions by persons.
-async fn a_new_generation_asks_for_everything_again(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let app = &house.stage.app;
+async fn a_new_generation_needs_every_decision_again(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let app = &setup.stage.app;
     let bytes = card("Travel", "Books flights");
-    let agent = house.stage.publish_approved(DOMAIN, &bytes).await.id;
-    let owner = house.account("acme").await;
-    let view = house.register(&owner, DOMAIN).await;
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
-    house.remove(STANDING);
+    let agent = setup.stage.publish_approved(DOMAIN, &bytes).await.id;
+    let owner = setup.account("acme").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
+    setup.remove(STANDING);
     let why = |reason: &str| a2a_registry_api::NewGeneration {
         reason: reason.into(),
     };
@@ -394,17 +397,17 @@ async fn a_new_generation_asks_for_everything_again(url: &str) {
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Forbidden);
-    house.stage.advance(Duration::seconds(1));
-    let view = domain_new_generation(app, &house.stage.admin, DOMAIN, &why("sold"))
+    setup.stage.advance(Duration::seconds(1));
+    let view = domain_new_generation(app, &setup.stage.admin, DOMAIN, &why("sold"))
         .await
         .unwrap();
     assert_eq!(
         (view.generation, view.state.as_str(), view.proofs.len()),
         (2, "unverified", 0)
     );
-    assert_eq!(house.stage.served(agent).await, None);
+    assert_eq!(setup.stage.served(agent).await, None);
     assert_eq!(
-        house.stage.agent(DOMAIN).await.lifecycle,
+        setup.stage.agent(DOMAIN).await.lifecycle,
         Lifecycle::Pending
     );
     assert!(
@@ -413,11 +416,11 @@ async fn a_new_generation_asks_for_everything_again(url: &str) {
             .any(|reason| reason.contains("waits for its first approval")),
         "{view:#?}"
     );
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     // Even content that a person had approved waits again, also after the next fetch.
-    house.stage.crawl(DOMAIN, OriginAnswer::Card(bytes)).await;
-    assert_eq!(house.stage.served(agent).await, None);
-    house.stage.approve(agent).await;
-    assert!(house.stage.served(agent).await.is_some());
-    house.stage.index_equals_database().await;
+    setup.stage.crawl(DOMAIN, OriginAnswer::Card(bytes)).await;
+    assert_eq!(setup.stage.served(agent).await, None);
+    setup.stage.approve(agent).await;
+    assert!(setup.stage.served(agent).await.is_some());
+    setup.stage.index_equals_database().await;
 }

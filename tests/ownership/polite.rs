@@ -26,19 +26,19 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    a_host_rests_between_a_visit_and_a_look,
-    a_host_that_wants_to_rest_is_left_alone
+    a_host_rests_between_a_visit_and_a_check,
+    a_host_that_sends_retry_after_is_left_alone
 );
 
 /// The proof file of a domain is fetched once the first visit is over and the host has rested; its name server is
 /// queried at once. The visit after that check waits likewise.
-async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
+async fn a_host_rests_between_a_visit_and_a_check(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = OwnershipSetup::at(url, &site).await;
-    let acme = house.account("acme").await;
-    let view = house.register(&acme, DOMAIN).await;
+    let setup = OwnershipSetup::at(url, &site).await;
+    let acme = setup.account("acme").await;
+    let view = setup.register(&acme, DOMAIN).await;
     let file = ProofFile::of(&view);
     let path = file.path.as_str();
     site.origin.answer(
@@ -46,8 +46,8 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
         OriginReply::json(file.body).header("content-type", "text/plain"),
     );
 
-    assert_eq!(house.looks().await, 1);
-    let checks = house.shown(&acme).await.checks;
+    assert_eq!(setup.run_due_checks().await, 1);
+    let checks = setup.domain_view(&acme).await.checks;
     assert!(
         !checks.is_empty()
             && checks
@@ -56,39 +56,39 @@ async fn a_host_rests_between_a_visit_and_a_look(url: &str) {
         "{checks:?}"
     );
     assert_eq!(site.origin.requests(path).len(), 0);
-    house
+    setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
-    house.network_is_known().await;
-    house.stage.advance(Duration::seconds(59));
-    assert_eq!(house.looks().await, 0);
-    house.stage.advance(Duration::seconds(2));
-    assert_eq!(house.looks().await, 1);
+    setup.network_is_known().await;
+    setup.stage.advance(Duration::seconds(59));
+    assert_eq!(setup.run_due_checks().await, 0);
+    setup.stage.advance(Duration::seconds(2));
+    assert_eq!(setup.run_due_checks().await, 1);
     assert_eq!(site.origin.requests(path).len(), 1);
-    assert_eq!(house.state().await, "verified");
+    assert_eq!(setup.state().await, "verified");
 
     let request = a2a_registry_api::Recrawl::default();
-    let accepted = domain_recrawl(&house.stage.app, &acme, DOMAIN, &request)
+    let accepted = domain_recrawl(&setup.stage.app, &acme, DOMAIN, &request)
         .await
         .unwrap();
-    assert_eq!(accepted.next_due.0, house.row().await.not_before);
-    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 0);
-    house.stage.advance(Duration::seconds(60));
-    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 1);
+    assert_eq!(accepted.next_due.0, setup.row().await.not_before);
+    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 0);
+    setup.stage.advance(Duration::seconds(60));
+    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 1);
 }
 
 /// A server that answers a proof fetch with `Retry-After` gets no more requests in that check, and neither visits nor
 /// checks until it has rested.
-async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
+async fn a_host_that_sends_retry_after_is_left_alone(url: &str) {
     let Some(site) = Site::on_443().await else {
         return;
     };
-    let house = OwnershipSetup::at(url, &site).await;
-    let (acme, other) = (house.account("acme").await, house.account("other").await);
+    let setup = OwnershipSetup::at(url, &site).await;
+    let (acme, other) = (setup.account("acme").await, setup.account("other").await);
     let mut paths = Vec::new();
     for account in [&acme, &other] {
-        let view = house.register(account, DOMAIN).await;
+        let view = setup.register(account, DOMAIN).await;
         let path = ProofFile::of(&view).path;
         site.origin
             .answer(&path, OriginReply::status(429).header("retry-after", "600"));
@@ -101,22 +101,22 @@ async fn a_host_that_wants_to_rest_is_left_alone(url: &str) {
             .sum::<usize>()
     };
 
-    assert_eq!(house.looks().await, 1);
-    house
+    assert_eq!(setup.run_due_checks().await, 1);
+    setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
-    house.stage.advance(Duration::seconds(61));
-    assert_eq!(house.looks().await, 1);
+    setup.stage.advance(Duration::seconds(61));
+    assert_eq!(setup.run_due_checks().await, 1);
     assert_eq!(asked(), 1);
-    house.network_is_known().await;
+    setup.network_is_known().await;
     let request = a2a_registry_api::Recrawl::default();
-    domain_recrawl(&house.stage.app, &acme, DOMAIN, &request)
+    domain_recrawl(&setup.stage.app, &acme, DOMAIN, &request)
         .await
         .unwrap();
-    house.stage.advance(Duration::seconds(598));
-    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 0);
+    setup.stage.advance(Duration::seconds(598));
+    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 0);
     assert_eq!(asked(), 1);
-    house.stage.advance(Duration::seconds(3));
-    assert_eq!(house.stage.visit(|_| OriginAnswer::NotModified).await, 1);
+    setup.stage.advance(Duration::seconds(3));
+    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 1);
 }

@@ -17,26 +17,26 @@ use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(
-    a_record_that_is_placed_proves_a_domain,
-    a_one_off_record_proves_for_its_time,
-    a_challenge_is_its_accounts_own,
+    a_placed_record_proves_its_domain,
+    a_one_off_record_proves_until_it_expires,
+    a_challenge_proves_nothing_for_another_account,
     failed_checks_are_limited,
     failed_checks_of_the_future_do_not_count,
-    claims_of_others_lock_nobody_out,
-    every_standing_proof_is_looked_for,
-    a_proof_that_is_gone_lapses_and_comes_back,
-    silence_is_not_absence,
-    an_admins_word_stands_beside_a_record,
+    claims_of_others_do_not_lock_the_owner_out,
+    every_standing_proof_is_checked,
+    a_proof_lapses_until_its_record_is_back,
+    a_silent_name_server_is_no_evidence,
+    an_admins_voucher_keeps_a_domain_verified,
     two_proofs_are_a_dispute,
-    a_parents_record_counts_where_it_says_so,
+    a_parents_record_covers_subdomains_if_it_declares_so,
     addresses_and_ports_cannot_be_proved
 );
 
 /// Registering returns the record to place; a check returns where it queried and what it found.
-async fn a_record_that_is_placed_proves_a_domain(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let acme = house.account("acme").await;
-    let view = house.register(&acme, DOMAIN).await;
+async fn a_placed_record_proves_its_domain(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let acme = setup.account("acme").await;
+    let view = setup.register(&acme, DOMAIN).await;
     let account = acme.account.as_ref().unwrap().id;
     let value = view.challenges[0].value.clone().unwrap();
     assert_eq!(view.challenges[0].name.as_deref(), Some(STANDING));
@@ -54,37 +54,37 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
     assert_eq!(methods, ["dns", "dns", "http"]);
     // Registering again returns the same record.
     assert_eq!(
-        house.register(&acme, DOMAIN).await.challenges,
+        setup.register(&acme, DOMAIN).await.challenges,
         view.challenges
     );
 
-    house
+    setup
         .stage
         .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
         .await;
-    let agent = house.stage.agent(DOMAIN).await;
+    let agent = setup.stage.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Pending);
-    let looked = house.verify(&acme).await.unwrap();
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("absent".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("absent".into(), STANDING.into())),
+        "{results:?}"
     );
-    assert_eq!(house.state().await, "unverified");
+    assert_eq!(setup.state().await, "unverified");
 
-    house.place(STANDING, &value.replace("accounts/", "accounts/x"));
-    let looked = house.verify(&acme).await.unwrap();
+    setup.place_record(STANDING, &value.replace("accounts/", "accounts/x"));
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("wrong".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("wrong".into(), STANDING.into())),
+        "{results:?}"
     );
 
-    house.place(STANDING, &value);
-    let looked = house.verify(&acme).await.unwrap();
+    setup.place_record(STANDING, &value);
+    let results = setup.verify(&acme).await.unwrap();
     assert!(
-        looked.contains(&("held".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("held".into(), STANDING.into())),
+        "{results:?}"
     );
-    let view = house.shown(&acme).await;
+    let view = setup.domain_view(&acme).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("acme"))
@@ -93,16 +93,16 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
     assert!(view.next_check.is_some());
     // The default rules approve the waiting agent, and its level of trust rises by one.
     assert_eq!(
-        house.stage.agent(DOMAIN).await.lifecycle,
+        setup.stage.agent(DOMAIN).await.lifecycle,
         Lifecycle::Approved
     );
-    let hit = agent_show(&house.stage.app, &Caller::default(), &agent.id.to_string())
+    let hit = agent_show(&setup.stage.app, &Caller::default(), &agent.id.to_string())
         .await
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     // Anyone may see the state and the method of the proof, but neither the account nor the challenge.
-    let outside = house.shown(&Caller::default()).await;
+    let outside = setup.domain_view(&Caller::default()).await;
     assert_eq!(outside.proofs[0].method.as_str(), "dns");
     assert_eq!(
         (outside.owner, outside.contact, outside.checks.len()),
@@ -112,235 +112,242 @@ async fn a_record_that_is_placed_proves_a_domain(url: &str) {
 }
 
 /// The one-off record is a proof too, below its own name, until it expires.
-async fn a_one_off_record_proves_for_its_time(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let acme = house.account("acme").await;
-    let view = house.register(&acme, DOMAIN).await;
+async fn a_one_off_record_proves_until_it_expires(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let acme = setup.account("acme").await;
+    let view = setup.register(&acme, DOMAIN).await;
     let one_off = &view.challenges[1];
-    house.place(
+    setup.place_record(
         one_off.name.as_ref().unwrap(),
         one_off.value.as_ref().unwrap(),
     );
-    house.verify(&acme).await.unwrap();
+    setup.verify(&acme).await.unwrap();
     for _ in 0..6 {
-        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(setup.next_day().await, "verified");
     }
     let mut days = 6;
-    while house.next_day().await == "verified" {
+    while setup.next_day().await == "verified" {
         days += 1;
         assert!(days < 20, "an expired record proves nothing");
     }
-    assert_eq!(house.state().await, "lapsed");
+    assert_eq!(setup.state().await, "lapsed");
 }
 
 /// Another account cannot prove a domain with the first account's challenge.
-async fn a_challenge_is_its_accounts_own(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let [acme, mallory] = [house.account("acme").await, house.account("mallory").await];
-    let view = house.register(&acme, DOMAIN).await;
-    let missing = domain_verify(&house.stage.app, &mallory, DOMAIN)
+async fn a_challenge_proves_nothing_for_another_account(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let [acme, mallory] = [setup.account("acme").await, setup.account("mallory").await];
+    let view = setup.register(&acme, DOMAIN).await;
+    let missing = domain_verify(&setup.stage.app, &mallory, DOMAIN)
         .await
         .unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
-    let theirs = house.register(&mallory, DOMAIN).await;
+    let theirs = setup.register(&mallory, DOMAIN).await;
     assert_ne!(view.challenges, theirs.challenges);
     for challenge in view
         .challenges
         .iter()
         .filter(|one| one.method.as_str() == "dns")
     {
-        house.place(
+        setup.place_record(
             challenge.name.as_ref().unwrap(),
             challenge.value.as_ref().unwrap(),
         );
     }
-    let looked = house.verify(&mallory).await.unwrap();
+    let results = setup.verify(&mallory).await.unwrap();
     assert!(
-        looked.iter().all(|(outcome, _)| outcome != "held"),
-        "{looked:?}"
+        results.iter().all(|(outcome, _)| outcome != "held"),
+        "{results:?}"
     );
-    house.verify(&acme).await.unwrap();
-    assert_eq!(house.shown(&acme).await.owner.as_deref(), Some("acme"));
+    setup.verify(&acme).await.unwrap();
+    assert_eq!(
+        setup.domain_view(&acme).await.owner.as_deref(),
+        Some("acme")
+    );
 }
 
 /// Five checks may fail in an hour; the next response contains the time of the next possible check.
 async fn failed_checks_are_limited(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let acme = house.account("acme").await;
-    house.register(&acme, DOMAIN).await;
+    let setup = OwnershipSetup::new(url).await;
+    let acme = setup.account("acme").await;
+    setup.register(&acme, DOMAIN).await;
     for _ in 0..5 {
-        house.stage.advance(Duration::seconds(1));
-        house.verify(&acme).await.unwrap();
+        setup.stage.advance(Duration::seconds(1));
+        setup.verify(&acme).await.unwrap();
     }
-    let refused = house.verify(&acme).await.unwrap_err();
+    let refused = setup.verify(&acme).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::TooManyRequests);
     let wait = refused.retry_after.unwrap();
     assert!((3_500..=3_601).contains(&wait), "{wait}");
-    house.stage.advance(Duration::seconds(i64::from(wait)));
-    house.verify(&acme).await.unwrap();
+    setup.stage.advance(Duration::seconds(i64::from(wait)));
+    setup.verify(&acme).await.unwrap();
     assert_eq!(
-        house.shown(&acme).await.checks.len(),
+        setup.domain_view(&acme).await.checks.len(),
         20,
-        "older looks are not kept"
+        "older checks are not kept"
     );
 }
 
 /// Failed checks recorded while the clock was ahead do not count until that time.
 async fn failed_checks_of_the_future_do_not_count(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let acme = house.account("acme").await;
-    house.register(&acme, DOMAIN).await;
-    house.stage.advance(Duration::days(365));
+    let setup = OwnershipSetup::new(url).await;
+    let acme = setup.account("acme").await;
+    setup.register(&acme, DOMAIN).await;
+    setup.stage.advance(Duration::days(365));
     for _ in 0..5 {
-        house.stage.advance(Duration::seconds(1));
-        house.verify(&acme).await.unwrap();
+        setup.stage.advance(Duration::seconds(1));
+        setup.verify(&acme).await.unwrap();
     }
-    house.verify(&acme).await.unwrap_err();
-    house.stage.advance(-Duration::days(365));
-    house.verify(&acme).await.unwrap();
+    setup.verify(&acme).await.unwrap_err();
+    setup.stage.advance(-Duration::days(365));
+    setup.verify(&acme).await.unwrap();
     // The repair of stored times leaves no check in the future.
-    let now = house.stage.now();
+    let now = setup.stage.now();
     let future = async || {
-        let checks = house.shown(&acme).await.checks;
+        let checks = setup.domain_view(&acme).await.checks;
         checks.iter().filter(|check| check.at > now.into()).count()
     };
     assert!(future().await > 0);
-    house
+    setup
         .stage
         .store
-        .moments_repair(house.stage.app.now().0)
+        .moments_repair(setup.stage.app.now().0)
         .await
         .unwrap();
     assert_eq!(future().await, 0);
-    house.verify(&acme).await.unwrap();
+    setup.verify(&acme).await.unwrap();
 }
 
 /// Claims of other accounts, however many, do not keep the owner from proving its domain.
-async fn claims_of_others_lock_nobody_out(url: &str) {
-    let house = OwnershipSetup::new(url).await;
+async fn claims_of_others_do_not_lock_the_owner_out(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
     for number in 1..=5 {
-        let claimant = house.account(&format!("claimant{number}")).await;
-        house.register(&claimant, DOMAIN).await;
-        house.stage.advance(Duration::seconds(1));
+        let claimant = setup.account(&format!("claimant{number}")).await;
+        setup.register(&claimant, DOMAIN).await;
+        setup.stage.advance(Duration::seconds(1));
     }
-    let owner = house.account("owner").await;
-    let view = house.register(&owner, DOMAIN).await;
-    house.place_standing(&view);
-    let looked = house.verify(&owner).await.unwrap();
+    let owner = setup.account("owner").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    setup.place_standing_record(&view);
+    let results = setup.verify(&owner).await.unwrap();
     assert!(
-        looked.contains(&("held".into(), STANDING.into())),
-        "{looked:?}"
+        results.contains(&("held".into(), STANDING.into())),
+        "{results:?}"
     );
-    let view = house.shown(&owner).await;
+    let view = setup.domain_view(&owner).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("owner"))
     );
     // From then on the record is checked every day, and ends like any other.
-    assert_eq!(house.next_day().await, "verified");
+    assert_eq!(setup.next_day().await, "verified");
     assert_eq!(
-        house.shown(&owner).await.proofs[0].seen,
-        house.stage.now().into()
+        setup.domain_view(&owner).await.proofs[0].seen,
+        setup.stage.now().into()
     );
-    house.remove(STANDING);
+    setup.remove(STANDING);
     for _ in 0..4 {
-        house.next_day().await;
+        setup.next_day().await;
     }
-    assert_eq!(house.state().await, "lapsed");
+    assert_eq!(setup.state().await, "lapsed");
 }
 
 /// Every standing proof is checked every day, however many there are: an unchecked one would never end.
-async fn every_standing_proof_is_looked_for(url: &str) {
-    let house = OwnershipSetup::new(url).await;
+async fn every_standing_proof_is_checked(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
     let mut accounts = Vec::new();
     let mut values = Vec::new();
     for number in 1..=7 {
-        let account = house.account(&format!("account{number}")).await;
-        let view = house.register(&account, DOMAIN).await;
+        let account = setup.account(&format!("account{number}")).await;
+        let view = setup.register(&account, DOMAIN).await;
         values.push(view.challenges[0].value.clone().unwrap());
         accounts.push(account);
     }
-    house.place_all(STANDING, values.iter().map(String::as_str));
+    setup.place_records(STANDING, values.iter().map(String::as_str));
     for account in &accounts {
-        house.verify(account).await.unwrap();
+        setup.verify(account).await.unwrap();
     }
-    assert_eq!(house.shown(&house.stage.admin).await.proofs.len(), 7);
-    house.place(STANDING, &values[6]);
+    assert_eq!(setup.domain_view(&setup.stage.admin).await.proofs.len(), 7);
+    setup.place_record(STANDING, &values[6]);
     for _ in 0..4 {
-        house.next_day().await;
+        setup.next_day().await;
     }
-    let view = house.shown(&accounts[6]).await;
+    let view = setup.domain_view(&accounts[6]).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("account7"))
     );
-    house.remove(STANDING);
+    setup.remove(STANDING);
     for _ in 0..4 {
-        house.next_day().await;
+        setup.next_day().await;
     }
     assert_eq!(
-        house.state().await,
+        setup.state().await,
         "lapsed",
-        "the seventh is missed like the first"
+        "the seventh record is checked like the first"
     );
 }
 
 /// A removed record ends the proof after three days, and the agents are on hold until it is back.
-async fn a_proof_that_is_gone_lapses_and_comes_back(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (owner, agent) = house.proved().await;
-    assert!(house.stage.served(agent).await.is_some());
-    house.remove(STANDING);
+async fn a_proof_lapses_until_its_record_is_back(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (owner, agent) = setup.prove_with_agent().await;
+    assert!(setup.stage.served(agent).await.is_some());
+    setup.remove(STANDING);
     for _ in 0..3 {
-        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(setup.next_day().await, "verified");
     }
-    assert!(house.shown(&owner).await.proofs[0].missing_since.is_some());
-    assert_eq!(house.next_day().await, "lapsed");
-    assert_eq!(house.stage.holds(agent).await, ["domain_lapsed"]);
-    assert_eq!(house.stage.served(agent).await, None);
-    house.stage.index_equals_database().await;
-    let view = house.shown(&owner).await;
+    assert!(
+        setup.domain_view(&owner).await.proofs[0]
+            .missing_since
+            .is_some()
+    );
+    assert_eq!(setup.next_day().await, "lapsed");
+    assert_eq!(setup.stage.holds(agent).await, ["domain_lapsed"]);
+    assert_eq!(setup.stage.served(agent).await, None);
+    setup.stage.index_equals_database().await;
+    let view = setup.domain_view(&owner).await;
     assert_eq!((view.proofs.len(), &view.owner), (0, &None));
 
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
-    assert_eq!(house.state().await, "verified");
-    assert!(house.stage.holds(agent).await.is_empty());
-    assert!(house.stage.served(agent).await.is_some());
-    house.stage.index_equals_database().await;
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
+    assert_eq!(setup.state().await, "verified");
+    assert!(setup.stage.holds(agent).await.is_empty());
+    assert!(setup.stage.served(agent).await.is_some());
+    setup.stage.index_equals_database().await;
 }
 
 /// A name server that does not answer is no evidence about the record, for ten days.
-async fn silence_is_not_absence(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (_, agent) = house.proved().await;
+async fn a_silent_name_server_is_no_evidence(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (_, agent) = setup.prove_with_agent().await;
     let down = || TxtAnswer::Failed("SERVFAIL".into());
     for name in [STANDING, "_a2a-registry.agents-test.com"] {
-        house.names.set_texts(name, down());
+        setup.names.set_texts(name, down());
     }
     for day in 1..=8 {
-        assert_eq!(house.next_day().await, "verified", "day {day}");
+        assert_eq!(setup.next_day().await, "verified", "day {day}");
     }
-    assert_eq!(house.next_day().await, "lapsed");
-    assert_eq!(house.stage.holds(agent).await, ["domain_lapsed"]);
+    assert_eq!(setup.next_day().await, "lapsed");
+    assert_eq!(setup.stage.holds(agent).await, ["domain_lapsed"]);
 }
 
 /// An admin's voucher keeps a domain verified without its record, and is no level of trust.
-async fn an_admins_word_stands_beside_a_record(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (_, agent) = house.proved().await;
-    let word = a2a_registry_api::Vouch {
+async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let (_, agent) = setup.prove_with_agent().await;
+    let vouch = a2a_registry_api::Vouch {
         reason: "a partner".into(),
         ..Default::default()
     };
-    domain_vouch(&house.stage.app, &house.stage.admin, DOMAIN, &word)
+    domain_vouch(&setup.stage.app, &setup.stage.admin, DOMAIN, &vouch)
         .await
         .unwrap();
-    house.remove(STANDING);
+    setup.remove(STANDING);
     for _ in 0..5 {
-        assert_eq!(house.next_day().await, "verified");
+        assert_eq!(setup.next_day().await, "verified");
     }
-    let view = house.shown(&house.stage.admin).await;
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         view.proofs
             .iter()
@@ -349,7 +356,7 @@ async fn an_admins_word_stands_beside_a_record(url: &str) {
         ["operator"]
     );
     assert_eq!(view.owner, None);
-    let hit = agent_show(&house.stage.app, &Caller::default(), &agent.to_string())
+    let hit = agent_show(&setup.stage.app, &Caller::default(), &agent.to_string())
         .await
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L0.into()));
@@ -358,72 +365,75 @@ async fn an_admins_word_stands_beside_a_record(url: &str) {
 /// Two accounts with equally good proofs dispute a domain: its agents are on hold and neither account may change
 /// anything, until one of the records is removed.
 async fn two_proofs_are_a_dispute(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let (acme, agent) = house.proved().await;
-    let other = house.account("other").await;
-    let theirs = house.register(&other, DOMAIN).await;
-    let ours = house.shown(&acme).await.challenges[0]
+    let setup = OwnershipSetup::new(url).await;
+    let (acme, agent) = setup.prove_with_agent().await;
+    let other = setup.account("other").await;
+    let theirs = setup.register(&other, DOMAIN).await;
+    let ours = setup.domain_view(&acme).await.challenges[0]
         .value
         .clone()
         .unwrap();
     let mut records = TxtRecords::default();
     records.push([ours.as_str()]);
     records.push([theirs.challenges[0].value.as_ref().unwrap().as_str()]);
-    house.names.set_texts(STANDING, TxtAnswer::Records(records));
-    house.verify(&other).await.unwrap();
-    assert_eq!(house.state().await, "disputed");
-    assert_eq!(house.stage.holds(agent).await, ["disputed"]);
+    setup.names.set_texts(STANDING, TxtAnswer::Records(records));
+    setup.verify(&other).await.unwrap();
+    assert_eq!(setup.state().await, "disputed");
+    assert_eq!(setup.stage.holds(agent).await, ["disputed"]);
     let patch = DomainPatch {
         contact: Some("mailto:ops@acme.example".into()),
         opt_out: None,
     };
-    let frozen = domain_patch(&house.stage.app, &acme, DOMAIN, &patch)
+    let frozen = domain_patch(&setup.stage.app, &acme, DOMAIN, &patch)
         .await
         .unwrap_err();
     assert_eq!(frozen.kind, ErrorKind::Conflict);
-    let frozen = domain_patch(&house.stage.app, &other, DOMAIN, &patch)
+    let frozen = domain_patch(&setup.stage.app, &other, DOMAIN, &patch)
         .await
         .unwrap_err();
     assert_eq!(frozen.kind, ErrorKind::Conflict);
     // Both see the state, and both records are still checked.
-    assert_eq!(house.shown(&other).await.state.as_str(), "disputed");
-    house.place(STANDING, theirs.challenges[0].value.as_ref().unwrap());
+    assert_eq!(setup.domain_view(&other).await.state.as_str(), "disputed");
+    setup.place_record(STANDING, theirs.challenges[0].value.as_ref().unwrap());
     for _ in 0..3 {
-        assert_eq!(house.next_day().await, "disputed");
+        assert_eq!(setup.next_day().await, "disputed");
     }
-    assert_eq!(house.next_day().await, "verified");
-    assert_eq!(house.shown(&other).await.owner.as_deref(), Some("other"));
-    assert!(house.stage.holds(agent).await.is_empty());
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.next_day().await, "verified");
+    assert_eq!(
+        setup.domain_view(&other).await.owner.as_deref(),
+        Some("other")
+    );
+    assert!(setup.stage.holds(agent).await.is_empty());
+    setup.stage.index_equals_database().await;
 }
 
 /// A record of a parent domain covers subdomains if it declares so, and is worth less than a subdomain's own.
-async fn a_parents_record_counts_where_it_says_so(url: &str) {
-    let house = OwnershipSetup::new(url).await;
-    let acme = house.account("acme").await;
-    let view = house.register(&acme, DOMAIN).await;
+async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let acme = setup.account("acme").await;
+    let view = setup.register(&acme, DOMAIN).await;
     let exact = view.challenges[0].value.clone().unwrap();
     let parent = "_a2a-registry.agents-test.com";
-    house.place(parent, &exact);
-    house.verify(&acme).await.unwrap();
+    setup.place_record(parent, &exact);
+    setup.verify(&acme).await.unwrap();
     assert_eq!(
-        house.state().await,
+        setup.state().await,
         "unverified",
-        "policy=exact is for its own host"
+        "policy=exact covers its own host only"
     );
-    house.place(parent, &exact.replace("policy=exact", "policy=subdomains"));
-    house.verify(&acme).await.unwrap();
-    let view = house.shown(&acme).await;
+    setup.place_record(parent, &exact.replace("policy=exact", "policy=subdomains"));
+    setup.verify(&acme).await.unwrap();
+    let view = setup.domain_view(&acme).await;
     assert_eq!(
         (view.state.as_str(), view.proofs[0].method.as_str()),
         ("verified", "dns-parent")
     );
     // A tenant with a record of its own has the better claim.
-    let tenant = house.account("tenant").await;
-    let theirs = house.register(&tenant, DOMAIN).await;
-    house.place_standing(&theirs);
-    house.verify(&tenant).await.unwrap();
-    let view = house.shown(&tenant).await;
+    let tenant = setup.account("tenant").await;
+    let theirs = setup.register(&tenant, DOMAIN).await;
+    setup.place_standing_record(&theirs);
+    setup.verify(&tenant).await.unwrap();
+    let view = setup.domain_view(&tenant).await;
     assert_eq!(
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("tenant"))

@@ -23,7 +23,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Listens on an address of its own; `None`, with a loud note, if the process may not use port 443.
+    /// Listens on an address of its own; `None`, with a printed note, if the process may not use port 443.
     pub async fn on_443() -> Option<Self> {
         let authority = Authority::new("a site's");
         let root = NamedTempFile::new().unwrap();
@@ -59,7 +59,7 @@ impl Site {
 
     /// Uses a certificate with another key from now on.
     pub fn change_key(&self) {
-        self.front.show(self.authority.identity(DOMAIN));
+        self.front.use_identity(self.authority.identity(DOMAIN));
     }
 }
 
@@ -99,8 +99,8 @@ impl OwnershipSetup {
             config.crawler.extra_ca = vec![site.root.path().to_owned()];
         })
         .await;
-        let house = Self::on(stage);
-        house.names.set(DOMAIN, [site.address.ip()]);
-        house
+        let setup = Self::on(stage);
+        setup.names.set(DOMAIN, [site.address.ip()]);
+        setup
     }
 }

@@ -17,7 +17,7 @@ const JKU: &str = "https://travel.agents-test.com/keys.json";
 
 /// A proved domain on its own site, with one agent whose card is signed.
 struct Owned {
-    house: OwnershipSetup,
+    setup: OwnershipSetup,
     site: Site,
     owner: Caller,
     signer: Signer,
@@ -26,22 +26,22 @@ struct Owned {
 impl Owned {
     async fn new(url: &str) -> Option<Self> {
         let site = Site::on_443().await?;
-        let house = OwnershipSetup::at(url, &site).await;
-        house
+        let setup = OwnershipSetup::at(url, &site).await;
+        setup
             .names
             .set_name_servers(ZONE, ["ns1.first.example", "ns2.first.example"]);
-        let owner = house.account("acme").await;
-        let view = house.register(&owner, DOMAIN).await;
-        house.place_standing(&view);
+        let owner = setup.account("acme").await;
+        let view = setup.register(&owner, DOMAIN).await;
+        setup.place_standing_record(&view);
         let owned = Self {
-            house,
+            setup,
             site,
             owner,
             signer: Signer::new(JKU),
         };
         owned.signed_by(&owned.signer).await;
-        owned.house.verify(&owned.owner).await.unwrap();
-        assert_eq!(owned.house.state().await, "verified");
+        owned.setup.verify(&owned.owner).await.unwrap();
+        assert_eq!(owned.setup.state().await, "verified");
         Some(owned)
     }
 
@@ -49,89 +49,92 @@ impl Owned {
     async fn signed_by(&self, signer: &Signer) {
         let bytes = signer.sign(&card("Travel", "Books flights"));
         let answer = OriginAnswer::Signed(bytes, signer.found());
-        self.house.stage.crawl(DOMAIN, answer).await;
+        self.setup.stage.crawl(DOMAIN, answer).await;
     }
 
-    async fn known_by(&self) -> OwnerFingerprint {
-        let view = self.house.shown(&self.house.stage.admin).await;
+    async fn fingerprint(&self) -> OwnerFingerprint {
+        let view = self.setup.domain_view(&self.setup.stage.admin).await;
         view.known_by.unwrap()
     }
 
     async fn generation(&self) -> i64 {
-        self.house.shown(&self.house.stage.admin).await.generation
+        self.setup
+            .domain_view(&self.setup.stage.admin)
+            .await
+            .generation
     }
 }
 
 both_databases!(
-    an_owner_may_change_its_marks_one_by_one,
-    when_all_has_changed_a_generation_ends,
+    an_owner_may_change_its_fingerprint_part_by_part,
+    a_wholly_changed_fingerprint_ends_the_generation,
     the_next_owner_begins_its_own_generation
 );
 
 /// Changes while the proof holds are the owner's own, as long as one part of the fingerprint stays.
-async fn an_owner_may_change_its_marks_one_by_one(url: &str) {
+async fn an_owner_may_change_its_fingerprint_part_by_part(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };
-    let house = &owned.house;
-    let first = owned.known_by().await;
+    let setup = &owned.setup;
+    let first = owned.fingerprint().await;
     assert_eq!(
         first.name_servers,
         ["ns1.first.example", "ns2.first.example"]
     );
     assert_eq!((first.tls_key.is_some(), first.card_keys.len()), (true, 1));
     assert_eq!(
-        house.shown(&Caller::default()).await.known_by,
+        setup.domain_view(&Caller::default()).await.known_by,
         None,
-        "strangers are not told"
+        "the fingerprint is hidden from strangers"
     );
 
     owned.site.change_key();
-    house.names.set_name_servers(ZONE, ["ns.second.example"]);
-    assert_eq!(house.next_day().await, "verified");
-    let second = owned.known_by().await;
+    setup.names.set_name_servers(ZONE, ["ns.second.example"]);
+    assert_eq!(setup.next_day().await, "verified");
+    let second = owned.fingerprint().await;
     assert_eq!(second.name_servers, ["ns.second.example"]);
     assert_ne!(second.tls_key, first.tls_key);
     assert_eq!(second.card_keys, first.card_keys);
 
     // The last of the first fingerprint's parts changes, and two of the second one's stay.
     owned.signed_by(&Signer::new(JKU)).await;
-    assert_eq!(house.next_day().await, "verified");
-    assert_ne!(owned.known_by().await.card_keys, first.card_keys);
+    assert_eq!(setup.next_day().await, "verified");
+    assert_ne!(owned.fingerprint().await.card_keys, first.card_keys);
     assert_eq!(owned.generation().await, 1);
     assert!(
-        house
+        setup
             .stage
-            .holds(house.stage.agent(DOMAIN).await.id)
+            .holds(setup.stage.agent(DOMAIN).await.id)
             .await
             .is_empty()
     );
 }
 
 /// If the proof has lapsed and then the whole fingerprint changes, nothing of the old owner's counts any more.
-async fn when_all_has_changed_a_generation_ends(url: &str) {
+async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };
-    let house = &owned.house;
-    let agent = house.stage.agent(DOMAIN).await;
-    assert!(house.stage.served(agent.id).await.is_some());
-    house.remove(STANDING);
-    house.names.set_name_servers(ZONE, ["ns.other.example"]);
-    house.next_day().await;
+    let setup = &owned.setup;
+    let agent = setup.stage.agent(DOMAIN).await;
+    assert!(setup.stage.served(agent.id).await.is_some());
+    setup.remove(STANDING);
+    setup.names.set_name_servers(ZONE, ["ns.other.example"]);
+    setup.next_day().await;
     owned.site.change_key();
-    house.next_day().await;
+    setup.next_day().await;
     assert_eq!(owned.generation().await, 1, "the card's key is the same");
     // A missing response is no change.
-    house.names.set(DOMAIN, []);
+    setup.names.set(DOMAIN, []);
     owned.site.change_key();
     owned.signed_by(&Signer::new(JKU)).await;
-    house.next_day().await;
-    assert_eq!(owned.generation().await, 1, "the TLS key is not seen");
+    setup.next_day().await;
+    assert_eq!(owned.generation().await, 1, "the TLS key cannot be fetched");
 
-    house.names.set(DOMAIN, [owned.site.address().ip()]);
-    assert_eq!(house.next_day().await, "unverified");
-    let view = house.shown(&house.stage.admin).await;
+    setup.names.set(DOMAIN, [owned.site.address().ip()]);
+    assert_eq!(setup.next_day().await, "unverified");
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         (
             view.generation,
@@ -141,32 +144,32 @@ async fn when_all_has_changed_a_generation_ends(url: &str) {
         ),
         (2, 0, None, None)
     );
-    let now = house.stage.agent(DOMAIN).await;
+    let now = setup.stage.agent(DOMAIN).await;
     assert_eq!(
         (now.lifecycle.as_str(), now.approved_version, now.owner_id),
         ("pending", None, None)
     );
-    assert_eq!(now.urn, agent.urn, "a name is never given twice");
-    assert_eq!(house.stage.served(agent.id).await, None);
-    house.stage.index_equals_database().await;
-    let told = events_after(&house.stage.app, &house.stage.admin, 0, 1000)
+    assert_eq!(now.urn, agent.urn, "a name is never given to another agent");
+    assert_eq!(setup.stage.served(agent.id).await, None);
+    setup.stage.index_equals_database().await;
+    let events = events_after(&setup.stage.app, &setup.stage.admin, 0, 1000)
         .await
         .unwrap();
-    let told: Vec<_> = told
+    let events: Vec<_> = events
         .iter()
         .filter(|event| event.kind == EventKind::DomainGeneration)
         .collect();
-    assert_eq!((told.len(), told[0].actor.as_str()), (1, "system"));
+    assert_eq!((events.len(), events[0].actor.as_str()), (1, "system"));
     assert!(
-        told[0].data["reason"]
+        events[0].data["reason"]
             .as_str()
             .unwrap()
             .contains("name servers"),
         "{:?}",
-        told[0].data
+        events[0].data
     );
     // The generation ends once, and not again every day.
-    house.next_day().await;
+    setup.next_day().await;
     assert_eq!(owned.generation().await, 2);
 }
 
@@ -176,25 +179,25 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
     let Some(owned) = Owned::new(url).await else {
         return;
     };
-    let house = &owned.house;
-    let agent = house.stage.agent(DOMAIN).await.id;
-    let heir = house.account("heir").await;
-    let theirs = house.register(&heir, DOMAIN).await;
-    let values = [&house.shown(&owned.owner).await, &theirs]
+    let setup = &owned.setup;
+    let agent = setup.stage.agent(DOMAIN).await.id;
+    let heir = setup.account("heir").await;
+    let theirs = setup.register(&heir, DOMAIN).await;
+    let values = [&setup.domain_view(&owned.owner).await, &theirs]
         .map(|view| view.challenges[0].value.clone().unwrap());
     let mut records = a2a_crawler::dns::TxtRecords::default();
     for value in &values {
         records.push([value.as_str()]);
     }
-    house
+    setup
         .names
         .set_texts(STANDING, a2a_crawler::dns::TxtAnswer::Records(records));
-    house.names.set_name_servers(ZONE, ["ns.other.example"]);
+    setup.names.set_name_servers(ZONE, ["ns.other.example"]);
     owned.site.change_key();
     owned.signed_by(&Signer::new(JKU)).await;
-    house.next_day().await;
+    setup.next_day().await;
 
-    let view = house.shown(&house.stage.admin).await;
+    let view = setup.domain_view(&setup.stage.admin).await;
     assert_eq!(
         (view.generation, view.state.as_str(), view.owner.as_deref()),
         (2, "verified", Some("heir"))
@@ -207,12 +210,12 @@ async fn the_next_owner_begins_its_own_generation(url: &str) {
         .collect();
     assert_eq!(refused.len(), 1, "{:#?}", view.checks);
     assert_eq!(
-        house.stage.agent(DOMAIN).await.owner_id,
+        setup.stage.agent(DOMAIN).await.owner_id,
         heir.account.as_ref().map(|account| account.id)
     );
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
     // The admission rules decide anew, as for any proved domain.
-    assert!(house.stage.served(agent).await.is_some());
-    assert_eq!(house.next_day().await, "verified");
+    assert!(setup.stage.served(agent).await.is_some());
+    assert_eq!(setup.next_day().await, "verified");
     assert_eq!(owned.generation().await, 2);
 }

@@ -33,7 +33,7 @@ fn site(source: &source::Model, named: &[&str]) -> OriginAnswer {
 
 impl OwnershipSetup {
     /// Visits such a site until the cards of its catalog have come in.
-    async fn sees_site(&self, named: &[&str]) {
+    async fn visit_site(&self, named: &[&str]) {
         for _ in 0..3 {
             self.stage.advance(Duration::minutes(2));
             self.stage.visit(|source| site(source, named)).await;
@@ -41,7 +41,7 @@ impl OwnershipSetup {
     }
 
     async fn id_of(&self, kind: &str) -> String {
-        let view = self.shown(&self.stage.admin).await;
+        let view = self.domain_view(&self.stage.admin).await;
         let source = view
             .sources
             .into_iter()
@@ -56,8 +56,8 @@ impl OwnershipSetup {
     }
 
     /// Every source, with the lifecycle of its agent.
-    async fn fed(&self) -> Vec<(String, Option<String>)> {
-        let view = self.shown(&self.stage.admin).await;
+    async fn sources_with_lifecycles(&self) -> Vec<(String, Option<String>)> {
+        let view = self.domain_view(&self.stage.admin).await;
         let mut all = Vec::new();
         for source in view.sources {
             let lifecycle = match source.agent {
@@ -71,31 +71,31 @@ impl OwnershipSetup {
 }
 
 both_databases!(
-    what_is_the_owners_stays,
-    what_the_catalog_names_is_the_owners_meanwhile,
-    a_former_owner_ends_nothing,
-    a_catalog_ends_with_its_entries,
-    what_a_catalog_names_stays_whose_it_is,
-    what_was_taken_back_can_be_named,
-    what_was_taken_back_is_named_again,
-    what_was_registered_gives_no_rights_afterwards
+    a_stranger_cannot_end_the_owners_sources,
+    sources_in_the_owners_catalog_are_the_owners,
+    a_former_owner_cannot_end_the_new_owners_sources,
+    the_entries_of_a_catalog_end_with_it,
+    a_source_that_a_catalog_names_keeps_its_registrant,
+    a_withdrawn_card_can_be_named_by_a_catalog,
+    an_unchanged_catalog_names_a_withdrawn_card_again,
+    a_withdrawn_registration_gives_no_rights
 );
 
 /// A stranger registered the domain, and its owner only a card: the stranger cannot end sources that the domain's proof
 /// covers.
-async fn what_is_the_owners_stays(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
+async fn a_stranger_cannot_end_the_owners_sources(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
-        house.account("stranger").await,
-        house.account("owner").await,
+        setup.account("stranger").await,
+        setup.account("owner").await,
     ];
-    let app = &house.stage.app;
-    house.register(&stranger, DOMAIN).await;
+    let app = &setup.stage.app;
+    setup.register(&stranger, DOMAIN).await;
     let view = register(app, &owner, &at("/own.json")).await.unwrap();
-    house.sees_site(&["/a.json"]).await;
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
-    let before = house.fed().await;
+    setup.visit_site(&["/a.json"]).await;
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
+    let before = setup.sources_with_lifecycles().await;
     let is = |kind: &str, lifecycle: &str| (kind.to_owned(), Some(lifecycle.to_owned()));
     for fed in [
         is("entry", "approved"),
@@ -105,87 +105,87 @@ async fn what_is_the_owners_stays(url_of_database: &str) {
         assert!(before.contains(&fed), "{before:?}");
     }
     for kind in ["ard", "ai_catalog", "well_known"] {
-        source_withdraw(app, &stranger, DOMAIN, &house.id_of(kind).await)
+        source_withdraw(app, &stranger, DOMAIN, &setup.id_of(kind).await)
             .await
             .unwrap();
     }
-    assert_eq!(house.fed().await, before);
-    let view = house.shown(&owner).await;
+    assert_eq!(setup.sources_with_lifecycles().await, before);
+    let view = setup.domain_view(&owner).await;
     assert!(
         view.sources
             .iter()
             .all(|one| one.own || one.kind.as_str() == "entry"),
         "{view:#?}"
     );
-    let view = house.shown(&stranger).await;
+    let view = setup.domain_view(&stranger).await;
     assert!(view.sources.iter().all(|one| !one.own), "{view:#?}");
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 
 /// A source that a stranger registered and the owner's catalog names is the owner's as long as the catalog names it.
-async fn what_the_catalog_names_is_the_owners_meanwhile(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
+async fn sources_in_the_owners_catalog_are_the_owners(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
-        house.account("stranger").await,
-        house.account("owner").await,
+        setup.account("stranger").await,
+        setup.account("owner").await,
     ];
-    let app = &house.stage.app;
-    let view = house.register(&owner, DOMAIN).await;
+    let app = &setup.stage.app;
+    let view = setup.register(&owner, DOMAIN).await;
     register(app, &stranger, &at("/a.json")).await.unwrap();
-    house.sees_site(&["/a.json"]).await;
-    house.place_standing(&view);
-    house.verify(&owner).await.unwrap();
-    let (id, agent) = house.source_of("/a.json").await;
-    assert_eq!(house.lifecycle(agent).await, "approved");
+    setup.visit_site(&["/a.json"]).await;
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
+    let (id, agent) = setup.source_of("/a.json").await;
+    assert_eq!(setup.lifecycle(agent).await, "approved");
     source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
-    assert_eq!(house.source_of("/a.json").await, (id, agent));
-    assert_eq!(house.lifecycle(agent).await, "approved");
-    house
+    assert_eq!(setup.source_of("/a.json").await, (id, agent));
+    assert_eq!(setup.lifecycle(agent).await, "approved");
+    setup
         .stage
         .crawl_with(DOMAIN, |source| site(source, &[]))
         .await;
-    assert_eq!(house.lifecycle(agent).await, "pending");
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.lifecycle(agent).await, "pending");
+    setup.stage.index_equals_database().await;
 }
 
 /// A former owner withdraws its own registration, and ends nothing of the new owner's, proved or not yet.
-async fn a_former_owner_ends_nothing(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (former, agent) = house.proved().await;
-    let heir = house.account("heir").await;
-    let app = &house.stage.app;
+async fn a_former_owner_cannot_end_the_new_owners_sources(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (former, agent) = setup.prove_with_agent().await;
+    let heir = setup.account("heir").await;
+    let app = &setup.stage.app;
     let to = Transfer {
         account: "heir".into(),
     };
     domain_transfer(app, &former, DOMAIN, &to).await.unwrap();
-    let before = house.fed().await;
-    source_withdraw(app, &former, DOMAIN, &house.id_of("ard").await)
+    let before = setup.sources_with_lifecycles().await;
+    source_withdraw(app, &former, DOMAIN, &setup.id_of("ard").await)
         .await
         .unwrap();
-    house.place_standing(&house.shown(&heir).await);
-    house.verify(&heir).await.unwrap();
+    setup.place_standing_record(&setup.domain_view(&heir).await);
+    setup.verify(&heir).await.unwrap();
     for kind in ["ai_catalog", "well_known"] {
-        source_withdraw(app, &former, DOMAIN, &house.id_of(kind).await)
+        source_withdraw(app, &former, DOMAIN, &setup.id_of(kind).await)
             .await
             .unwrap();
     }
-    assert_eq!(house.fed().await, before);
-    assert!(house.stage.served(agent).await.is_some());
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.sources_with_lifecycles().await, before);
+    assert!(setup.stage.served(agent).await.is_some());
+    setup.stage.index_equals_database().await;
 }
 
 /// A catalog's entries belong to the owner of the catalog: they end with it, and while one of them is approved the
 /// catalog stays.
-async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let first = house.account("first").await;
-    house.register(&first, DOMAIN).await;
-    house.sees_site(&["/a.json", "/b.json"]).await;
-    let (app, admin) = (&house.stage.app, &house.stage.admin);
-    let (_, approved) = house.source_of("/a.json").await;
-    let (_, pending) = house.source_of("/b.json").await;
-    house.stage.approve(approved).await;
-    let catalog = house.id_of("ard").await;
+async fn the_entries_of_a_catalog_end_with_it(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let first = setup.account("first").await;
+    setup.register(&first, DOMAIN).await;
+    setup.visit_site(&["/a.json", "/b.json"]).await;
+    let (app, admin) = (&setup.stage.app, &setup.stage.admin);
+    let (_, approved) = setup.source_of("/a.json").await;
+    let (_, pending) = setup.source_of("/b.json").await;
+    setup.stage.approve(approved).await;
+    let catalog = setup.id_of("ard").await;
     let kept = source_withdraw(app, &first, DOMAIN, &catalog)
         .await
         .unwrap_err();
@@ -201,78 +201,78 @@ async fn a_catalog_ends_with_its_entries(url_of_database: &str) {
     source_withdraw(app, &first, DOMAIN, &catalog)
         .await
         .unwrap();
-    assert_eq!(house.lifecycle(pending).await, "retired");
-    let view = house.shown(admin).await;
+    assert_eq!(setup.lifecycle(pending).await, "retired");
+    let view = setup.domain_view(admin).await;
     assert!(
         view.sources
             .iter()
             .all(|one| one.kind.as_str() != "entry" && one.kind.as_str() != "ard"),
         "{view:#?}"
     );
-    house.stage.index_equals_database().await;
+    setup.stage.index_equals_database().await;
 }
 
 /// A source that another account registered stays that account's when a catalog names it: it does not end with the
 /// catalog.
-async fn what_a_catalog_names_stays_whose_it_is(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = [house.account("first").await, house.account("second").await];
-    let app = &house.stage.app;
-    house.register(&first, DOMAIN).await;
+async fn a_source_that_a_catalog_names_keeps_its_registrant(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = [setup.account("first").await, setup.account("second").await];
+    let app = &setup.stage.app;
+    setup.register(&first, DOMAIN).await;
     register(app, &second, &at("/b.json")).await.unwrap();
-    house.sees_site(&["/a.json", "/b.json"]).await;
-    let (_, of_first) = house.source_of("/a.json").await;
-    let (_, of_second) = house.source_of("/b.json").await;
-    house.stage.approve(of_second).await;
+    setup.visit_site(&["/a.json", "/b.json"]).await;
+    let (_, of_first) = setup.source_of("/a.json").await;
+    let (_, of_second) = setup.source_of("/b.json").await;
+    setup.stage.approve(of_second).await;
     let refused = domain_delete(app, &first, DOMAIN).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
-    assert_eq!(house.lifecycle(of_second).await, "approved");
+    assert_eq!(setup.lifecycle(of_second).await, "approved");
     for kind in ["ard", "ai_catalog", "well_known"] {
-        source_withdraw(app, &first, DOMAIN, &house.id_of(kind).await)
+        source_withdraw(app, &first, DOMAIN, &setup.id_of(kind).await)
             .await
             .unwrap();
     }
-    assert_eq!(house.lifecycle(of_first).await, "retired");
-    assert_eq!(house.lifecycle(of_second).await, "approved");
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.lifecycle(of_first).await, "retired");
+    assert_eq!(setup.lifecycle(of_second).await, "approved");
+    setup.stage.index_equals_database().await;
 }
 
 /// A withdrawn registration does not keep the domain's catalog from naming the same card.
-async fn what_was_taken_back_can_be_named(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
+async fn a_withdrawn_card_can_be_named_by_a_catalog(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
-        house.account("stranger").await,
-        house.account("owner").await,
+        setup.account("stranger").await,
+        setup.account("owner").await,
     ];
-    let app = &house.stage.app;
+    let app = &setup.stage.app;
     register(app, &stranger, &at("/a.json")).await.unwrap();
-    house.sees_site(&[]).await;
-    let (id, before) = house.source_of("/a.json").await;
+    setup.visit_site(&[]).await;
+    let (id, before) = setup.source_of("/a.json").await;
     source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
-    assert_eq!(house.lifecycle(before).await, "retired");
-    house.register(&owner, DOMAIN).await;
-    house.sees_site(&["/a.json"]).await;
-    let (_, now) = house.source_of("/a.json").await;
+    assert_eq!(setup.lifecycle(before).await, "retired");
+    setup.register(&owner, DOMAIN).await;
+    setup.visit_site(&["/a.json"]).await;
+    let (_, now) = setup.source_of("/a.json").await;
     assert_ne!(now, before);
-    assert_eq!(house.lifecycle(now).await, "pending");
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.lifecycle(now).await, "pending");
+    setup.stage.index_equals_database().await;
 }
 
 /// An unchanged catalog names a card again after its registration was withdrawn.
-async fn what_was_taken_back_is_named_again(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
+async fn an_unchanged_catalog_names_a_withdrawn_card_again(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
     let [stranger, owner] = [
-        house.account("stranger").await,
-        house.account("owner").await,
+        setup.account("stranger").await,
+        setup.account("owner").await,
     ];
-    let app = &house.stage.app;
-    house.register(&owner, DOMAIN).await;
+    let app = &setup.stage.app;
+    setup.register(&owner, DOMAIN).await;
     register(app, &stranger, &at("/a.json")).await.unwrap();
-    house.sees_site(&["/a.json"]).await;
-    let (id, before) = house.source_of("/a.json").await;
+    setup.visit_site(&["/a.json"]).await;
+    let (id, before) = setup.source_of("/a.json").await;
     source_withdraw(app, &stranger, DOMAIN, &id).await.unwrap();
     for _ in 0..2 {
-        house
+        setup
             .stage
             .crawl_conditionally(DOMAIN, |source| match source.kind.as_str() {
                 "ard" if !source.full_wanted => OriginAnswer::NotModified,
@@ -280,28 +280,28 @@ async fn what_was_taken_back_is_named_again(url_of_database: &str) {
             })
             .await;
     }
-    let (again, now) = house.source_of("/a.json").await;
+    let (again, now) = setup.source_of("/a.json").await;
     assert!(again != id && now != before);
-    assert_eq!(house.lifecycle(now).await, "pending");
-    house.stage.index_equals_database().await;
+    assert_eq!(setup.lifecycle(now).await, "pending");
+    setup.stage.index_equals_database().await;
 }
 
 /// An account that withdraws a shared registration no longer sees the agent, and is no longer its submitter.
-async fn what_was_registered_gives_no_rights_afterwards(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let [first, second] = house.of_two().await;
-    let (app, stage) = (&house.stage.app, &house.stage);
-    let (id, agent) = house.source_of("/first.json").await;
+async fn a_withdrawn_registration_gives_no_rights(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let [first, second] = setup.of_two().await;
+    let (app, stage) = (&setup.stage.app, &setup.stage);
+    let (id, agent) = setup.source_of("/first.json").await;
     register(app, &second, &at("/first.json")).await.unwrap();
     source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
-    assert!(house.gone(&first, agent).await && !house.gone(&second, agent).await);
+    assert!(setup.is_invisible(&first, agent).await && !setup.is_invisible(&second, agent).await);
     let versions = agent_versions(app, &second, &agent.to_string(), &Default::default())
         .await
         .unwrap();
     assert_eq!(
         versions.versions.len(),
         1,
-        "nobody's agent is its submitter's to see"
+        "the versions of an unowned agent are visible to its submitter"
     );
     stage
         .crawl(

@@ -1,9 +1,9 @@
-//! The measure: SQLite's full-text search over the texts of the same cards.
+//! The baseline: SQLite's full-text search over the texts of the same cards.
 
 use a2a_card::AgentCard;
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement};
 
-/// One row for each card.
+/// A table with one row per card.
 pub struct Table(DatabaseConnection);
 
 impl Table {
@@ -27,7 +27,7 @@ impl Table {
         table
     }
 
-    /// The names of the cards with any of the words, the best by `bm25` first.
+    /// The names of the cards that contain any of the words, in the order of `bm25`.
     pub async fn search(&self, query: &str, most: usize) -> Vec<String> {
         let words: Vec<String> = query
             .split(|letter: char| !letter.is_alphanumeric())
@@ -55,7 +55,7 @@ impl Table {
     }
 }
 
-/// All texts of a card that searches look at.
+/// All searched texts of a card.
 pub fn texts(card: &AgentCard) -> String {
     let mut texts = vec![card.name.clone()];
     texts.extend(card.description.clone());

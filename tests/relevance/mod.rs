@@ -1,6 +1,5 @@
-//! How well searches find what is meant: collections of cards and questions, and who answers them best.
-//!
-//! The registry answers through its own search, SQLite's FTS5 over the same texts beside it.
+//! Relevance of search results: collections of cards and judged queries, and scores of the registry and of SQLite's FTS5
+//! over the same texts.
 
 pub mod fts5;
 mod sets;
@@ -22,38 +21,38 @@ use crate::stock::Stock;
 
 pub use sets::{Collection, JudgedQuery, held_out, own};
 
-/// How many answers count for the reciprocal rank, and how many for recall.
+/// Number of hits that count for the reciprocal rank, and for recall.
 const RANKED: usize = 10;
 const RECALLED: usize = 5;
 
-/// How well questions of one kind were answered.
+/// Score over the queries of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Score {
-    /// Questions.
-    pub questions: usize,
+    /// Number of queries.
+    pub queries: usize,
     reciprocal: f64,
     recalled: f64,
 }
 
 impl Score {
-    /// The mean of one over the place of the first right answer, 0 beyond the tenth.
+    /// The mean reciprocal rank of the first relevant hit; beyond the tenth it counts as 0.
     pub fn mrr(&self) -> f64 {
-        self.reciprocal / self.questions.max(1) as f64
+        self.reciprocal / self.queries.max(1) as f64
     }
 
-    /// The mean share of the right answers that are among the first five.
+    /// The mean share of the relevant agents that are among the first five hits.
     pub fn recall(&self) -> f64 {
-        self.recalled / self.questions.max(1) as f64
+        self.recalled / self.queries.max(1) as f64
     }
 
-    fn add(&mut self, question: &JudgedQuery, answers: &[String]) {
-        self.questions += 1;
-        let right = |name: &String| question.expect.contains(name);
-        if let Some(place) = answers.iter().take(RANKED).position(right) {
-            self.reciprocal += 1.0 / (place + 1) as f64;
+    fn add(&mut self, query: &JudgedQuery, hits: &[String]) {
+        self.queries += 1;
+        let relevant = |name: &String| query.expect.contains(name);
+        if let Some(position) = hits.iter().take(RANKED).position(relevant) {
+            self.reciprocal += 1.0 / (position + 1) as f64;
         }
-        let found = answers.iter().take(RECALLED).filter(|name| right(name));
-        self.recalled += found.count() as f64 / question.expect.len().min(RECALLED) as f64;
+        let found = hits.iter().take(RECALLED).filter(|name| relevant(name));
+        self.recalled += found.count() as f64 / query.expect.len().min(RECALLED) as f64;
     }
 }
 
@@ -68,7 +67,7 @@ impl Comparison {
     /// The registry's score and FTS5's over all kinds.
     pub fn all(&self) -> (Score, Score) {
         let add = |sum: Score, one: Score| Score {
-            questions: sum.questions + one.questions,
+            queries: sum.queries + one.queries,
             reciprocal: sum.reciprocal + one.reciprocal,
             recalled: sum.recalled + one.recalled,
         };
@@ -95,7 +94,7 @@ impl fmt::Display for Comparison {
             writeln!(
                 f,
                 "{kind:<16} {:>4} {:>8.3} {:>8.3} {:>6.2} {:>9.3} {:>9.3}",
-                ours.questions,
+                ours.queries,
                 ours.mrr(),
                 theirs.mrr(),
                 ours.mrr() / theirs.mrr(),
@@ -107,13 +106,13 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Asks both sides every question of a collection, the registry by words. With `A2A_REGISTRY_RELEVANCE_MISSES` set,
-/// prints the questions whose first answer is wrong.
+/// Runs every query of a collection on both sides, in full-text mode on the registry. With
+/// `A2A_REGISTRY_RELEVANCE_MISSES` set, prints the queries whose first hit is wrong.
 pub async fn compare(collection: &Collection) -> Comparison {
     compare_by(collection, "lexical", None).await
 }
 
-/// As [`compare`], in one of the modes of searching, with the model that it takes.
+/// Like [`compare`], in this search mode, with the model that the mode needs.
 pub async fn compare_by(
     collection: &Collection,
     mode: &str,
@@ -122,7 +121,7 @@ pub async fn compare_by(
     let stock = Stock::new().await;
     stock.add_sources(collection.cards.len(), 1, 80).await;
     stock
-        .fill(|place| collection.cards[usize::try_from(place).unwrap()].clone())
+        .fill(|index| collection.cards[usize::try_from(index).unwrap()].clone())
         .await;
     while index_next(&stock.app).await.unwrap() {}
     if let Some(model) = model {
@@ -132,28 +131,28 @@ pub async fn compare_by(
     let fts5 = fts5::Table::of(&collection.cards).await;
     let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
     let mut comparison = Comparison::default();
-    for question in &collection.questions {
-        let ours = search(&stock, &question.query, mode).await;
-        let theirs = fts5.search(&question.query, RANKED).await;
+    for judged in &collection.queries {
+        let ours = search(&stock, &judged.query, mode).await;
+        let theirs = fts5.search(&judged.query, RANKED).await;
         if misses
             && !ours
                 .first()
-                .is_some_and(|name| question.expect.contains(name))
+                .is_some_and(|name| judged.expect.contains(name))
         {
             println!(
                 "{}: {:?}\n  wanted {:?}\n  got {ours:?}",
-                question.kind, question.query, question.expect
+                judged.kind, judged.query, judged.expect
             );
         }
-        let scores = comparison.kinds.entry(question.kind.clone()).or_default();
-        scores.0.add(question, &ours);
-        scores.1.add(question, &theirs);
+        let scores = comparison.kinds.entry(judged.kind.clone()).or_default();
+        scores.0.add(judged, &ours);
+        scores.1.add(judged, &theirs);
     }
     stock.close().await;
     comparison
 }
 
-/// The names that the registry finds, the best first.
+/// The names of the agents that the registry finds, best first.
 async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
     let query = SearchQuery {
         q: Some(query.chars().take(512).collect()),
@@ -165,7 +164,7 @@ async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
         .await
         .unwrap();
     let found: AgentList = serde_json::from_slice(&found).unwrap();
-    // Some card's example is no text at all, and asks for nothing that could mean anything.
+    // An example without any word has no meaning to search for, and falls back to full text.
     if asked_text(query.q.as_deref().unwrap_or_default()).is_some() {
         assert_eq!(found.mode, mode);
     }

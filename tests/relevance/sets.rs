@@ -1,4 +1,4 @@
-//! What is asked, of which cards.
+//! Collections of cards and judged queries: our own, and held-out examples of real cards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,15 +7,15 @@ use a2a_card::digest;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Cards, and questions that some of them answer.
+/// Cards, and queries with the agents that are relevant to them.
 #[derive(Debug, Clone)]
 pub struct Collection {
-    /// Bytes of cards, no two of one name.
+    /// Bytes of cards with different names.
     pub cards: Vec<Vec<u8>>,
-    pub questions: Vec<JudgedQuery>,
+    pub queries: Vec<JudgedQuery>,
 }
 
-/// What somebody types, and the names of the agents that are right.
+/// A query as a user types it, and the names of the relevant agents.
 #[derive(Debug, Clone, Deserialize)]
 pub struct JudgedQuery {
     pub query: String,
@@ -23,19 +23,19 @@ pub struct JudgedQuery {
     pub expect: BTreeSet<String>,
 }
 
-/// Our own: 60 agents and 120 questions in the words of users.
+/// Our own collection: 60 agents, and 120 queries in the words of users.
 pub fn own() -> Collection {
     let cards: Vec<Value> = serde_json::from_str(include_str!("agents.json")).unwrap();
-    let questions = serde_json::from_str(include_str!("queries.json")).unwrap();
+    let queries = serde_json::from_str(include_str!("queries.json")).unwrap();
     let bytes = |card| serde_json::to_vec(card).unwrap();
     Collection {
         cards: cards.iter().map(bytes).collect(),
-        questions,
+        queries,
     }
 }
 
-/// Real cards, one of each name. Of each with examples one is held out, chosen by `seed`, and is a question that
-/// this card answers. The kinds are the halves of the cards by the parity of their digests.
+/// Real cards, one per name. Of each card with examples one example, chosen by `seed`, is removed, and is a query to which
+/// this card is relevant. The kinds are the halves of the cards by the parity of their digests.
 pub fn held_out(folder: &Path, seed: u64) -> Collection {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -61,12 +61,12 @@ pub fn held_out(folder: &Path, seed: u64) -> Collection {
     }
     let mut collection = Collection {
         cards: Vec::new(),
-        questions: Vec::new(),
+        queries: Vec::new(),
     };
     for (name, (digest, mut card)) in cards {
         if let Some(query) = hold_out(&mut card, &name, seed) {
             let odd = digest.bytes().last().unwrap() % 2 == 1;
-            collection.questions.push(JudgedQuery {
+            collection.queries.push(JudgedQuery {
                 query,
                 kind: if odd { "odd" } else { "even" }.to_owned(),
                 expect: BTreeSet::from([name]),
@@ -77,18 +77,19 @@ pub fn held_out(folder: &Path, seed: u64) -> Collection {
     collection
 }
 
-/// Takes one example out of a card.
+/// Removes one example from a card, and returns it.
 fn hold_out(card: &mut Value, name: &str, seed: u64) -> Option<String> {
     let skills = card.get_mut("skills")?.as_array_mut()?;
-    let mut places: Vec<(usize, usize)> = Vec::new();
+    let mut positions: Vec<(usize, usize)> = Vec::new();
     for (skill, of) in skills.iter().enumerate() {
         let examples = of["examples"].as_array().into_iter().flatten();
         let texts = examples.enumerate().filter(|(_, text)| text.is_string());
-        places.extend(texts.map(|(example, _)| (skill, example)));
+        positions.extend(texts.map(|(example, _)| (skill, example)));
     }
     let hash = digest(format!("{seed} {name}").as_bytes());
     let hash = u64::from_str_radix(hash.get(7..22)?, 16).ok()?;
-    let (skill, example) = *places.get(usize::try_from(hash).ok()?.checked_rem(places.len())?)?;
+    let (skill, example) =
+        *positions.get(usize::try_from(hash).ok()?.checked_rem(positions.len())?)?;
     let examples = skills[skill]["examples"].as_array_mut()?;
     examples.remove(example).as_str().map(str::to_owned)
 }

@@ -14,7 +14,7 @@ use super::feed::{Feed, seq};
 use super::http;
 use super::program::{Finished, Program, registry};
 use super::setup::ADMIN;
-use super::waiting::{answer_in_time, eventually};
+use super::waiting::{eventually, poll_until_deadline};
 
 /// A client of a registry.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl Api {
     /// The same registry, through that tap. A registry behind TLS is connected to directly.
     #[must_use]
     pub fn through(mut self, tap: Tap) -> Self {
-        if tap.lead_to(&self.url) {
+        if tap.forward_to(&self.url) {
             self.url = tap.url();
             self.tap = Some(tap);
         }
@@ -145,7 +145,7 @@ impl Api {
             .await
             .expect(202);
         // A visit that finds nothing new sends no event.
-        eventually("the visit is in the books", || async {
+        eventually("the attempts of the visit are stored", || async {
             let domain = self.admin(&path).await.expect(200);
             (last(&domain) != before).then_some(domain)
         })
@@ -210,7 +210,7 @@ impl Api {
     /// If none is found before [`super::DEADLINE`].
     pub async fn found(&self, query: &str) -> Hit {
         let path = format!("/v1/agents?{query}");
-        let found = answer_in_time(|| async {
+        let found = poll_until_deadline(|| async {
             let list: AgentList = self.read(&path).await;
             list.agents.into_iter().next()
         });

@@ -108,7 +108,7 @@ pub struct Crew {
     /// Maximum number of concurrent visits per crawler.
     concurrency: usize,
     sites: Vec<Site>,
-    answered: BTreeSet<(usize, usize)>,
+    released: BTreeSet<(usize, usize)>,
     /// The test's own connection to the database.
     pub store: Store,
     database: Database,
@@ -126,7 +126,7 @@ impl Crew {
             dead: BTreeSet::new(),
             concurrency,
             sites: Vec::new(),
-            answered: BTreeSet::new(),
+            released: BTreeSet::new(),
             store,
             database,
         }
@@ -181,18 +181,23 @@ contact = \"https://{name}/\"",
     /// has taken effect or never will.
     pub async fn kill(&mut self, name: &str) {
         let ended = self.living.remove(name).unwrap().program.kill().await;
-        assert_eq!(ended.status.code(), None, "it was killed: {ended:?}");
+        assert_eq!(
+            ended.status.code(),
+            None,
+            "the process did not end by the kill: {ended:?}"
+        );
         self.dead.insert(name.to_owned());
-        eventually("the dead crawler's connections are gone", || async {
-            self.connections(name).await.is_empty().then_some(())
-        })
+        eventually(
+            "the connections of the killed crawler are closed",
+            || async { self.connections(name).await.is_empty().then_some(()) },
+        )
         .await;
     }
 
     /// Stops a crawler with SIGSTOP, but not in the middle of a transaction, whose locks would block all others.
     pub async fn freeze(&self, name: &str) {
         let program = &self.living[name].program;
-        eventually("the crawler stands still and locks nothing", || async {
+        eventually("the crawler is stopped and holds no lock", || async {
             program.freeze();
             let idle = |state: &String| state == "idle";
             if self.connections(name).await.iter().all(idle) {
@@ -244,19 +249,19 @@ contact = \"https://{name}/\"",
     }
 
     /// For each URL, the crawlers that stored an attempt, in that order.
-    pub async fn keepers(&self) -> BTreeMap<String, Vec<String>> {
+    pub async fn stored_by(&self) -> BTreeMap<String, Vec<String>> {
         let query = "SELECT crawler, url AS what FROM crew_kept ORDER BY number";
-        let mut keepers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut stored_by: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in self.lines(query).await {
-            keepers.entry(line.what).or_default().push(line.crawler);
+            stored_by.entry(line.what).or_default().push(line.crawler);
         }
-        keepers
+        stored_by
     }
 
     /// Waits until attempts for that many URLs are stored.
-    pub async fn kept(&self, count: usize) {
-        eventually("what was fetched is in the books", || async {
-            (self.keepers().await.len() >= count).then_some(())
+    pub async fn attempts_stored(&self, count: usize) {
+        eventually("the attempts are stored", || async {
+            (self.stored_by().await.len() >= count).then_some(())
         })
         .await;
     }
@@ -278,7 +283,7 @@ contact = \"https://{name}/\"",
     }
 
     /// Lets the leases of these sites' visits expire, and no others.
-    pub async fn let_run_out(&self, sites: &[usize]) {
+    pub async fn expire_leases(&self, sites: &[usize]) {
         let domains = sites.iter().map(|site| self.domain(*site));
         domain::Entity::update_many()
             .col_expr(domain::Column::LeasedUntil, Expr::value(1_i64))
@@ -290,25 +295,25 @@ contact = \"https://{name}/\"",
     }
 
     /// The crawlers that requested a card, in that order.
-    pub fn askers(&self, site: usize, card: usize) -> Vec<String> {
+    pub fn requesters(&self, site: usize, card: usize) -> Vec<String> {
         let requests = self.sites[site].origin.requests(&path(card));
         let name = |agent: &str| {
             let contact = agent.split_once("https://")?.1;
             Some(contact.split_once('/')?.0.to_owned())
         };
-        let askers = requests.iter().map(|request| {
+        let requesters = requests.iter().map(|request| {
             let agent = request.header("user-agent").unwrap_or_default();
             name(agent).unwrap_or_else(|| panic!("nobody's: {request:?}"))
         });
-        askers.collect()
+        requesters.collect()
     }
 
     /// The requests of living crawlers whose responses are held.
-    pub fn held(&self) -> Vec<HeldRequest> {
+    pub fn held_requests(&self) -> Vec<HeldRequest> {
         let unanswered = self.cards().into_iter();
-        let unanswered = unanswered.filter(|card| !self.answered.contains(card));
+        let unanswered = unanswered.filter(|card| !self.released.contains(card));
         let held = unanswered.filter_map(|(site, card)| {
-            let by = self.askers(site, card).pop()?;
+            let by = self.requesters(site, card).pop()?;
             (self.living.contains_key(&by)).then_some(HeldRequest { site, card, by })
         });
         held.collect()
@@ -319,7 +324,7 @@ contact = \"https://{name}/\"",
     /// # Panics
     ///
     /// If it finds nothing before [`DEADLINE`]; the message lists all requests.
-    pub async fn asked<T>(&self, find: impl Fn(&Self) -> Option<T>) -> T {
+    pub async fn requested<T>(&self, find: impl Fn(&Self) -> Option<T>) -> T {
         let origins = self.sites.iter().map(|site| &site.origin);
         let mut arrivals: Vec<_> = origins.map(Origin::arrivals).collect();
         let waited = timeout(DEADLINE, async {
@@ -327,31 +332,33 @@ contact = \"https://{name}/\"",
                 if let Some(found) = find(self) {
                     return found;
                 }
-                let changes = arrivals.iter_mut().map(|seen| Box::pin(seen.changed()));
+                let changes = arrivals
+                    .iter_mut()
+                    .map(|arrival| Box::pin(arrival.changed()));
                 select_all(changes).await.0.unwrap();
             }
         });
         waited.await.unwrap_or_else(|_| {
             let cards = self.cards().into_iter();
-            let asked: BTreeMap<_, _> = cards.map(|at| (at, self.askers(at.0, at.1))).collect();
+            let asked: BTreeMap<_, _> = cards.map(|at| (at, self.requesters(at.0, at.1))).collect();
             panic!(
-                "never asked as expected; answered: {:?}, asked: {asked:?}",
-                self.answered
+                "the expected request never arrived; released: {:?}, requests: {asked:?}",
+                self.released
             )
         })
     }
 
     /// Releases the responses for a card, from now on.
-    pub fn answer(&mut self, site: usize, card: usize) {
+    pub fn release(&mut self, site: usize, card: usize) {
         self.sites[site].gates[card].open();
-        self.answered.insert((site, card));
+        self.released.insert((site, card));
     }
 
     /// Releases the responses for all cards but those of some sites.
-    pub fn answer_all_but(&mut self, sites: &[usize]) {
+    pub fn release_all_but(&mut self, sites: &[usize]) {
         for (site, card) in self.cards() {
             if !sites.contains(&site) {
-                self.answer(site, card);
+                self.release(site, card);
             }
         }
     }

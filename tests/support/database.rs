@@ -98,7 +98,7 @@ pub fn options(url: &str) -> StoreOptions {
 pub async fn until_somebody_waits(store: &Store) {
     let waiting = "SELECT 1 FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    eventually("somebody waits for a lock", async || {
+    eventually("a transaction waits for a lock", async || {
         let waiting = Statement::from_string(DbBackend::Postgres, waiting);
         store.connection().query_one_raw(waiting).await.unwrap()
     })
@@ -122,7 +122,8 @@ async fn administrate(statement: &str) -> Result<(), sea_orm::DbErr> {
 /// ```ignore
 /// both_databases!(a_card_survives_a_restart);
 ///
-/// /// What the test shows.
+/// /// The behaviour that the test checks.
+
 /// async fn a_card_survives_a_restart(url: &str) {
 ///     …
 /// }

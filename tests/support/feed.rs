@@ -1,4 +1,4 @@
-//! The event stream of a registry, read while it goes on.
+//! The event stream of a registry, read while it is open.
 
 use serde_json::Value;
 use tokio::time::timeout;
@@ -33,7 +33,7 @@ impl Feed {
                 let data = frame.lines().find_map(|line| line.strip_prefix("data: "));
                 if let Some(data) = data {
                     let event = serde_json::from_str(data).unwrap();
-                    Document::of_this_build().judge_event(&event);
+                    Document::of_this_build().check_event(&event);
                     return event;
                 }
             }
@@ -58,18 +58,18 @@ impl Feed {
     ///
     /// Like [`Feed::until`].
     pub async fn until_one(&mut self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut seen = Vec::new();
+        let mut received = Vec::new();
         let found = timeout(DEADLINE, async {
             loop {
                 let event = self.next().await;
                 if event["kind"] == kind && wanted(&event) {
                     return event;
                 }
-                seen.push(event);
+                received.push(event);
             }
         })
         .await;
-        found.unwrap_or_else(|_| panic!("no such {kind}; these came: {seen:#?}"))
+        found.unwrap_or_else(|_| panic!("no such {kind}; these came: {received:#?}"))
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Origin {
 #[derive(Default)]
 struct OriginState {
     replies: Mutex<HashMap<String, OriginReply>>,
-    seen: watch::Sender<Vec<ReceivedRequest>>,
+    requests: watch::Sender<Vec<ReceivedRequest>>,
 }
 
 /// A request that arrived.
@@ -102,7 +102,7 @@ impl OriginReply {
         Self::status(302).header("location", location)
     }
 
-    /// 200 with a JSON body that goes on for as long as the client reads it.
+    /// 200 with a JSON body that continues for as long as the client reads it.
     pub fn endless() -> Self {
         Self::with(StatusCode::OK, "application/json", Body::Endless)
     }
@@ -205,16 +205,17 @@ impl Origin {
 
     /// The requests for the path that have arrived so far.
     pub fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
-        let seen = self.state.seen.borrow();
-        seen.iter()
-            .filter(|seen| seen.path == path)
+        let requests = self.state.requests.borrow();
+        requests
+            .iter()
+            .filter(|request| request.path == path)
             .cloned()
             .collect()
     }
 
     /// All requests that have arrived so far, and a notification of each further one.
     pub fn arrivals(&self) -> watch::Receiver<Vec<ReceivedRequest>> {
-        self.state.seen.subscribe()
+        self.state.requests.subscribe()
     }
 
     /// Waits until the `count`th request (from 1) for the path arrives, and returns it.
@@ -223,16 +224,16 @@ impl Origin {
     ///
     /// If it has not arrived before [`DEADLINE`]; the message lists all requests.
     pub async fn arrived(&self, path: &str, count: usize) -> ReceivedRequest {
-        let mut receiver = self.state.seen.subscribe();
+        let mut receiver = self.state.requests.subscribe();
         let wanted = |all: &Vec<ReceivedRequest>| {
-            let mut matching = all.iter().filter(|seen| seen.path == path);
+            let mut matching = all.iter().filter(|request| request.path == path);
             matching.nth(count - 1).cloned()
         };
         match timeout(DEADLINE, receiver.wait_for(|all| wanted(all).is_some())).await {
             Ok(Ok(all)) => wanted(&all).unwrap(),
             _ => panic!(
                 "request {count} for {path} never arrived; these did: {:#?}",
-                *self.state.seen.borrow()
+                *self.state.requests.borrow()
             ),
         }
     }
@@ -254,14 +255,14 @@ async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResp
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.as_str().to_owned(), value)
     });
-    let seen = ReceivedRequest {
+    let received = ReceivedRequest {
         method: request.method().to_string(),
         path: path.clone(),
         query: request.uri().query().unwrap_or_default().to_owned(),
         headers: headers.collect(),
     };
-    let known = seen.header("if-none-match").map(str::to_owned);
-    state.seen.send_modify(|all| all.push(seen));
+    let known = received.header("if-none-match").map(str::to_owned);
+    state.requests.send_modify(|all| all.push(received));
 
     let reply = state.replies.lock().unwrap().get(&path).cloned();
     let Some(mut reply) = reply else {

@@ -13,14 +13,14 @@ use tokio::time::timeout;
 
 use super::{DEADLINE, binary};
 
-/// Which of a process's two outputs a line came from.
+/// The output that a line was printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Out,
     Err,
 }
 
-/// What a process has printed so far, in the order it was read.
+/// Output of a process so far, in the order it was read.
 #[derive(Debug, Default)]
 struct Transcript {
     lines: Vec<(Stream, String)>,
@@ -58,7 +58,7 @@ pub struct Program {
 /// A process that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     /// The lines of its standard output.
     pub stdout: Vec<String>,
@@ -138,14 +138,14 @@ impl Program {
     /// If both outputs close, or [`DEADLINE`] passes, before such a line; the message has the whole output.
     pub async fn find<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
         let mut transcript = self.transcript.clone();
-        let among = |seen: &Transcript| seen.lines.iter().find_map(|(_, line)| find(line));
+        let among = |read: &Transcript| read.lines.iter().find_map(|(_, line)| find(line));
         let waited = timeout(
             DEADLINE,
-            transcript.wait_for(|seen| seen.is_closed() || among(seen).is_some()),
+            transcript.wait_for(|read| read.is_closed() || among(read).is_some()),
         )
         .await;
         let found = match waited {
-            Ok(Ok(seen)) => among(&seen),
+            Ok(Ok(read)) => among(&read),
             _ => None,
         };
         found.unwrap_or_else(|| {
@@ -221,14 +221,14 @@ impl Program {
             (status, closed.is_ok())
         })
         .await;
-        let seen = self.transcript.borrow();
+        let transcript = self.transcript.borrow();
         let Ok((status, true)) = ended else {
-            panic!("{} did not end; it printed:\n{}", self.name, *seen);
+            panic!("{} did not end; it printed:\n{}", self.name, *transcript);
         };
         Finished {
             status,
-            stdout: seen.of(Stream::Out),
-            stderr: seen.of(Stream::Err),
+            stdout: transcript.of(Stream::Out),
+            stderr: transcript.of(Stream::Err),
         }
     }
 }
@@ -257,7 +257,7 @@ pub fn text(lines: &[String]) -> String {
 }
 
 /// Checks the end of a program: its exit code, and at most one line of message, which contains `words`.
-pub fn ended(finished: &Finished, code: i32, words: &str) {
+pub fn assert_ended(finished: &Finished, code: i32, words: &str) {
     assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
     assert!(text(&finished.stderr).contains(words), "{finished:#?}");
     if code == 2 {

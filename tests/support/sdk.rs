@@ -107,7 +107,7 @@ impl Sdk {
         };
         match (finished.status.success(), said("CARD "), said("ANSWER ")) {
             (true, Some(agent_name), Some(answer)) => Conversation { agent_name, answer },
-            _ => panic!("the {} client got no answer: {finished:#?}", self.name()),
+            _ => panic!("the {} client got no response: {finished:#?}", self.name()),
         }
     }
 

@@ -40,7 +40,7 @@ impl StatusLine {
     pub fn url(&self) -> &str {
         match self {
             Self::Serving { url: Some(url), .. } => url,
-            _ => panic!("it answers no requests: {self:?}"),
+            _ => panic!("the process serves no requests: {self:?}"),
         }
     }
 
@@ -57,11 +57,11 @@ impl StatusLine {
 pub async fn started(mut command: Command) -> (Program, StatusLine) {
     command.arg("--json");
     let program = Program::start(command);
-    let serves = |told: &StatusLine| matches!(told, StatusLine::Serving { .. });
-    let told = program
+    let serves = |status_line: &StatusLine| matches!(status_line, StatusLine::Serving { .. });
+    let status_line = program
         .find(|line| StatusLine::by(line).filter(serves))
         .await;
-    (program, told)
+    (program, status_line)
 }
 
 /// A serving registry with its [`Api`]. Dropping it kills its process.
@@ -71,7 +71,7 @@ pub struct ServingRegistry {
     /// Its client.
     pub api: Api,
     /// Its status line.
-    pub told: StatusLine,
+    pub status_line: StatusLine,
     /// Its setup.
     pub setup: Setup,
 }
@@ -79,11 +79,11 @@ pub struct ServingRegistry {
 impl ServingRegistry {
     /// Starts the command and waits until the registry serves.
     pub(super) async fn of(setup: &Setup, command: Command) -> Self {
-        let (program, told) = started(command).await;
+        let (program, status_line) = started(command).await;
         Self {
             program,
-            api: Api::at(told.url()),
-            told,
+            api: Api::at(status_line.url()),
+            status_line,
             setup: setup.clone(),
         }
     }

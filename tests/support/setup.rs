@@ -147,7 +147,7 @@ impl Setup {
         assert_eq!(ended.status.code(), Some(2), "{ended:?}");
         assert!(ended.stdout.is_empty(), "{ended:?}");
         let [line] = ended.stderr.as_slice() else {
-            panic!("one line was expected: {ended:?}");
+            panic!("expected one line: {ended:?}");
         };
         line.clone()
     }

@@ -140,13 +140,13 @@ impl Stage {
         assert_eq!(
             Arc::strong_count(&app),
             1,
-            "something still holds the registry"
+            "the registry is still referenced"
         );
         drop(app);
         // A child process that another test is just starting has a copy of the locks until its own program begins.
         let file = options(&config.store.database).sqlite_file();
         let folder = &config.store.data_dir;
-        eventually("the locks are let go", async || {
+        eventually("the locks are released", async || {
             DataDir::open(folder, file.as_deref()).ok()
         })
         .await;
@@ -248,8 +248,8 @@ impl Stage {
         answer: impl Fn(&source::Model) -> OriginAnswer,
     ) {
         self.advance(Duration::minutes(2));
-        let wish = Recrawl { full };
-        domain_recrawl(&self.app, &self.admin, domain, &wish)
+        let recrawl = Recrawl { full };
+        domain_recrawl(&self.app, &self.admin, domain, &recrawl)
             .await
             .unwrap();
         let mut group = Vec::new();
@@ -327,7 +327,10 @@ impl Stage {
     pub async fn open_review(&self, agent: Uuid) -> Option<Review> {
         let mut open = self.review_page(Some(ReviewState::Open)).await;
         open.retain(|review| review.agent == agent);
-        assert!(open.len() <= 1, "one question at a time: {open:?}");
+        assert!(
+            open.len() <= 1,
+            "an agent has several open reviews: {open:?}"
+        );
         open.pop()
     }
 
@@ -359,7 +362,10 @@ impl Stage {
     }
 
     async fn decision(&self, agent: Uuid) -> (Uuid, ReviewDecision) {
-        let review = self.open_review(agent).await.expect("something is asked");
+        let review = self
+            .open_review(agent)
+            .await
+            .expect("the agent has no open review");
         let decision = ReviewDecision {
             digest: review.digest,
             reason: "looked at it".into(),
@@ -457,10 +463,10 @@ impl Stage {
             from_rows.liveness.next_due = None;
             assert_eq!(hit.summary, from_rows);
         }
-        self.sources_are_looked_up(&living, &listed).await;
+        self.assert_lookup_by_url(&living, &listed).await;
     }
 
-    async fn sources_are_looked_up(&self, living: &[&agent::Model], listed: &BTreeSet<Uuid>) {
+    async fn assert_lookup_by_url(&self, living: &[&agent::Model], listed: &BTreeSet<Uuid>) {
         let mut domain_ids: Vec<i64> = living.iter().map(|row| row.domain_id).collect();
         domain_ids.dedup();
         for source in domains::sources_of(&self.store, &domain_ids).await.unwrap() {

@@ -19,12 +19,12 @@ pub use trust::{Authority, Identity};
 /// Terminates TLS on an address of its own, and forwards to an origin.
 pub struct TlsFront {
     address: SocketAddr,
-    shown: Arc<Mutex<ShownCertificate>>,
+    shown: Arc<Mutex<CurrentCertificate>>,
     _accepting: AbortOnDropHandle<()>,
 }
 
 /// A certificate, and the token that ends the connections made with it.
-struct ShownCertificate {
+struct CurrentCertificate {
     identity: Identity,
     ended: CancellationToken,
 }
@@ -42,7 +42,7 @@ impl TlsFront {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let shown = Arc::new(Mutex::new(ShownCertificate {
+        let shown = Arc::new(Mutex::new(CurrentCertificate {
             identity,
             ended: CancellationToken::new(),
         }));
@@ -76,10 +76,10 @@ impl TlsFront {
     }
 
     /// Uses another certificate from now on, and ends the connections made with the old one.
-    pub fn show(&self, identity: Identity) {
+    pub fn use_identity(&self, identity: Identity) {
         let mut shown = self.shown.lock().unwrap();
         shown.ended.cancel();
-        *shown = ShownCertificate {
+        *shown = CurrentCertificate {
             identity,
             ended: CancellationToken::new(),
         };

@@ -1,17 +1,16 @@
-//! Bodies of requests are read in one place, which bounds their size and the time they take.
+//! Request bodies are read in one place only, which limits their size and duration.
 
 use super::assert_tidy;
 use super::code::{Token, lines_with};
 use super::imports::lies_in;
 use super::tree::{Source, sources};
 
-/// The one reader.
+/// The only file that reads request bodies.
 const READER: &str = "registry/server/src/http/body.rs";
-/// The sample agents are no part of the registry: they answer on this machine's loopback for as long as a demonstration
-/// lasts.
+/// The sample agents, which are exempt: they serve only on loopback, and only during a demonstration.
 const SAMPLES: &str = "registry/demo/src";
 
-/// What reads a body wherever it stands.
+/// Tokens that read a body wherever they occur.
 const READING: [&[&str]; 11] = [
     &["web", "::", "Payload"],
     &["web", "::", "Json"],
@@ -26,7 +25,7 @@ const READING: [&[&str]; 11] = [
     &["payload", ".", "take", "("],
 ];
 
-/// What reads a body as a parameter of a handler.
+/// Types that read the body as a parameter of a handler.
 const EXTRACTORS: [&str; 8] = [
     "Bytes",
     "BytesMut",
@@ -58,7 +57,7 @@ fn greedy_parameters(tokens: &[Token]) -> Vec<usize> {
         let Some(function) = (start..tokens.len()).find(|&index| text(index) == "fn") else {
             continue;
         };
-        // What stands between angle brackets says what another extractor reads, as the path's or the query's.
+        // Types between angle brackets belong to another extractor, such as that of the path or the query.
         let (mut depth, mut within, mut index) = (0_usize, 0_usize, function);
         loop {
             match text(index) {
@@ -94,7 +93,7 @@ fn check(source: &Source) -> Vec<String> {
     lines.dedup();
     let problem = |line| {
         format!(
-            "{}:{line}: bodies are read by {READER}, which bounds their size and time",
+            "{}:{line}: read the body through {READER}, which limits its size and duration",
             source.path
         )
     };
@@ -102,7 +101,7 @@ fn check(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn bodies_pass_one_reader() {
+fn request_bodies_pass_one_reader() {
     assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
 }
 

@@ -1,20 +1,20 @@
-//! Rust text without its comments and strings, and the tokens in it: as much of the language as the
-//! rules need.
+//! A small tokenizer for Rust, without comments and the contents of strings: only as much of the language as the rules
+//! need.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A word, `::`, or any other single character that is no space.
+/// A word, `::`, or any other single character except white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// Its text.
     pub text: String,
-    /// The line it stands on, from 1.
+    /// Its line number, from 1.
     pub line: usize,
 }
 
 impl Token {
-    /// Whether it is a name, a keyword or a number.
+    /// Whether the token is a name, a keyword or a number.
     pub fn is_word(&self) -> bool {
         self.text.starts_with(is_word_character)
     }
@@ -24,7 +24,7 @@ fn is_word_character(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The text with comments left out and strings and character literals emptied, line for line.
+/// The text with comments removed, and strings and character literals emptied; line breaks stay.
 pub fn blank(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -56,7 +56,7 @@ fn is_literal_prefix(before: char, kept: &str) -> bool {
     matches!(before, 'b' | 'c') && !earlier.is_some_and(is_word_character)
 }
 
-/// Keeps the ends of lines, so that line numbers stay right.
+/// Keeps line breaks, so that line numbers stay correct.
 fn keep_line_end(character: char, kept: &mut String) {
     if character == '\n' {
         kept.push('\n');
@@ -160,7 +160,7 @@ pub fn tokens(code: &str) -> Vec<Token> {
     found
 }
 
-/// The lines on which the tokens of `pattern` follow one another.
+/// The lines on which the tokens of `pattern` occur in sequence.
 pub fn lines_with(tokens: &[Token], pattern: &[&str]) -> Vec<usize> {
     let hits = tokens.windows(pattern.len()).filter(|window| {
         let mut pairs = window.iter().zip(pattern);

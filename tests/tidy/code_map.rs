@@ -1,19 +1,19 @@
-//! The code map names what there is, all of it, and nothing else.
+//! The code map lists every folder and file that it must list, and no others.
 
 use std::collections::BTreeSet;
 
 use super::assert_tidy;
 use super::tree::{Source, files, read};
 
-/// The file that is the map.
+/// The file with the code map.
 const MAP: &str = "docs/code-map.md";
 
-/// How deep folders are listed; what lies deeper is left to module docs, except for the folders under a `src` of
+/// Maximum depth of listed folders. Deeper ones are described by module docs, except for the folders under a `src` of
 /// `registry`.
 const DEPTH: usize = 3;
 
-/// What the map has to list: every folder down to [`DEPTH`] except `src` itself, and the Rust files
-/// directly under each `src`.
+/// The paths that the map must list: every folder down to [`DEPTH`] except `src` itself, and the Rust files directly under
+/// each `src`.
 fn expected(files: &[String]) -> BTreeSet<String> {
     let mut listed = BTreeSet::new();
     for path in files {
@@ -24,7 +24,7 @@ fn expected(files: &[String]) -> BTreeSet<String> {
                 listed.insert(folders[..depth].join("/"));
             }
         }
-        // The subjects of the server, and what else a package of the registry has in folders.
+        // The folders under `src` of each package of the registry.
         if let ["registry", _, "src", subject, ..] = folders {
             listed.insert(format!("registry/{}/src/{subject}", folders[1]));
         }
@@ -35,7 +35,7 @@ fn expected(files: &[String]) -> BTreeSet<String> {
     listed
 }
 
-/// The paths of lines like ``- `path` - purpose``, and what is wrong with lines that begin like one.
+/// The paths of lines like ``- `path` - purpose``, and the violations in lines that begin like one.
 fn listed(map: &str) -> (BTreeSet<String>, Vec<String>) {
     let mut paths = BTreeSet::new();
     let mut problems = Vec::new();
@@ -65,13 +65,13 @@ fn check(map: &str, files: &[String]) -> Vec<String> {
     }
     for path in listed.difference(&expected) {
         problems.push(format!(
-            "{MAP}: the code map lists `{path}`, which is not there"
+            "{MAP}: the code map lists `{path}`, which does not exist"
         ));
     }
     problems
 }
 
-/// The list as it could be written, with the purposes that the files state themselves.
+/// A proposal for the list, with the purposes from the files' own module docs.
 fn proposal(files: &[String]) -> String {
     let purpose = |path: &String| {
         let inner = [

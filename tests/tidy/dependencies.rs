@@ -1,4 +1,4 @@
-//! What everything is built on, as cargo resolves it: licences, banned crates, sources, and what nobody uses.
+//! Dependencies as cargo resolves them: licences, banned crates, sources, and unused ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -15,14 +15,14 @@ use super::imports::is_head;
 use super::licences;
 use super::tree::{Source, files, read, root, sources};
 
-/// Where crates come from; everything else is a folder of this repository.
+/// The only allowed source of crates, apart from folders of this repository.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 const CRYPTOGRAPHY: &str = "cryptography, TLS and signatures go through ring";
-const ASKING: &str = "others are asked through the guarded fetcher";
-const TIME: &str = "time is told by the crate `time`";
+const FETCHING: &str = "requests to other hosts go through the guarded fetcher";
+const TIME: &str = "use the crate `time`";
 
-/// Crates that nothing may bring along, by their names and how their versions begin.
+/// Crates that no dependency may pull in: name, prefix of the version, and why.
 const BANNED: [(&str, &str, &str); 33] = [
     ("aws-lc-fips-sys", "", CRYPTOGRAPHY),
     ("aws-lc-rs", "", CRYPTOGRAPHY),
@@ -43,25 +43,25 @@ const BANNED: [(&str, &str, &str); 33] = [
     ("p384", "", CRYPTOGRAPHY),
     ("rsa", "", CRYPTOGRAPHY),
     ("rustls-openssl", "", CRYPTOGRAPHY),
-    ("attohttpc", "", ASKING),
-    ("awc", "", ASKING),
-    ("curl", "", ASKING),
-    ("curl-sys", "", ASKING),
-    ("isahc", "", ASKING),
-    ("minreq", "", ASKING),
-    ("surf", "", ASKING),
-    ("ureq", "", ASKING),
+    ("attohttpc", "", FETCHING),
+    ("awc", "", FETCHING),
+    ("curl", "", FETCHING),
+    ("curl-sys", "", FETCHING),
+    ("isahc", "", FETCHING),
+    ("minreq", "", FETCHING),
+    ("surf", "", FETCHING),
+    ("ureq", "", FETCHING),
     ("hf-hub", "", "models are installed from a folder"),
     (
         "h2",
         "0.3.",
-        "RUSTSEC-2026-0258 is mended in no release of it: leave the feature http2 of actix-web out",
+        "no release of it fixes RUSTSEC-2026-0258: leave the feature http2 of actix-web out",
     ),
     ("jiff", "", TIME),
     (
         "onig_sys",
         "",
-        "it is compiled from C; fancy-regex stands in for it",
+        "it is compiled from C; fancy-regex replaces it",
     ),
     ("rusqlite", "", "storage goes through sea-orm"),
     (
@@ -71,7 +71,7 @@ const BANNED: [(&str, &str, &str); 33] = [
     ),
 ];
 
-/// What TLS, signatures and HTTP are made of: two versions of one would be two stacks.
+/// Crates for TLS, signatures and HTTP: two versions of one of them would be two stacks.
 const ONCE: [&str; 9] = [
     "h2",
     "hyper",
@@ -92,9 +92,9 @@ const NAMED_NOWHERE: [(&str, &str, &str); 5] = [
     ("a2a-registry-embed", "rustls", SHARED_FILE),
     ("a2a-registry-embed", "tokio_rustls", SHARED_FILE),
 ];
-const SHARED_FILE: &str = "a file of the crawler's tests names it, which these take in by its path";
+const SHARED_FILE: &str = "these tests include a file of the crawler's tests, which names it";
 
-/// What every package takes over from the workspace.
+/// Keys that every package inherits from the workspace.
 const INHERITED: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
 
 #[derive(Deserialize)]
@@ -104,7 +104,7 @@ struct Metadata {
     resolve: Resolve,
 }
 
-/// A package: one of ours, or one that ours are built on.
+/// A package: one of ours, or a dependency.
 #[derive(Deserialize)]
 struct Package {
     id: String,
@@ -128,19 +128,19 @@ struct Node {
 /// A dependency of a package.
 #[derive(Deserialize)]
 struct Dependency {
-    /// The name by which code calls it.
+    /// Its name in code.
     name: String,
     dep_kinds: Vec<Kind>,
 }
 
-/// In which table of the manifest it stands.
+/// The table of the manifest that lists a dependency.
 #[derive(Deserialize)]
 struct Kind {
     kind: Option<String>,
 }
 
-/// What cargo has resolved. Crates that only other systems need may not have been downloaded; then those that this system
-/// needs are all there is to see.
+/// The resolved dependencies. Crates for other systems may not have been downloaded; then only those for this system are
+/// returned.
 static METADATA: LazyLock<Metadata> = LazyLock::new(|| {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let run = |arguments: &[&str]| {
@@ -177,7 +177,7 @@ impl Metadata {
 }
 
 impl Package {
-    /// The folder it lies in, from the root of the repository.
+    /// Its folder, relative to the root of the repository.
     fn folder(&self) -> String {
         let folder = Path::new(&self.manifest_path).parent().unwrap();
         let folder = folder.strip_prefix(root()).unwrap();
@@ -185,7 +185,7 @@ impl Package {
     }
 }
 
-/// The licences of packages, ours and others.
+/// Checks the licences of packages, our own and others.
 fn check_licences<'a>(packages: impl IntoIterator<Item = &'a Package>) -> Vec<String> {
     let packages = packages.into_iter();
     let problems = packages.filter_map(|package| {
@@ -206,7 +206,7 @@ fn check_licences<'a>(packages: impl IntoIterator<Item = &'a Package>) -> Vec<St
     problems.collect()
 }
 
-/// The text of `Cargo.lock`, which also names what only other systems need.
+/// Checks the text of `Cargo.lock`, which also has the crates for other systems.
 fn check_lock(text: &str, members: &[&str]) -> Vec<String> {
     let lock: Table = text.parse().unwrap();
     let mut problems = Vec::new();
@@ -228,7 +228,7 @@ fn check_lock(text: &str, members: &[&str]) -> Vec<String> {
         for (banned, begins, reason) in BANNED {
             if name == banned && version.starts_with(begins) {
                 problems.push(format!(
-                    "{name} {version} is banned: {reason}; `cargo tree -i {name}` says what brings it"
+                    "{name} {version} is banned: {reason}; `cargo tree -i {name}` shows what depends on it"
                 ));
             }
         }
@@ -241,7 +241,7 @@ fn check_lock(text: &str, members: &[&str]) -> Vec<String> {
     problems
 }
 
-/// The files of each package, by its folder: a file is of the innermost package that it lies in.
+/// The files of each package, by its folder: a file belongs to the innermost package around it.
 fn by_package<'a>(files: &[String], sources: &'a [Source]) -> BTreeMap<String, Vec<&'a Source>> {
     let manifests = files
         .iter()
@@ -260,7 +260,7 @@ fn by_package<'a>(files: &[String], sources: &'a [Source]) -> BTreeMap<String, V
     found
 }
 
-/// The crates that the code of a package names, by what of a manifest is for it.
+/// The crates that the code of a package names, grouped by the tables of the manifest.
 #[derive(Default)]
 struct Names {
     shipped: BTreeSet<String>,
@@ -286,7 +286,7 @@ impl Names {
                     names.shipped.insert(text.clone());
                 }
             }
-            // An attribute names crates in texts too, as `with = "time::serde::rfc3339"` does.
+            // Strings in attributes may name crates as well, as in `with = "time::serde::rfc3339"`.
             for quoted in source.text.split('"').skip(1) {
                 if let Some((name, _)) = quoted.split_once("::") {
                     names.all.insert(name.to_owned());
@@ -307,7 +307,7 @@ fn unused(package: &str, dependencies: &[Dependency], names: &Names) -> Vec<Stri
             kinds.any(|kind| kind.kind.as_deref() == wanted)
         };
         let normal = stands_in(None);
-        // What is in both tables is in that of the tests for the sake of its features.
+        // A dependency in both tables is in the one of the tests for additional features.
         let tests_alone = stands_in(Some("dev")) && !normal;
         for (table, is_in, names) in [
             ("dependencies", normal, &names.shipped),
@@ -331,7 +331,7 @@ fn unused(package: &str, dependencies: &[Dependency], names: &Names) -> Vec<Stri
     problems
 }
 
-/// A manifest says once for all packages what all of them share.
+/// Checks that a manifest inherits the shared keys and lints from the workspace.
 fn check_inherited(path: &str, text: &str) -> Vec<String> {
     let manifest: Table = text.parse().unwrap();
     let shares = |table: Option<&toml::Value>| {
@@ -357,7 +357,7 @@ fn licences_are_allowed() {
 }
 
 #[test]
-fn crates_come_from_one_place_and_none_is_banned() {
+fn crates_come_from_one_source_and_none_is_banned() {
     let members: Vec<&str> = METADATA.members().map(|one| one.name.as_str()).collect();
     assert_tidy(&check_lock(&read("Cargo.lock"), &members));
 }
@@ -485,7 +485,7 @@ fn unused_dependencies_are_found() {
 }
 
 #[test]
-fn a_file_is_of_the_innermost_package() {
+fn a_file_belongs_to_the_innermost_package() {
     let files = ["Cargo.toml", "a/Cargo.toml", "a/b/Cargo.toml"].map(str::to_owned);
     let sources = ["a/src/lib.rs", "a/b/src/lib.rs", "a/bc.rs", "x.rs"];
     let sources = sources.map(|path| Source::new(path, ""));
@@ -499,7 +499,7 @@ fn a_file_is_of_the_innermost_package() {
 }
 
 #[test]
-fn manifests_of_their_own_mind_are_found() {
+fn deviating_manifests_are_found() {
     let inherited = INHERITED
         .map(|key| format!("{key}.workspace = true\n"))
         .concat();

@@ -1,25 +1,24 @@
-//! Documents, and what is said of them: every link, path and section that a text of the repository names is in the
-//! repository.
+//! Links and mentions of documents: every link, path and section that a text of the repository names exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::assert_tidy;
 use super::tree::{Source, files, read};
 
-/// What is written for people or by them, by its extension. Fixtures of tests are JSON, and say what they like.
+/// Extensions of checked texts. Fixtures of tests are JSON, and may contain anything.
 const TEXTS: [&str; 8] = ["rs", "md", "toml", "py", "cjs", "js", "html", "css"];
-/// Further texts, by their whole paths.
+/// Further checked texts, by path.
 const FURTHER: [&str; 3] = ["openapi/openapi.json", "openapi/examples.json", "tests/run"];
-/// Extensions by which a word in a document is taken for the path of a file.
+/// Extensions that make a word in a document the path of a file.
 const PATHS: [&str; 8] = ["rs", "md", "toml", "json", "py", "js", "html", "css"];
-/// What is named before `section 4` beside a word with a digit, such as `RFC 9110` or `1.0`.
+/// Words allowed before `section 4`, besides words with a digit such as `RFC 9110` or `1.0`.
 const STANDARDS: [&str; 2] = ["ARD", "Context"];
-/// The folder of real cards beside the repository, which only tests may look for.
+/// The folder of real cards beside the repository, which only tests may name.
 const BESIDE: &str = "../shared";
-/// This file, whose tests name what is not there.
+/// This file, which is exempt because its tests name missing files.
 const ITSELF: &str = "tests/tidy/documents.rs";
 
-/// What can be named: the files, and the anchors of the headings of those that are Markdown.
+/// Existing targets: the files, and the anchors of headings in Markdown files.
 struct Tree {
     files: BTreeSet<String>,
     anchors: BTreeMap<String, BTreeSet<String>>,
@@ -40,7 +39,7 @@ impl Tree {
         tree
     }
 
-    /// Whether a path, perhaps with an anchor, leads to a file or a folder from the file that names it.
+    /// Whether a path, with or without an anchor, leads to a file or folder, relative to the file that names it.
     fn leads(&self, from: &str, target: &str) -> bool {
         let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
         let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -62,7 +61,7 @@ impl Tree {
     }
 }
 
-/// A path without `.` and `..`; one that leads out of the repository leads nowhere.
+/// The path with `.` and `..` resolved; a path out of the repository matches no file.
 fn resolved(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in folder.split('/').chain(path.split('/')) {
@@ -87,7 +86,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The anchors under which the headings of a Markdown text are reached.
+/// The anchors of the headings of a Markdown text.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter_map(|(_, line)| {
         let title = line.trim_start_matches('#');
@@ -101,7 +100,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-/// What is wrong with the links and the paths of a document.
+/// Checks the links and paths in a document.
 fn check_document(path: &str, text: &str, tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, line) in prose(text) {
@@ -110,7 +109,7 @@ fn check_document(path: &str, text: &str, tree: &Tree) -> Vec<String> {
             let elsewhere = target.contains("://") || target.starts_with("mailto:");
             if !elsewhere && !tree.leads(path, target) {
                 problems.push(format!(
-                    "{path}:{number}: the link to {target} leads nowhere"
+                    "{path}:{number}: the target of the link {target} does not exist"
                 ));
             }
         }
@@ -123,7 +122,7 @@ fn check_document(path: &str, text: &str, tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// Whether a word in a document is meant as the path of a file here. Any path of a Rust file is.
+/// Whether a word in a document is meant as the path of a file of the repository, as every path of a Rust file is.
 fn is_file(code: &str, tree: &Tree) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-".contains(letter);
     let extension = code.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -131,8 +130,8 @@ fn is_file(code: &str, tree: &Tree) -> bool {
     is_path && PATHS.contains(&extension) && (extension == "rs" || tree.begins_here(code))
 }
 
-/// What is wrong with what a text says of documents: each one that it names is here, with the heading it names, and no
-/// section is named by its number alone.
+/// Checks the mentions of documents in a text: each named document and heading exists, and no section is named by its
+/// number alone.
 fn check_mentions(path: &str, text: &str, tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -148,7 +147,7 @@ fn check_mentions(path: &str, text: &str, tree: &Tree) -> Vec<String> {
         }
         if line.contains(BESIDE) && path.ends_with(".rs") && !Source::new(path, "").is_test() {
             problems.push(format!(
-                "{path}:{number}: only tests look beside the repository"
+                "{path}:{number}: only tests may use folders beside the repository"
             ));
         }
     }
@@ -182,7 +181,7 @@ fn is_text(path: &str) -> bool {
 }
 
 #[test]
-fn what_documents_name_is_there() {
+fn everything_named_in_documents_exists() {
     let files = files();
     let text = |path: &String| match path.ends_with(".md") {
         true => read(path),
@@ -213,7 +212,7 @@ fn small_tree() -> Tree {
 }
 
 #[test]
-fn links_and_paths_that_lead_nowhere_are_found() {
+fn broken_links_and_paths_are_found() {
     let tree = small_tree();
     let problems = |text: &str| check_document("docs/how-to.md", text, &tree).len();
     for text in [
@@ -239,7 +238,7 @@ fn links_and_paths_that_lead_nowhere_are_found() {
 }
 
 #[test]
-fn documents_that_are_elsewhere_are_found() {
+fn mentions_of_missing_documents_are_found() {
     let tree = small_tree();
     let problems = |path: &str, text: &str| check_mentions(path, text, &tree).len();
     let rust = "card/src/lib.rs";

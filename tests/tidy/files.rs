@@ -1,20 +1,20 @@
-//! What every Rust file must begin with, how long it may be, and what may not stand in it.
+//! Rules for every Rust file: a module doc, a maximum length, a descriptive name, no `unsafe`, no postponed work.
 
 use super::assert_tidy;
 use super::code::lines_with;
 use super::tree::{Source, sources};
 
-/// The most lines that ship in one file.
+/// Maximum number of production lines in a file.
 const PRODUCTION_LIMIT: usize = 500;
-/// Nine files of ten that ship have fewer lines.
+/// Nine of ten production files are shorter than this.
 const USUAL_LIMIT: usize = 400;
-/// The most lines of a file that serves tests.
+/// Maximum number of lines in a test file.
 const TEST_LIMIT: usize = 800;
 
 /// File names that say nothing.
 const EMPTY_NAMES: [&str; 6] = ["utils", "util", "helpers", "helper", "misc", "manager"];
 
-/// Words that put work off, where a comment begins with one. Written in two halves, so that this file does not find itself.
+/// Words that postpone work when a comment begins with one. Written in two halves, so that this file passes the check.
 const PUT_OFF: [&str; 3] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -29,7 +29,7 @@ fn check(source: &Source) -> Vec<String> {
     if source.purpose().is_none() {
         found(
             1,
-            "begin the file with a module doc: //! and a sentence that says what it is for",
+            "begin the file with a module doc: //! and a sentence about its purpose",
         );
     }
     let (lines, limit) = if source.is_test() {
@@ -66,12 +66,12 @@ fn check(source: &Source) -> Vec<String> {
     problems
 }
 
-/// Whether more than one file of ten is longer than is usual.
+/// Checks that at most one of ten files reaches [`USUAL_LIMIT`].
 fn check_usual(mut lines: Vec<usize>) -> Vec<String> {
     lines.sort_unstable();
     let ninth = lines.get(lines.len() * 9 / 10).copied().unwrap_or_default();
     let problem = format!(
-        "one file of ten has {ninth} lines or more, and fewer than {USUAL_LIMIT} are the rule: give subjects files of their own"
+        "one of ten files has {ninth} lines or more, and fewer than {USUAL_LIMIT} are allowed: split long files by subject"
     );
     (ninth >= USUAL_LIMIT)
         .then_some(problem)

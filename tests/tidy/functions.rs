@@ -1,22 +1,22 @@
-//! How long a function may be.
+//! Maximum length of functions.
 
 use super::assert_tidy;
 use super::code::Token;
 use super::imports::lies_in;
 use super::tree::{Source, sources};
 
-/// The most lines of a function that ships, from its `fn` to its closing brace.
+/// Maximum number of lines of a production function, from its `fn` to its closing brace.
 const LIMIT: usize = 60;
 
-/// A file or folder, a function in it, or `*` for all, and why it is longer than [`LIMIT`].
+/// An exception: a file or folder, a function in it (`*`: all), and why it is longer than [`LIMIT`].
 type Table = (&'static str, &'static str, &'static str);
 
-/// Lists that would not be clearer in parts.
+/// Long functions that would not be clearer in parts.
 const TABLES: [Table; 2] = [
     (
         "migrations/src",
         "*",
-        "a step is the list of its tables, and is never changed once it has landed",
+        "a migration lists its tables, and is never changed once it has landed",
     ),
     (
         "registry/server/src/metrics.rs",
@@ -33,13 +33,13 @@ struct Function {
     lines: usize,
 }
 
-/// The functions that have a body, those within others too.
+/// All functions with a body, nested ones included.
 fn functions(tokens: &[Token]) -> Vec<Function> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
     let mut found = Vec::new();
     for (at, pair) in tokens.windows(2).enumerate() {
         let [word, name] = pair else { continue };
-        // `fn(…)` is the type of a pointer to one.
+        // `fn(…)` is a function pointer type.
         if word.text != "fn" || !name.is_word() {
             continue;
         }
@@ -75,7 +75,7 @@ fn functions(tokens: &[Token]) -> Vec<Function> {
     found
 }
 
-/// What is wrong with a file.
+/// The violations in a file.
 fn check(source: &Source) -> Vec<String> {
     let mut problems = Vec::new();
     for Function { name, line, lines } in functions(&source.production_tokens()) {
@@ -84,7 +84,7 @@ fn check(source: &Source) -> Vec<String> {
         });
         if lines > LIMIT && !is_table {
             problems.push(format!(
-                "{}:{line}: `{name}` has {lines} lines, {LIMIT} are allowed: give a step of it a function whose name says \
+                "{}:{line}: `{name}` has {lines} lines, {LIMIT} are allowed: move a step into a function whose name says \
                  what the step does",
                 source.path
             ));
@@ -120,7 +120,7 @@ fn long_functions_are_found() {
 }
 
 #[test]
-fn functions_are_told_from_their_types_and_declarations() {
+fn functions_are_distinguished_from_types_and_declarations() {
     let text = "trait A { fn a(&self); fn b(f: fn(u8) -> u8) { // }\n  \"}\"; fn c() {}\n } }";
     let names: Vec<_> = functions(&Source::new("card/src/a.rs", text).tokens());
     let names: Vec<_> = names

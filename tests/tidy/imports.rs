@@ -1,10 +1,10 @@
-//! Libraries and calls that have their place and appear nowhere else.
+//! Libraries and calls that are allowed in certain places only.
 
 use super::assert_tidy;
 use super::code::{Token, lines_with};
 use super::tree::{Source, sources};
 
-/// A library, the only places that may name it, and where to go instead.
+/// A library, the only places that may name it, and the alternative.
 type Home = (&'static str, &'static [&'static str], &'static str);
 
 /// A place is a file, or a folder with everything in it and the file of the same name beside it.
@@ -31,7 +31,7 @@ const HOMES: [Home; 17] = [
     (
         "tantivy",
         &["registry/search/src"],
-        "searching belongs into registry/search/src",
+        "searching belongs in registry/search/src",
     ),
     (
         "reqwest",
@@ -40,13 +40,9 @@ const HOMES: [Home; 17] = [
             "registry/cli/src/client.rs",
             "registry/a2a/src",
         ],
-        "the server asks others through the crawler's guarded fetcher",
+        FETCHING,
     ),
-    (
-        "hyper",
-        &["crawler/src/fetch"],
-        "the server asks others through the crawler's guarded fetcher",
-    ),
+    ("hyper", &["crawler/src/fetch"], FETCHING),
     (
         "hickory_resolver",
         &["crawler/src"],
@@ -57,28 +53,28 @@ const HOMES: [Home; 17] = [
     (
         "rayon",
         &["registry/embed/src"],
-        "work is done on tokio's threads; only sentence encoding has threads of its own",
+        "use tokio's threads; only sentence encoding has threads of its own",
     ),
 ];
 
-const STORE: &str = "SQL belongs into registry/store/src; add a method there";
-const HTTP: &str = "HTTP belongs into registry/server; hand plain values over";
-const EMBED: &str = "sentence encoding belongs into registry/embed/src";
+const STORE: &str = "SQL belongs in registry/store/src; add a method there";
+const HTTP: &str = "HTTP belongs in registry/server; pass plain values";
+const EMBED: &str = "sentence encoding belongs in registry/embed/src";
 
-/// A call, the only places that may make it, and what to do instead.
+/// A call, the only places that may make it, and the alternative.
 type Call = (
     &'static [&'static str],
     &'static [&'static str],
     &'static str,
 );
 
-const ASKING: &str = "the server asks others through the crawler's guarded fetcher";
-const RESOLVING: &str = "names are resolved by the crawler's guard";
+const FETCHING: &str = "send requests to other hosts through the crawler's guarded fetcher";
+const RESOLVING: &str = "resolve names through the crawler's guard";
 const CLOCK: &str = "take `now`, or an a2a_crawler::Clock, so that a test can set the time";
 
-/// Calls that a few places make, or tests alone; those that nobody makes stand in `.clippy.toml`, and clippy's own lints
-/// forbid `unwrap`, `expect` and `panic!`. `Instant` may measure how long something took; what is decided by time asks
-/// the `Clock`.
+/// Calls that only a few places, or only tests, may make. Calls forbidden everywhere are in `.clippy.toml`, and clippy's
+/// own lints forbid `unwrap`, `expect` and `panic!`. `Instant` may measure durations; decisions that depend on the time
+/// use the `Clock`.
 const CALLS: [Call; 11] = [
     (
         &["Uuid", "::", "now_v7"],
@@ -99,14 +95,14 @@ const CALLS: [Call; 11] = [
         ],
         CLOCK,
     ),
-    (&["TcpStream", "::", "connect"], &[], ASKING),
-    (&["TcpStream", "::", "connect_timeout"], &[], ASKING),
-    (&["TcpSocket", "::"], &[], ASKING),
-    (&["UnixStream", "::", "connect"], &[], ASKING),
+    (&["TcpStream", "::", "connect"], &[], FETCHING),
+    (&["TcpStream", "::", "connect_timeout"], &[], FETCHING),
+    (&["TcpSocket", "::"], &[], FETCHING),
+    (&["UnixStream", "::", "connect"], &[], FETCHING),
     (
         &["Command", "::", "new"],
         &[],
-        "no other program is started; what it would ask, nobody guards",
+        "start no other program: its requests would bypass the guard",
     ),
     (
         &["UdpSocket", "::", "bind"],
@@ -117,18 +113,18 @@ const CALLS: [Call; 11] = [
     (&["env", "::", "var_os"], SETTING_PLACES, SETTINGS),
 ];
 
-/// Variables that tell of the terminal and the program at hand are no settings of the registry.
+/// The only place that may read environment variables itself: those about the terminal are no settings of the registry.
 const SETTING_PLACES: &[&str] = &["registry/cli/src"];
 const SETTINGS: &str =
-    "settings come in by the configuration, which reads file, environment and flags";
+    "take settings from the configuration, which reads file, environment and flags";
 
-/// Whether `path` lies in a place.
+/// Whether `path` is in a place.
 pub fn lies_in(path: &str, place: &str) -> bool {
     let within = path.strip_prefix(place);
     within.is_some_and(|rest| rest.is_empty() || rest == ".rs" || rest.starts_with('/'))
 }
 
-/// Whether the token stands where a crate is named: at the head of a path, or in `use` and `extern crate`.
+/// Whether the token names a crate: at the start of a path, or in `use` and `extern crate`.
 pub fn is_head(tokens: &[Token], index: usize) -> bool {
     let text = |index: Option<usize>| {
         index
@@ -136,7 +132,7 @@ pub fn is_head(tokens: &[Token], index: usize) -> bool {
             .map(|token| token.text.as_str())
     };
     let before = text(index.checked_sub(1));
-    // A leading `::` is the head of a path too; one after a name is not.
+    // A leading `::` starts a path too; one after a name does not.
     let leading = || {
         index
             .checked_sub(2)
@@ -160,7 +156,7 @@ fn check(source: &Source) -> Vec<String> {
     for (library, _, advice) in HOMES.iter().filter(|(_, places, _)| outside(places)) {
         for line in lines_naming(&tokens, library) {
             problems.push(format!(
-                "{}:{line}: {library} has no place here: {advice}",
+                "{}:{line}: {library} is not allowed here: {advice}",
                 source.path
             ));
         }
@@ -168,7 +164,7 @@ fn check(source: &Source) -> Vec<String> {
     for (call, _, advice) in CALLS.iter().filter(|(_, places, _)| outside(places)) {
         for line in lines_with(&tokens, call) {
             problems.push(format!(
-                "{}:{line}: `{}` has no place here: {advice}",
+                "{}:{line}: `{}` is not allowed here: {advice}",
                 source.path,
                 call.concat()
             ));
@@ -178,12 +174,12 @@ fn check(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn libraries_and_calls_keep_to_their_places() {
+fn libraries_and_calls_stay_in_their_places() {
     assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
 }
 
 #[test]
-fn strays_are_found() {
+fn misplaced_libraries_and_calls_are_found() {
     let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
     for text in [
         "use sea_orm::Value;",

@@ -1,11 +1,11 @@
-//! The order of the modules inside the server: which may name which.
+//! Layers of the server: the order of its modules, each of which may use only those before it.
 
 use super::assert_tidy;
 use super::code::Token;
 use super::tree::{Source, sources};
 
-/// The modules directly under `registry/server/src`, from the ground up: each may name those before it and none behind it,
-/// so there is no circle between two of them. Add a new module where it belongs.
+/// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
+/// so there are no cycles. Add a new module after all that it uses.
 const ORDER: [&str; 36] = [
     "config",
     "error",
@@ -45,10 +45,10 @@ const ORDER: [&str; 36] = [
     "jobs",
 ];
 
-/// Where they lie.
+/// The folder of these modules.
 const SERVER: &str = "registry/server/src/";
 
-/// The name for what is defined in `lib.rs` itself.
+/// The name for items defined in `lib.rs` itself.
 const ROOT: &str = "root";
 
 /// The module path of a file of the server: `["app", "agents"]` for `app/agents.rs`, and nothing for `lib.rs`.
@@ -61,7 +61,7 @@ fn module_path(path: &str) -> Option<Vec<&str>> {
     Some(parts)
 }
 
-/// The first names after a path's beginning at `start`: one, or one for each branch of a `{…}`.
+/// The next names of a path at `start`: one, or one for each branch of a `{…}`.
 fn branches(tokens: &[Token], start: usize) -> Vec<&Token> {
     if tokens.get(start).is_none_or(|token| token.text != "{") {
         return tokens.get(start).into_iter().collect();
@@ -88,7 +88,7 @@ fn branches(tokens: &[Token], start: usize) -> Vec<&Token> {
     found
 }
 
-/// Every module of the first level that a file names by `crate::` or `super::`, with the line.
+/// Every top-level module that a file names through `crate::` or `super::`, with the line.
 fn named_modules(tokens: &[Token], module: &[&str]) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
@@ -154,12 +154,12 @@ fn check(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn layers_use_only_what_lies_below_them() {
+fn layers_use_only_lower_layers() {
     assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
 }
 
 #[test]
-fn arrows_back_up_are_found() {
+fn upward_dependencies_are_found() {
     let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
     let [ground, below, .., above] = ORDER;
     let file = |module: &str| format!("{SERVER}{module}/agents.rs");

@@ -1,9 +1,9 @@
-//! Licences as SPDX writes them, and which of them may be built on.
+//! Allowed licences, and a parser for SPDX expressions.
 
-/// The licence of every package of ours.
+/// The licence of our own packages.
 pub const OURS: &str = "Apache-2.0";
 
-/// Licences that ask for no more than their text and the names in it.
+/// Licences that require only their text and the copyright notices in it.
 const ALLOWED: [&str; 13] = [
     "0BSD",
     "Apache-2.0",
@@ -20,7 +20,7 @@ const ALLOWED: [&str; 13] = [
     "Zlib",
 ];
 
-/// Crates under another licence that serve all the same: the crate, its licence, and why.
+/// Crates allowed in spite of another licence: the crate, its licence, and why.
 const EXCEPTIONS: [(&str, &str, &str); 3] = [
     (
         "option-ext",
@@ -39,14 +39,14 @@ const EXCEPTIONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Whether a crate has its licence by name.
+/// Whether a crate is an exception with exactly this licence.
 pub fn is_excepted(name: &str, licence: &str) -> bool {
     EXCEPTIONS
         .iter()
         .any(|row| row.0 == name && row.1 == licence)
 }
 
-/// Whether an expression can be met with allowed licences alone. A slash stands for `OR`, as it did before SPDX.
+/// Whether an expression can be satisfied by allowed licences alone. A slash means `OR`, as it did before SPDX.
 pub fn is_allowed(expression: &str) -> bool {
     let spaced = expression
         .replace('(', " ( ")
@@ -57,7 +57,7 @@ pub fn is_allowed(expression: &str) -> bool {
     any_of(&mut rest) == Some(true) && rest.is_empty()
 }
 
-/// Takes a word where it comes next.
+/// Consumes the next word if it is this one.
 fn take(rest: &mut &[&str], word: &str) -> bool {
     match rest.split_first() {
         Some((first, behind)) if *first == word => {
@@ -68,7 +68,7 @@ fn take(rest: &mut &[&str], word: &str) -> bool {
     }
 }
 
-/// Alternatives; nothing where the expression is none.
+/// Parses alternatives; `None` if the expression is malformed.
 fn any_of(rest: &mut &[&str]) -> Option<bool> {
     let mut allowed = all_of(rest)?;
     while take(rest, "OR") {
@@ -77,7 +77,7 @@ fn any_of(rest: &mut &[&str]) -> Option<bool> {
     Some(allowed)
 }
 
-/// Licences that hold together; `AND` binds closer than `OR`.
+/// Parses licences joined by `AND`, which binds tighter than `OR`.
 fn all_of(rest: &mut &[&str]) -> Option<bool> {
     let mut allowed = one_of(rest)?;
     while take(rest, "AND") {
@@ -86,7 +86,7 @@ fn all_of(rest: &mut &[&str]) -> Option<bool> {
     Some(allowed)
 }
 
-/// A licence, with its exception where it has one, or an expression in parentheses.
+/// Parses one licence, with its exception if it has one, or an expression in parentheses.
 fn one_of(rest: &mut &[&str]) -> Option<bool> {
     if take(rest, "(") {
         let allowed = any_of(rest)?;
@@ -103,7 +103,7 @@ fn one_of(rest: &mut &[&str]) -> Option<bool> {
 }
 
 #[test]
-fn licences_are_told_apart() {
+fn licences_are_distinguished() {
     for licence in [
         "MIT",
         "MIT OR GPL-3.0-only",

@@ -1,11 +1,11 @@
-//! The arrows between the packages, read from their manifests.
+//! Dependencies between our packages, read from their manifests.
 
 use toml::Table;
 
 use super::assert_tidy;
 use super::tree::{files, read};
 
-/// A package's folder, its name, what of ours it is built on, and what of ours only its tests are.
+/// A package's folder, its name, its dependencies among our packages, and those of its tests alone.
 type Package = (
     &'static str,
     &'static str,
@@ -13,7 +13,7 @@ type Package = (
     &'static [&'static str],
 );
 
-/// Exactly these packages, with exactly these arrows. Nothing depends on the tests.
+/// All packages, with exactly their allowed dependencies. No package depends on the tests.
 const PACKAGES: [Package; 14] = [
     ("card", "a2a-card", &[], &[]),
     ("crawler", "a2a-crawler", &["a2a-card"], &[]),
@@ -107,10 +107,13 @@ const PACKAGES: [Package; 14] = [
 /// The only package with a program.
 const WITH_PROGRAM: &str = "registry/cli";
 
-/// What our packages do not use themselves, though others bring it along.
+/// Crates that our packages must not name, although dependencies pull them in: the crate, and the alternative.
 const UNWANTED: [(&str, &str); 4] = [
-    ("chrono", "time is told by the crate `time`"),
-    ("hyper-util", "others are asked through the guarded fetcher"),
+    ("chrono", "use the crate `time`"),
+    (
+        "hyper-util",
+        "requests to other hosts go through the guarded fetcher",
+    ),
     ("lazy_static", "the standard library has LazyLock"),
     ("sqlx", "storage goes through sea-orm"),
 ];
@@ -167,13 +170,13 @@ fn check((folder, name, built_on, tested_with): Package, text: &str) -> Vec<Stri
             let found = dependencies(&manifest, kind);
             expect(
                 found.is_empty(),
-                format!("everything belongs into dev-dependencies, also {found:?}"),
+                format!("all dependencies belong in dev-dependencies, also {found:?}"),
             );
         }
     }
     expect(
         manifest.contains_key("bin") == (folder == WITH_PROGRAM),
-        format!("[[bin]] stands in {WITH_PROGRAM}/Cargo.toml and nowhere else"),
+        format!("[[bin]] is allowed in {WITH_PROGRAM}/Cargo.toml and nowhere else"),
     );
     for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
         for dependency in dependencies(&manifest, kind) {
@@ -230,7 +233,7 @@ fn packages_depend_on_each_other_as_designed() {
 }
 
 #[test]
-fn wrong_arrows_are_found() {
+fn wrong_dependencies_are_found() {
     let crawler = PACKAGES[1];
     let good = "[package]\nname = \"a2a-crawler\"\n[dependencies]\n";
     let right = format!("{good}a2a-card.workspace = true\ntime.workspace = true\n");

@@ -1,5 +1,5 @@
-//! The table of addresses that answers `Allow` and 405 names each handler's address. Operations of the API are in it by
-//! the document; the others are listed by hand, and that list is compared with the handlers here.
+//! The table of routes, from which 405 responses and `Allow` are made, has the route of every handler. Operations of the
+//! API come from the document; the others are listed by hand, and that list is compared with the handlers here.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ const LIST: &str = "registry/server/src/routes.rs";
 /// The attributes that make a function a handler.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// An address and its method, as `GET /docs`.
+/// A method and a path, such as `GET /docs`.
 type Route = String;
 
-/// What the attributes of a file route.
+/// The routes in the attributes of a file.
 fn routed(source: &Source) -> impl Iterator<Item = Route> {
     let lines = source.text.lines().take(source.production_lines);
     lines.filter_map(|line| {
@@ -28,7 +28,7 @@ fn routed(source: &Source) -> impl Iterator<Item = Route> {
     })
 }
 
-/// What the list names.
+/// The routes in the list.
 fn listed(list: &str) -> impl Iterator<Item = Route> {
     list.lines().filter_map(|line| {
         let entry = line.trim().strip_prefix("(\"")?.strip_suffix("\"),")?;
@@ -46,7 +46,7 @@ fn operations(document: &Value) -> impl Iterator<Item = Route> {
     })
 }
 
-/// What is routed and neither listed nor an operation, and what is listed and not routed.
+/// Compares them: routes that are neither listed nor operations, and listed ones without a handler.
 fn compare(
     routed: &BTreeSet<Route>,
     listed: &BTreeSet<Route>,
@@ -66,7 +66,7 @@ fn compare(
 }
 
 #[test]
-fn every_address_outside_of_the_api_is_listed() {
+fn every_route_outside_the_api_is_listed() {
     let text = std::fs::read_to_string(root().join("openapi/openapi.json")).unwrap();
     let operations: BTreeSet<Route> = operations(&serde_json::from_str(&text).unwrap()).collect();
     let sources = sources();
@@ -81,7 +81,7 @@ fn every_address_outside_of_the_api_is_listed() {
 }
 
 #[test]
-fn what_is_missing_or_too_much_is_found() {
+fn missing_and_extra_routes_are_found() {
     let file = Source::new(
         "a.rs",
         "#[get(\"/docs\")]\nfn a() {}\n#[post(\"/v1/x\")]\nfn b() {}\n",

@@ -1,4 +1,4 @@
-//! The files of the repository, as they lie on the disk.
+//! The files of the repository on disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Source {
     pub path: String,
     /// Its text.
     pub text: String,
-    /// How many of its lines come before its module of tests; all of them if it has none.
+    /// Number of lines before its module of tests; all of them if it has none.
     pub production_lines: usize,
 }
 
@@ -25,8 +25,8 @@ impl Source {
         }
     }
 
-    /// Whether the whole file serves tests only: the tests package, a `tests` or `benches` folder
-    /// or file, support behind the feature `testing`, a fuzz target.
+    /// Whether the whole file is for tests only: in the tests package, in a `tests` or `benches` folder or file, support
+    /// behind the feature `testing`, or a fuzz target.
     pub fn is_test(&self) -> bool {
         let mut folders: Vec<&str> = self.path.split('/').collect();
         let file = folders.pop().unwrap_or_default();
@@ -37,7 +37,7 @@ impl Source {
             || file.ends_with("_tests.rs")
     }
 
-    /// The tokens of what ships: nothing of a test file, and nothing of a module of tests.
+    /// The tokens of production code: none of a test file, and none of a module of tests.
     pub fn production_tokens(&self) -> Vec<Token> {
         if self.is_test() {
             return Vec::new();
@@ -47,7 +47,7 @@ impl Source {
         all
     }
 
-    /// The tokens of the whole file, comments and the contents of strings left out.
+    /// The tokens of the whole file, without comments and the contents of strings.
     pub fn tokens(&self) -> Vec<Token> {
         tokens(&blank(&self.text))
     }
@@ -66,7 +66,7 @@ impl Source {
 }
 
 /// The number of lines before `#[cfg(test)] mod name {`. A declaration of a sibling file, as in
-/// `#[cfg(test)] mod tests;`, does not end what ships.
+/// `#[cfg(test)] mod tests;`, does not end the production code.
 fn production_lines(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let begins_tests = |from: usize| {
@@ -92,8 +92,9 @@ pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every file of the repository, sorted, except hidden ones and what `.gitignore` names by a whole
-/// path or a folder name.
+/// Every file of the repository, sorted, except hidden ones and those that `.gitignore` names by a full path or a folder
+/// name.
+
 pub fn files() -> Vec<String> {
     let ignored = read(".gitignore");
     let ignored: Vec<&str> = ignored.lines().map(|line| line.trim_matches('/')).collect();
@@ -128,7 +129,7 @@ pub fn sources() -> Vec<Source> {
 }
 
 #[test]
-fn what_ships_ends_at_the_module_of_tests() {
+fn production_code_ends_at_the_test_module() {
     let text = "//! Doc.\n#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\n#[allow(x)]\nmod tests {\n}\n";
     assert_eq!(production_lines(text), 4);
     assert_eq!(production_lines("//! Doc.\nfn a() {}\n"), 2);
@@ -139,7 +140,7 @@ fn what_ships_ends_at_the_module_of_tests() {
 }
 
 #[test]
-fn test_files_are_told_from_those_that_ship() {
+fn test_files_are_distinguished_from_production_files() {
     for path in [
         "tests/main.rs",
         "card/tests/corpus.rs",

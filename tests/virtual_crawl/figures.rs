@@ -8,7 +8,7 @@ use std::time::Duration as Elapsed;
 use a2a_crawler::{SourceTask, SourceVerdict};
 use time::{Duration, OffsetDateTime};
 
-use super::origins::{Behaviour, Origins, Said};
+use super::origins::{Behaviour, Origins, SimulatedResponse};
 
 /// The pause between two visits of a host.
 const SPACING: i64 = 60;
@@ -35,7 +35,7 @@ struct DomainHistory {
     /// Earliest time at which the origin accepts another request.
     not_before: i32,
     /// Start of the last successful fetch; [`NEVER`] if the last fetch failed.
-    seen: i32,
+    fetched_at: i32,
     /// End of the promised freshness of the card fetched then.
     fresh_until: i32,
     /// The adaptive interval, seconds.
@@ -46,7 +46,7 @@ struct DomainHistory {
 
 const NEVER: i32 = i32::MIN;
 
-/// The account of a crawl.
+/// Running totals of a crawl.
 #[derive(Clone)]
 pub struct Ledger {
     pub origins: Origins,
@@ -64,8 +64,8 @@ pub struct Ledger {
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
     pub domains: u64,
-    pub looks: u64,
-    /// Visits too soon: of a host before its pause is over, of one in a visit, of one that asked for rest, or in a
+    pub fetches: u64,
+    /// Visits too soon: of a host before its pause is over, of one in a visit, of one that sent `Retry-After`, or in a
     /// block with two visits in progress.
     pub too_soon: u64,
     pub at_once: u64,
@@ -99,7 +99,7 @@ impl Ledger {
         let known = DomainHistory {
             ended: NEVER,
             not_before: NEVER,
-            seen: NEVER,
+            fetched_at: NEVER,
             fresh_until: NEVER,
             interval: FIRST as f32,
             version: -1,
@@ -124,7 +124,7 @@ impl Ledger {
         &mut self,
         number: u64,
         task: &SourceTask,
-        said: &Said,
+        said: &SimulatedResponse,
         now: OffsetDateTime,
         ends: OffsetDateTime,
     ) {
@@ -132,7 +132,7 @@ impl Ledger {
         let at = since_start.whole_seconds() as i32;
         let behaviour = self.origins.behaviour(number);
         *self.behaviours.entry(behaviour).or_default() += 1;
-        self.figures.looks += 1;
+        self.figures.fetches += 1;
         self.count_request(at);
         self.check_block(number, now, ends);
         let known = &mut self.known[number as usize];
@@ -141,8 +141,8 @@ impl Ledger {
             self.figures.too_soon += u64::from(i64::from(at - known.ended) < SPACING);
             self.figures.despite_retry_after += u64::from(at < known.not_before);
         }
-        if known.seen != NEVER {
-            self.card_seconds += f64::from(at - known.seen);
+        if known.fetched_at != NEVER {
+            self.card_seconds += f64::from(at - known.fetched_at);
             self.late_seconds += f64::from((at - known.fresh_until).max(0));
             self.figures.late_looks += u64::from(at > known.fresh_until);
         }
@@ -150,7 +150,7 @@ impl Ledger {
         let alone = said.retry_after.map_or(0, |seconds| seconds as i32);
         known.not_before = known.ended + alone;
         let Some(version) = said.version else {
-            known.seen = NEVER;
+            known.fetched_at = NEVER;
             return;
         };
         let same = i64::from(known.version) == version;
@@ -171,7 +171,7 @@ impl Ledger {
             self.figures.not_modified += u64::from(not_modified);
         }
         known.version = version as i16;
-        known.seen = at;
+        known.fetched_at = at;
         known.fresh_until = at + (wait * (1.0 + JITTER) + SLACK) as i32;
     }
 
@@ -199,8 +199,8 @@ impl Ledger {
     }
 
     /// Number of fetches so far.
-    pub fn looks(&self) -> u64 {
-        self.figures.looks
+    pub fn fetches(&self) -> u64 {
+        self.figures.fetches
     }
 
     /// Records the memory use of the process.
@@ -216,8 +216,8 @@ impl Ledger {
     /// Computes the results.
     pub fn figures(mut self, end: OffsetDateTime, elapsed: Elapsed) -> Figures {
         let end = (end - self.origins.start).whole_seconds() as i32;
-        for known in self.known.iter().filter(|known| known.seen != NEVER) {
-            self.card_seconds += f64::from(end - known.seen);
+        for known in self.known.iter().filter(|known| known.fetched_at != NEVER) {
+            self.card_seconds += f64::from(end - known.fetched_at);
             self.late_seconds += f64::from((end - known.fresh_until).max(0));
         }
         let mut figures = self.figures;
@@ -228,11 +228,11 @@ impl Ledger {
         let mut busiest: Vec<(usize, u32)> = later
             .iter()
             .enumerate()
-            .map(|(window, looks)| (minutes(window), *looks))
+            .map(|(window, fetches)| (minutes(window), *fetches))
             .collect();
-        busiest.sort_by_key(|(minute, looks)| (std::cmp::Reverse(*looks), *minute));
+        busiest.sort_by_key(|(minute, fetches)| (std::cmp::Reverse(*fetches), *minute));
         busiest.truncate(BUSIEST);
-        figures.peak = busiest.first().map_or(0, |(_, looks)| *looks);
+        figures.peak = busiest.first().map_or(0, |(_, fetches)| *fetches);
         figures.busiest = busiest;
         figures.mean = f64::from(later.iter().sum::<u32>()) / later.len().max(1) as f64;
         let days = later.chunks_exact(first).map(|day| {
@@ -250,8 +250,8 @@ impl Ledger {
             .iter()
             .map(|(behaviour, _)| {
                 let share = members.get(behaviour).copied().unwrap_or_default() as f64;
-                let looks = self.behaviours.get(behaviour).copied().unwrap_or_default();
-                (*behaviour, looks, share / figures.domains as f64)
+                let fetches = self.behaviours.get(behaviour).copied().unwrap_or_default();
+                (*behaviour, fetches, share / figures.domains as f64)
             })
             .collect();
         figures
@@ -287,9 +287,9 @@ impl fmt::Display for Figures {
         writeln!(
             f,
             "{:<52} {} ({:.0}/s)",
-            "looks",
-            self.looks,
-            self.looks as f64 / seconds
+            "fetches",
+            self.fetches,
+            self.fetches as f64 / seconds
         )?;
         writeln!(
             f,
@@ -303,8 +303,8 @@ impl fmt::Display for Figures {
         )?;
         writeln!(
             f,
-            "{:<52} {:.4} % (target 99.9); {} late looks",
-            "cards inside their promised freshness",
+            "{:<52} {:.4} % (target 99.9); {} late fetches",
+            "cards within their promised freshness",
             self.fresh * 100.0,
             self.late_looks
         )?;
@@ -321,9 +321,9 @@ impl fmt::Display for Figures {
             "{:<52} {:.3}",
             "the same, each day against its own mean", self.peak_to_mean_of_day
         )?;
-        let busiest = self.busiest.iter().map(|(minute, looks)| {
+        let busiest = self.busiest.iter().map(|(minute, fetches)| {
             let (days, hours) = (minute / 1_440, minute / 60 % 24);
-            format!("{looks} on day {days} at {hours:02}:{:02}", minute % 60)
+            format!("{fetches} on day {days} at {hours:02}:{:02}", minute % 60)
         });
         writeln!(
             f,
@@ -333,22 +333,22 @@ impl fmt::Display for Figures {
         )?;
         writeln!(
             f,
-            "{:<52} {:.2} % (target 95); of those asked conditionally {:.2} %",
-            "304 of the unchanged answers of validating origins",
+            "{:<52} {:.2} % (target 95); of conditional fetches {:.2} %",
+            "304 among fetches of unchanged, validated cards",
             self.not_modified_share() * 100.0,
             self.not_modified_share_of_conditional() * 100.0
         )?;
         writeln!(
             f,
             "{:<52} {} MiB (target 512)",
-            "most anonymous memory",
+            "peak anonymous memory",
             self.memory / 1024 / 1024
         )?;
         writeln!(f, "{:<52} {seconds:.0} s", "took")?;
-        writeln!(f, "{:<52} {:>9} {:>12}", "origins", "share", "looks")?;
-        for (behaviour, looks, share) in &self.behaviours {
+        writeln!(f, "{:<52} {:>9} {:>12}", "origins", "share", "fetches")?;
+        for (behaviour, fetches, share) in &self.behaviours {
             let name = format!("  {behaviour:?}");
-            writeln!(f, "{name:<52} {:>8.2}% {looks:>12}", share * 100.0)?;
+            writeln!(f, "{name:<52} {:>8.2}% {fetches:>12}", share * 100.0)?;
         }
         Ok(())
     }

@@ -117,8 +117,8 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
             let hours = (now - start).whole_hours();
             let elapsed = began.elapsed();
             eprintln!(
-                "{hours:>5} h: {} looks in {} s",
-                ledger.looks(),
+                "{hours:>5} h: {} fetches in {} s",
+                ledger.fetches(),
                 elapsed.as_secs()
             );
             if hours > 0 && hours % FIGURES == 0 {

@@ -84,7 +84,7 @@ pub struct Origins {
 }
 
 /// A response of an origin.
-pub struct Said {
+pub struct SimulatedResponse {
     pub result: SourceOutcome,
     pub took: Duration,
     /// The version of the card behind it, if there is a card.
@@ -151,7 +151,13 @@ impl Origins {
     }
 
     /// The response of an origin to a request at that moment.
-    pub fn ask(&self, number: u64, url: &str, task: &SourceTask, at: OffsetDateTime) -> Said {
+    pub fn ask(
+        &self,
+        number: u64,
+        url: &str,
+        task: &SourceTask,
+        at: OffsetDateTime,
+    ) -> SimulatedResponse {
         let behaviour = self.behaviour(number);
         let dice = self.chance(number, at.unix_timestamp() as u64 | 1 << 63);
         let day = (at - self.start).whole_days();
@@ -225,7 +231,7 @@ impl Origins {
             )
         };
         let attempt = self.attempt(number, url, at, outcome, Some(status), took);
-        Said {
+        SimulatedResponse {
             result: SourceOutcome {
                 source_key: task.source_key,
                 attempts: vec![attempt],
@@ -246,12 +252,12 @@ impl Origins {
         at: OffsetDateTime,
         outcome: AttemptOutcome,
         status: Option<u16>,
-    ) -> Said {
+    ) -> SimulatedResponse {
         let took = match outcome {
             AttemptOutcome::Timeout => Duration::seconds(10),
             _ => Duration::milliseconds(200),
         };
-        Said {
+        SimulatedResponse {
             result: SourceOutcome {
                 source_key: task.source_key,
                 attempts: vec![self.attempt(number, url, at, outcome, status, took)],

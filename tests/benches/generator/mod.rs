@@ -1,31 +1,30 @@
 //! Agent cards and queries made from a seed: the same seed gives the same bytes on every machine.
 //!
-//! Words, tags, providers and skill ids follow Zipf's law (the chance of a rank is proportional to
-//! 1/rank), which is what decides how expensive a search is: a few words match a tenth of all cards and
-//! most match a handful.
+//! Words, tags, providers and skill ids follow Zipf's law (the probability of a rank is proportional to 1/rank), because
+//! this distribution determines the cost of a search: a few words match a tenth of all cards, most words match a handful.
 
 mod vocabulary;
 
 use serde_json::{Value, json};
 use vocabulary::{VOCABULARY, word};
 
-/// Different tags.
+/// Number of different tags.
 const TAGS: u64 = 500;
-/// Different skill ids.
+/// Number of different skill ids.
 const SKILL_IDS: u64 = 3_000;
-/// Different organisations.
+/// Number of different organisations.
 const PROVIDERS: u64 = 5_000;
-/// Query words come from these ranks: no stop words, and none that hardly any card holds.
+/// Ranks of query words: without stop words, and without words that hardly any card contains.
 const QUERY_RANKS: (u64, u64) = (20, 10_000);
 
-/// A source of numbers that is fully determined by its seed (`SplitMix64`).
+/// A random number generator (`SplitMix64`), fully determined by its seed.
 #[derive(Debug, Clone)]
 pub struct Draw(u64);
 
 impl Draw {
-    /// Numbers of that seed and that place, independent of every other place.
-    pub fn new(seed: u64, place: u64) -> Self {
-        let mut draw = Self(seed ^ place.wrapping_mul(0xD605_1F4E_9A5B_7C13));
+    /// The sequence of a seed at an index, independent of those at other indexes.
+    pub fn new(seed: u64, index: u64) -> Self {
+        let mut draw = Self(seed ^ index.wrapping_mul(0xD605_1F4E_9A5B_7C13));
         draw.next();
         draw
     }
@@ -44,11 +43,11 @@ impl Draw {
     }
 
     fn unit(&mut self) -> f64 {
-        // 53 bits are what a double holds exactly.
+        // A double represents 53 bits exactly.
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A rank from `low` to below `high`, its chance proportional to 1/rank.
+    /// A rank from `low` to below `high`, with a probability proportional to 1/rank.
     pub fn rank(&mut self, low: u64, high: u64) -> u64 {
         let (low, high) = (low.max(1) as f64, high.max(2) as f64);
         (low * (high / low).powf(self.unit())) as u64
@@ -80,7 +79,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator of that seed.
+    /// A generator with that seed.
     pub const fn new(seed: u64) -> Self {
         Self { seed }
     }
@@ -131,9 +130,9 @@ impl Generator {
         card.to_string().into_bytes()
     }
 
-    /// Query number `index`: so many words, as a user would type them.
+    /// Query number `index`, with this number of words, as a user would type them.
     pub fn query(&self, index: u64, words: usize) -> String {
-        // Another place than any card's.
+        // An index that no card has.
         let mut draw = Draw::new(!self.seed, index);
         let (low, high) = QUERY_RANKS;
         let words: Vec<_> = (0..words).map(|_| word(draw.rank(low, high))).collect();

@@ -1,10 +1,11 @@
-//! The words that cards are made of, by rank.
+//! The vocabulary of the generated cards, by rank.
 
-/// Different words.
+/// Number of different words.
 pub const VOCABULARY: u64 = 30_000;
 
-/// The most frequent words of agent descriptions; what follows is made of syllables, because a frequent
-/// word must be one that an analyser stems as it would a real one, and a rare one need not be.
+/// The most frequent words of agent descriptions. Rarer words are composed of syllables: only frequent words have to be
+/// real ones, which an analyser stems as in real cards.
+
 const FREQUENT: &str = "and the to of for a with in your from or by on data that can an agent is as \
     information user using provides based it this search content analysis text real time tasks \
     services code support market generate management customer research documents through queries \
@@ -30,15 +31,15 @@ const CODAS: [&str; 4] = ["", "n", "r", "l"];
 /// The word of that rank, from 1; the same rank is always the same word. Ranks start over after
 /// [`VOCABULARY`].
 pub fn word(rank: u64) -> String {
-    let place = rank.saturating_sub(1) % VOCABULARY;
-    let frequent = usize::try_from(place)
+    let index = rank.saturating_sub(1) % VOCABULARY;
+    let frequent = usize::try_from(index)
         .ok()
-        .and_then(|place| FREQUENT.split_ascii_whitespace().nth(place));
+        .and_then(|index| FREQUENT.split_ascii_whitespace().nth(index));
     if let Some(word) = frequent {
         return word.to_owned();
     }
     // Multiplying by a number without a common factor spreads neighbours over all syllables.
-    let mut rest = place.wrapping_mul(7_919) % VOCABULARY;
+    let mut rest = index.wrapping_mul(7_919) % VOCABULARY;
     let mut text = String::new();
     for _ in 0..2 {
         text.push_str(take(&mut rest, &ONSETS));

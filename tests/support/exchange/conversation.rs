@@ -240,12 +240,12 @@ fn messages_are_read_however_their_bytes_arrive() {
         for part in up.as_bytes().chunks(step) {
             conversation.up(part);
         }
-        let mut seen = Vec::new();
+        let mut exchanges = Vec::new();
         for part in down.as_bytes().chunks(step) {
-            seen.extend(conversation.down(part));
+            exchanges.extend(conversation.down(part));
         }
-        seen.extend(conversation.closed());
-        let told: Vec<_> = seen
+        exchanges.extend(conversation.closed());
+        let received: Vec<_> = exchanges
             .iter()
             .map(|(request, answer)| {
                 let text = |body: &Option<Vec<u8>>| {
@@ -259,14 +259,14 @@ fn messages_are_read_however_their_bytes_arrive() {
                 )
             })
             .collect();
-        let told: Vec<_> = told
+        let received: Vec<_> = received
             .iter()
             .map(|(line, body, status, text)| {
                 (line.as_str(), body.as_str(), *status, text.as_str())
             })
             .collect();
         assert_eq!(
-            told,
+            received,
             [
                 ("POST /v1/domains", "{\"a\":1}", 202, "{}"),
                 ("GET /livez", "", 200, "ok\n"),
@@ -279,7 +279,7 @@ fn messages_are_read_however_their_bytes_arrive() {
 }
 
 #[test]
-fn what_is_no_http_passes_unread() {
+fn bytes_that_are_not_http_are_passed_on() {
     let mut conversation = Conversation::default();
     conversation.up(b"\x16\x03\x01 this is something else\r\n\r\n");
     assert!(conversation.unreadable);

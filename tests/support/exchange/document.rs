@@ -21,32 +21,24 @@ const BEYOND: &[(&str, &str, &str)] = &[
     (
         "*",
         "",
-        "a rule that joins members, or text that is not UTF-8 or holds U+0000",
+        "a rule about several members, or text that is not UTF-8 or contains U+0000",
     ),
-    ("*", "/page_token", "only the registry can make one"),
+    ("*", "/page_token", "whether the registry has issued it"),
     (
         "agent_search",
         "/facets",
-        "names may be joined by commas, and their number is the operator's",
+        "names may be joined by commas, and their number is configured",
     ),
     ("domain_register", "/domain", "whether it is a domain name"),
     ("domain_register", "/card_url", "whether it is a URL"),
     (
         "agent_deprecate",
         "/replacement",
-        "whether there is such an agent",
+        "whether this agent exists",
     ),
-    ("agent_deprecate", "/sunset", "whether it is yet to come"),
-    (
-        "domain_vouch",
-        "/account",
-        "whether there is such an account",
-    ),
-    (
-        "domain_transfer",
-        "/account",
-        "whether there is such an account",
-    ),
+    ("agent_deprecate", "/sunset", "whether it is in the future"),
+    ("domain_vouch", "/account", "whether this account exists"),
+    ("domain_transfer", "/account", "whether this account exists"),
     (
         "domain_patch",
         "/contact",
@@ -55,12 +47,12 @@ const BEYOND: &[(&str, &str, &str)] = &[
     (
         "token_create",
         "/expires_in_days",
-        "a whole number is not written with a fraction here",
+        "a whole number must not be written with a fraction",
     ),
     (
         "token_create",
         "/role",
-        "it is needed where the account is new",
+        "it is required if the account is new",
     ),
 ];
 
@@ -82,7 +74,7 @@ struct Operation {
     parameters: Vec<Parameter>,
     /// Whether a body is required, and its schema by media type.
     body: Option<(bool, Validator)>,
-    answers: BTreeMap<u16, Answers>,
+    answers: BTreeMap<u16, DocumentedResponse>,
 }
 
 struct Parameter {
@@ -93,14 +85,14 @@ struct Parameter {
     validator: Validator,
 }
 
-struct Answers {
+struct DocumentedResponse {
     headers: Vec<String>,
     content: BTreeMap<String, Option<Validator>>,
 }
 
 /// Result of a check of an exchange.
 #[derive(Debug, Default)]
-pub struct Judgement {
+pub struct ExchangeCheck {
     /// The operation, if the request belongs to one.
     pub operation: Option<String>,
     /// Violations of the document, one sentence each.
@@ -155,7 +147,7 @@ impl Document {
     /// # Panics
     ///
     /// If the event is not as documented.
-    pub fn judge_event(&self, event: &Value) {
+    pub fn check_event(&self, event: &Value) {
         static EVENT: LazyLock<Validator> = LazyLock::new(|| {
             let schema = json!({"$ref": "#/components/schemas/Event"});
             Document::of_this_build().validator(&schema)
@@ -171,14 +163,14 @@ impl Document {
     }
 
     /// Checks an exchange against the document.
-    pub fn judge(&self, request: &Request, answer: &ObservedResponse) -> Judgement {
+    pub fn check(&self, request: &Request, answer: &ObservedResponse) -> ExchangeCheck {
         let (path, query) = request
             .target
             .split_once('?')
             .unwrap_or((&request.target, ""));
-        let mut judgement = Judgement::default();
+        let mut check = ExchangeCheck::default();
         if request.method == "OPTIONS" {
-            return judgement;
+            return check;
         }
         let found = self
             .paths
@@ -187,9 +179,9 @@ impl Document {
         let success = answer.status < 400;
         let Some((pattern, parts)) = found else {
             if success && path.starts_with("/v1/") {
-                judgement.wrong.push("no such path is documented".into());
+                check.wrong.push("no such path is documented".into());
             }
-            return judgement.about(request, answer);
+            return check.about(request, answer);
         };
         let method = match request.method.as_str() {
             "HEAD" => "GET",
@@ -197,30 +189,28 @@ impl Document {
         };
         let Some(operation) = pattern.operations.get(method) else {
             if success {
-                judgement.wrong.push("no such method is documented".into());
+                check.wrong.push("no such method is documented".into());
             }
-            return judgement.about(request, answer);
+            return check.about(request, answer);
         };
-        judgement.operation = Some(operation.id.clone());
-        operation.judge_answer(request, answer, &mut judgement.wrong);
+        check.operation = Some(operation.id.clone());
+        operation.check_response(request, answer, &mut check.wrong);
         let mut forbidden = operation.parameters_forbidden(&parts, query);
         forbidden.extend(operation.body_forbidden(request));
         if success && !forbidden.is_empty() {
-            judgement.wrong.push(format!(
+            check.wrong.push(format!(
                 "what was asked is forbidden by the document: {}",
                 forbidden.join("; ")
             ));
         }
         if answer.status == 400 && forbidden.is_empty() {
-            judgement
-                .wrong
-                .extend(operation.refused_for_nothing(answer));
+            check.wrong.extend(operation.unexplained_refusal(answer));
         }
-        judgement.about(request, answer)
+        check.about(request, answer)
     }
 }
 
-impl Judgement {
+impl ExchangeCheck {
     fn about(mut self, request: &Request, answer: &ObservedResponse) -> Self {
         let text = |body: &Option<Vec<u8>>| {
             let text = String::from_utf8_lossy(body.as_deref().unwrap_or_default()).into_owned();
@@ -292,13 +282,21 @@ impl Operation {
             answers: answers
                 .map(|(status, response)| {
                     let response = resolved(whole, response);
-                    (status.parse().unwrap(), Answers::new(schemas, response))
+                    (
+                        status.parse().unwrap(),
+                        DocumentedResponse::new(schemas, response),
+                    )
                 })
                 .collect(),
         }
     }
 
-    fn judge_answer(&self, request: &Request, answer: &ObservedResponse, wrong: &mut Vec<String>) {
+    fn check_response(
+        &self,
+        request: &Request,
+        answer: &ObservedResponse,
+        wrong: &mut Vec<String>,
+    ) {
         let Some(documented) = self.answers.get(&answer.status) else {
             wrong.push(format!("{} documents no such status", self.id));
             return;
@@ -384,7 +382,7 @@ impl Operation {
     }
 
     /// The reason for which a request was refused as malformed, if the document allows the request.
-    fn refused_for_nothing(&self, answer: &ObservedResponse) -> Option<String> {
+    fn unexplained_refusal(&self, answer: &ObservedResponse) -> Option<String> {
         let body = answer.body.as_deref().filter(|body| !body.is_empty())?;
         let problem: Value = serde_json::from_slice(body).ok()?;
         let places: Vec<&str> = problem["errors"]
@@ -440,7 +438,7 @@ impl Parameter {
     }
 }
 
-impl Answers {
+impl DocumentedResponse {
     fn new(schemas: &Schemas, response: &Value) -> Self {
         let content = response["content"].as_object();
         let headers = response["headers"].as_object();

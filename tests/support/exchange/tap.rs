@@ -42,13 +42,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn judge(&self, request: &Request, answer: &ObservedResponse) {
-        let judgement = Document::of_this_build().judge(request, answer);
-        if let Some(operation) = &judgement.operation {
+    fn check(&self, request: &Request, answer: &ObservedResponse) {
+        let check = Document::of_this_build().check(request, answer);
+        if let Some(operation) = &check.operation {
             tally::count(&self.tally, operation, answer.status);
         }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.extend(judgement.wrong);
+        wrong.extend(check.wrong);
     }
 }
 
@@ -78,7 +78,7 @@ impl Tap {
     }
 
     /// Forwards to the registry at that URL from now on. Returns whether it does: it cannot read TLS.
-    pub fn lead_to(&self, url: &str) -> bool {
+    pub fn forward_to(&self, url: &str) -> bool {
         let address = url
             .strip_prefix("http://")
             .and_then(|rest| rest.trim_end_matches('/').parse().ok());
@@ -101,8 +101,8 @@ impl Drop for Owned {
         if wrong.is_empty() {
             return;
         }
-        let told = format!(
-            "{} exchanges were not as openapi/openapi.json has them:\n{}",
+        let report = format!(
+            "{} exchanges violate openapi/openapi.json:\n{}",
             wrong.len(),
             wrong
                 .iter()
@@ -113,9 +113,9 @@ impl Drop for Owned {
         );
         // A second panic would abort the process with all other tests.
         if std::thread::panicking() {
-            eprintln!("{told}");
+            eprintln!("{report}");
         } else {
-            panic!("{told}");
+            panic!("{report}");
         }
     }
 }
@@ -154,11 +154,11 @@ async fn pass(client: TcpStream, shared: &Shared) {
     let read = || conversation.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_registry, mut to_registry) = registry.into_split();
-    let up = hand_on(&mut from_client, &mut to_registry, |bytes| read().up(bytes));
-    let down = hand_on(&mut from_registry, &mut to_client, |bytes| {
+    let up = forward(&mut from_client, &mut to_registry, |bytes| read().up(bytes));
+    let down = forward(&mut from_registry, &mut to_client, |bytes| {
         let complete = read().down(bytes);
         for (request, answer) in complete {
-            shared.judge(&request, &answer);
+            shared.check(&request, &answer);
         }
     });
     tokio::pin!(up, down);
@@ -170,12 +170,12 @@ async fn pass(client: TcpStream, shared: &Shared) {
     }
     let complete = read().closed();
     if let Some((request, answer)) = complete {
-        shared.judge(&request, &answer);
+        shared.check(&request, &answer);
     }
 }
 
 /// Copies until one side ends; bytes are parsed before they are forwarded.
-async fn hand_on(
+async fn forward(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     mut known: impl FnMut(&[u8]),

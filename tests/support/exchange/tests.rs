@@ -9,7 +9,7 @@ use crate::support::http;
 use crate::support::origin::{Origin, OriginReply};
 
 #[test]
-fn what_is_not_as_documented_is_found() {
+fn undocumented_exchanges_are_found() {
     let document = Document::of_this_build();
     let ask = |method: &str, target: &str, body: &str| Request {
         method: method.to_owned(),
@@ -106,7 +106,7 @@ fn what_is_not_as_documented_is_found() {
             Some("no such method"),
         ),
     ] {
-        let wrong = document.judge(&request, &answer).wrong.join("\n");
+        let wrong = document.check(&request, &answer).wrong.join("\n");
         match expected {
             None => assert_eq!(wrong, "", "{request:?}"),
             Some(expected) => assert!(wrong.contains(expected), "{expected}: {request:?}: {wrong}"),
@@ -116,7 +116,7 @@ fn what_is_not_as_documented_is_found() {
 
 /// An undocumented response fails the test that owns its registry.
 #[tokio::test]
-async fn a_tap_fails_the_test_of_a_registry_that_does_not_keep_to_the_document() {
+async fn an_undocumented_response_fails_the_test_of_its_registry() {
     for (path, body, kept) in [
         ("/v1/agents:suggest", "{\"suggestions\": []}", true),
         ("/v1/agents:suggest", "{\"suggestions\": 7}", false),
@@ -126,12 +126,16 @@ async fn a_tap_fails_the_test_of_a_registry_that_does_not_keep_to_the_document()
         let origin = Origin::start();
         origin.answer(path, OriginReply::json(body));
         let tap = Tap::new().await;
-        assert!(tap.lead_to(&origin.url("")));
+        assert!(tap.forward_to(&origin.url("")));
         let asked = http().get(format!("{}{path}?q=a", tap.url()));
         let answer = asked.send().await.unwrap();
-        assert_eq!(answer.text().await.unwrap(), body, "it is handed on");
-        let judged: u64 = tap.tally().values().flat_map(|one| one.values()).sum();
-        assert_eq!(judged, u64::from(path == "/v1/agents:suggest"), "{path}");
+        assert_eq!(
+            answer.text().await.unwrap(),
+            body,
+            "the response is forwarded"
+        );
+        let checked: u64 = tap.tally().values().flat_map(|one| one.values()).sum();
+        assert_eq!(checked, u64::from(path == "/v1/agents:suggest"), "{path}");
         let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(tap)));
         assert_eq!(dropped.is_ok(), kept, "{path}: {body}");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
-use a2a_registry_api::{NewToken, Registration as Wish};
+use a2a_registry_api::{NewToken, Registration as NewRegistration};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::tokens::token_create;
@@ -102,12 +102,12 @@ async fn plant(
     works: bool,
 ) {
     for number in 0..HOSTILE {
-        let wish = Wish {
+        let registration = NewRegistration {
             domain: Some(name(number)),
-            ..Wish::default()
+            ..NewRegistration::default()
         };
         let caller = &callers[number % callers.len()];
-        register(&stage.app, caller, &wish).await.unwrap();
+        register(&stage.app, caller, &registration).await.unwrap();
     }
     let mut group = stage
         .outcomes(|source| match works {
@@ -168,18 +168,18 @@ fn anywhere(number: usize) -> String {
 }
 
 both_databases!(
-    sources_that_never_worked_freeze_nobody,
-    sources_under_one_domain_freeze_nobody,
-    sources_of_one_block_freeze_nobody,
-    sources_of_one_network_of_registrants_freeze_nobody,
-    sources_of_one_account_freeze_nobody,
-    an_outage_of_ours_freezes_verdicts,
+    sources_that_never_worked_do_not_open_the_breaker,
+    sources_of_one_registrable_domain_do_not_open_the_breaker,
+    sources_of_one_address_block_do_not_open_the_breaker,
+    sources_registered_from_one_network_do_not_open_the_breaker,
+    sources_registered_by_one_account_do_not_open_the_breaker,
+    our_own_outage_changes_no_state,
     an_outage_outlives_a_restart,
-    what_a_tenth_does_is_believed
+    failures_of_a_few_origins_count
 );
 
 /// Sources that never worked do not open the circuit breaker, and their failed first fetches are no evidence.
-async fn sources_that_never_worked_freeze_nobody(url: &str) {
+async fn sources_that_never_worked_do_not_open_the_breaker(url: &str) {
     let stage = crowd(url).await;
     plant(
         &stage,
@@ -192,7 +192,7 @@ async fn sources_that_never_worked_freeze_nobody(url: &str) {
     assert_eq!(
         breaker_open_since(&stage.app),
         None,
-        "all that was looked at has failed"
+        "all fetches have failed"
     );
     assert_eq!(strike(&stage, is_hostile).await, "stale");
     assert_eq!(breaker_open_since(&stage.app), None);
@@ -200,7 +200,7 @@ async fn sources_that_never_worked_freeze_nobody(url: &str) {
 
 /// Sources that worked once and then fail on purpose do not open it either, whether they share a registrable domain, an
 /// address block, or the network or account that registered them.
-async fn sources_under_one_domain_freeze_nobody(url: &str) {
+async fn sources_of_one_registrable_domain_do_not_open_the_breaker(url: &str) {
     let stage = crowd(url).await;
     plant(
         &stage,
@@ -214,7 +214,7 @@ async fn sources_under_one_domain_freeze_nobody(url: &str) {
     assert_eq!(breaker_open_since(&stage.app), None);
 }
 
-async fn sources_of_one_block_freeze_nobody(url: &str) {
+async fn sources_of_one_address_block_do_not_open_the_breaker(url: &str) {
     let stage = crowd(url).await;
     plant(
         &stage,
@@ -228,7 +228,7 @@ async fn sources_of_one_block_freeze_nobody(url: &str) {
     assert_eq!(breaker_open_since(&stage.app), None);
 }
 
-async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
+async fn sources_registered_from_one_network_do_not_open_the_breaker(url: &str) {
     let neighbours: Vec<Caller> = (0..HOSTILE)
         .map(|number| stranger(&format!("198.51.100.{number}")))
         .collect();
@@ -238,7 +238,7 @@ async fn sources_of_one_network_of_registrants_freeze_nobody(url: &str) {
     assert_eq!(breaker_open_since(&stage.app), None);
 }
 
-async fn sources_of_one_account_freeze_nobody(url: &str) {
+async fn sources_registered_by_one_account_do_not_open_the_breaker(url: &str) {
     let stage = crowd(url).await;
     let publisher = publisher(&stage).await;
     plant(&stage, &[publisher], scattered, anywhere, true).await;
@@ -248,7 +248,7 @@ async fn sources_of_one_account_freeze_nobody(url: &str) {
 
 /// During days without a network every attempt is recorded, and no agent becomes stale, gone or retired. An agent that
 /// was failing before keeps its state, and continues from there.
-async fn an_outage_of_ours_freezes_verdicts(url: &str) {
+async fn our_own_outage_changes_no_state(url: &str) {
     let stage = crowd(url).await;
     stage.crawl(&name(0), OriginAnswer::Fails(Gone)).await;
     stage.advance(Duration::hours(2));
@@ -257,13 +257,16 @@ async fn an_outage_of_ours_freezes_verdicts(url: &str) {
     stage.advance(Duration::days(29));
     assert_eq!(breaker_open_since(&stage.app), None);
 
-    let mut looks = 0;
+    let mut fetches = 0;
     for _ in 0..12 {
-        looks += stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
+        fetches += stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
         assert!(breaker_open_since(&stage.app).is_some());
         stage.advance(Duration::hours(6));
     }
-    assert!(looks >= DOMAINS * 8, "they are tried again soon: {looks}");
+    assert!(
+        fetches >= DOMAINS * 8,
+        "failed fetches are soon repeated: {fetches}"
+    );
     let row = domains::domain_by_name(&stage.store, &name(1))
         .await
         .unwrap()
@@ -333,7 +336,7 @@ async fn an_outage_outlives_a_restart(url: &str) {
     assert_eq!(
         breaker_open_since(&stage.app),
         None,
-        "it does not crawl yet, and would never see the end"
+        "a process that does not crawl would never close the breaker"
     );
     resume_outage(&stage.app);
     assert_eq!(breaker_open_since(&stage.app), since);
@@ -341,13 +344,13 @@ async fn an_outage_outlives_a_restart(url: &str) {
         stage.advance(Duration::hours(6));
         stage.visit(|_| OriginAnswer::Fails(NotFound)).await;
     }
-    assert_eq!(states(&stage).await, only("fresh"), "nothing was concluded");
+    assert_eq!(states(&stage).await, only("fresh"), "no state was changed");
     let stage = stage.restart(|_| ()).await;
     resume_outage(&stage.app);
     assert_eq!(
         breaker_open_since(&stage.app),
         since,
-        "it was noted that it goes on"
+        "the outage was recorded as continuing"
     );
 
     stage.advance(Duration::hours(6));
@@ -367,7 +370,7 @@ async fn an_outage_outlives_a_restart(url: &str) {
 }
 
 /// Failures of a few origins are their own fault.
-async fn what_a_tenth_does_is_believed(url: &str) {
+async fn failures_of_a_few_origins_count(url: &str) {
     let stage = crowd(url).await;
     stage.advance(Duration::days(2));
     let failing: BTreeSet<String> = (0..DOMAINS / 10)

@@ -15,7 +15,7 @@ use crate::support::both_databases;
 use crate::support::signer::Signer;
 use crate::support::stage::{OriginAnswer, Read, card};
 
-fn with_word(what: Registration) -> Registration {
+fn with_approval(what: Registration) -> Registration {
     Registration {
         approve: true,
         ..what
@@ -23,23 +23,23 @@ fn with_word(what: Registration) -> Registration {
 }
 
 fn whole() -> Registration {
-    with_word(Registration {
+    with_approval(Registration {
         domain: Some(DOMAIN.into()),
         ..Registration::default()
     })
 }
 
 both_databases!(
-    it_ends_with_the_generation,
-    it_does_not_outlast_a_rejection,
-    it_does_not_follow_an_entry_elsewhere,
-    it_does_not_follow_a_redirect
+    an_approval_in_advance_ends_with_the_generation,
+    an_approval_in_advance_does_not_outlast_a_rejection,
+    an_approval_in_advance_does_not_follow_a_moved_entry,
+    an_approval_in_advance_does_not_follow_a_redirect
 );
 
 /// Cards of another owner are not approved by it, whether a card came in before or not.
-async fn it_ends_with_the_generation(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let stage = &house.stage;
+async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let stage = &setup.stage;
     for comes_before in [true, false] {
         register(&stage.app, &stage.admin, &whole()).await.unwrap();
         if comes_before {
@@ -72,9 +72,9 @@ async fn it_ends_with_the_generation(url_of_database: &str) {
 }
 
 /// A first card that it could not approve uses it up: after a person's rejection, another card is not approved.
-async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let stage = &house.stage;
+async fn an_approval_in_advance_does_not_outlast_a_rejection(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let stage = &setup.stage;
     let signer = Signer::new("https://travel.agents-test.com/keys.json");
     let mut broken: serde_json::Value =
         serde_json::from_slice(&signer.sign(&card("Travel", "Books flights"))).unwrap();
@@ -95,9 +95,9 @@ async fn it_does_not_outlast_a_rejection(url_of_database: &str) {
 }
 
 /// It covers the cards that the catalog named at the first fetch, not those it names later instead.
-async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let stage = &house.stage;
+async fn an_approval_in_advance_does_not_follow_a_moved_entry(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let stage = &setup.stage;
     register(&stage.app, &stage.admin, &whole()).await.unwrap();
     for named in ["/a.json", "/b.json", "/b.json"] {
         stage
@@ -115,17 +115,17 @@ async fn it_does_not_follow_an_entry_elsewhere(url_of_database: &str) {
 }
 
 /// A copy that joined another agent was all that the curator saw: a card behind a later redirect is not approved.
-async fn it_does_not_follow_a_redirect(url_of_database: &str) {
-    let house = OwnershipSetup::new(url_of_database).await;
-    let (_, own) = house.proved().await;
-    let stage = &house.stage;
+async fn an_approval_in_advance_does_not_follow_a_redirect(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let (_, own) = setup.prove_with_agent().await;
+    let stage = &setup.stage;
     let same = card("Travel", "Books flights");
-    register(&stage.app, &stage.admin, &with_word(at("/copy.json")))
+    register(&stage.app, &stage.admin, &with_approval(at("/copy.json")))
         .await
         .unwrap();
     stage.advance(Duration::minutes(2));
     stage.visit(|_| OriginAnswer::Card(same.clone())).await;
-    let (_, joined) = house.source_of("/copy.json").await;
+    let (_, joined) = setup.source_of("/copy.json").await;
     assert_eq!(joined, own);
     let evil = card("Evil", "Somewhere else");
     stage
@@ -137,7 +137,7 @@ async fn it_does_not_follow_a_redirect(url_of_database: &str) {
             }
         })
         .await;
-    let (_, other) = house.source_of("/copy.json").await;
+    let (_, other) = setup.source_of("/copy.json").await;
     assert_ne!(other, own);
     let row = stage
         .agents()
