@@ -18,8 +18,7 @@ use crate::error::AppError;
 
 /// The setting that holds the rules of the last start.
 const RULES: &str = "rules";
-/// The most agents, reviews or decisions read at a time. The changes to a page of agents or reviews are one transaction,
-/// those to agents that `--approve-all` approved one each.
+/// Agents, reviews or decisions per page. The changes to a page of agents or reviews are one transaction.
 const PAGE: u64 = 500;
 
 /// Puts agents of domains on `deny_domains` on hold, and lifts that hold for domains that are no longer listed. Revokes

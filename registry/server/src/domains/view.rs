@@ -53,7 +53,7 @@ pub(crate) async fn domain_view(
     Ok(view)
 }
 
-/// The views of these domains for a caller; one in a state that only a later build knows is left out and logged.
+/// The views of these domains for a caller; a domain whose state only a later build knows is left out and logged.
 pub(crate) async fn domain_views(
     context: &Context,
     caller: &Caller,
@@ -116,7 +116,7 @@ mod tests {
             outcome: outcome.into(),
             status: None,
             address: Some("192.0.2.1".into()),
-            detail: "so it was".into(),
+            detail: "a detail".into(),
             conditional: false,
             elapsed_ms: 42,
         }
@@ -167,8 +167,8 @@ mod tests {
             .await
             .unwrap_err();
         assert_eq!(error.kind, ErrorKind::Internal);
-        let told = format!("domains.state of {} holds \"moonlit\"", later.id);
-        assert_eq!(error.internal, Some(told));
+        let expected = format!("domains.state of {} holds \"moonlit\"", later.id);
+        assert_eq!(error.internal, Some(expected));
         let page = PageRequest::default();
         let listed = domain_list(&context, &caller, &page).await.unwrap();
         let names = listed.domains.into_iter().map(|view| view.domain);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn validators_are_shown_to_callers_who_see_attempts() {
-        let seen =
+        let validators =
             |row: &source::Model, detail_level| source_view(row, None, detail_level).validators;
         let known = |etag, last_modified| {
             Some(KnownValidators {
@@ -186,15 +186,15 @@ mod tests {
             })
         };
         let mut row = source();
-        assert_eq!(seen(&row, DetailLevel::Outside), None);
-        assert_eq!(seen(&row, DetailLevel::Owner), known(true, false));
+        assert_eq!(validators(&row, DetailLevel::Outside), None);
+        assert_eq!(validators(&row, DetailLevel::Owner), known(true, false));
         row.last_modified = Some("Sun, 06 Nov 1994 08:49:37 GMT".into());
-        assert_eq!(seen(&row, DetailLevel::Curator), known(true, true));
+        assert_eq!(validators(&row, DetailLevel::Curator), known(true, true));
         row.validator_url = None;
         assert_eq!(
-            seen(&row, DetailLevel::Owner),
+            validators(&row, DetailLevel::Owner),
             known(false, false),
-            "they are not sent without the URL they came from"
+            "validators are not sent without the URL that gave them"
         );
     }
 }
