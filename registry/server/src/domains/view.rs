@@ -2,15 +2,10 @@
 
 use std::collections::HashMap;
 
-use a2a_crawler::AttemptOutcome;
-use a2a_registry_api::{AttemptView, DomainView, KnownValidators, Proof, SourceDay, SourceView};
-use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::role::Permission;
+use a2a_registry_api::DomainView;
 use a2a_registry_domain::source::SourceState;
-use a2a_registry_domain::timestamp::{DAY, Timestamp};
-use a2a_registry_store::entity::{self, attempt, domain, proof, source, source_day};
+use a2a_registry_store::entity::domain;
 use a2a_registry_store::{crawl, domains};
-use time::OffsetDateTime;
 
 use crate::caller::Caller;
 use crate::context::Context;
@@ -18,7 +13,6 @@ use crate::domains::row_views::day_view;
 use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
 use crate::error::AppError;
-use crate::ownership::{is_party, was_never_owned};
 use crate::sources::source_name;
 
 /// The view of a domain for a caller.
@@ -80,20 +74,23 @@ mod tests {
     use std::sync::Arc;
 
     use a2a_crawler::SystemClock;
+    use a2a_registry_api::KnownValidators;
 
     use super::*;
     use crate::authentication::authenticate;
     use crate::config::Config;
-    use crate::domains::acts::domain_list;
-    use crate::domains::acts::domain_show;
+    use crate::domains::acts::{domain_list, domain_show};
+    use crate::domains::detail_level::DetailLevel;
+    use crate::domains::row_views::source_view;
     use crate::error::ErrorKind;
     use crate::network::Network;
     use crate::paging::PageRequest;
-    use crate::sources::new_domain;
-    use crate::sources::new_source;
+    use crate::sources::{new_domain, new_source};
     use a2a_registry_domain::ids::SystemEntropy;
     use a2a_registry_domain::source::SourceKind;
+    use a2a_registry_domain::timestamp::Timestamp;
     use a2a_registry_store::Kept;
+    use a2a_registry_store::entity::{attempt, source};
 
     const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
