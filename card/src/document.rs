@@ -44,8 +44,8 @@ pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Documen
 /// Parses a document with everything that any parser could see in it: U+0000 stays, and so do members of an object
 /// with the same name.
 ///
-/// The last of those keeps its name, the others get the name, U+0000 and a number; a U+0000 of the card's own in a
-/// name is doubled, so that no two documents give the same tree.
+/// The last one keeps its name; each earlier one is renamed to its name, U+0000 and a number. A U+0000 that the
+/// document itself has in a name is doubled, so that no two documents give the same tree.
 pub(crate) fn read_all(bytes: &[u8]) -> Result<Document, ParseError> {
     build(bytes, Nul::Keep, Repeated::All, &mut Findings::default())
 }
@@ -57,7 +57,7 @@ enum Repeated {
     All,
 }
 
-/// Parses a document in either way.
+/// Parses a document with the given treatment of U+0000 and of repeated members.
 fn build(
     bytes: &[u8],
     nul: Nul,
@@ -110,15 +110,15 @@ fn build(
     Ok(Document { value, exact })
 }
 
-/// Parses once more a document that [`read`] has parsed; null where that failed. U+0000 may stay in text.
-pub(crate) fn again(bytes: &[u8]) -> Value {
+/// Parses a document again without findings; null if [`read`] refuses it. U+0000 may stay in text.
+pub(crate) fn reparse(bytes: &[u8]) -> Value {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let plain = if bytes.len() <= MAX_CARD_BYTES {
         serde_json::from_slice(body).ok()
     } else {
         None
     };
-    // Only the careful parser accepts these: half surrogate pairs and numbers beyond a double.
+    // `serde_json` alone rejects half surrogate pairs and numbers beyond a double; `read` accepts them.
     plain.unwrap_or_else(|| {
         read(bytes, Nul::Replace, &mut Findings::default())
             .map_or(Value::Null, |document| document.value)
@@ -179,7 +179,7 @@ struct TreeState<'s> {
 }
 
 impl TreeState<'_> {
-    /// Copies a text or a name into the tree.
+    /// Reports U+0000 and hidden characters in a text or a name, and replaces U+0000 where required.
     fn text(&mut self, at: &Pointer<'_>, mut text: String) -> String {
         if !text::has_hidden(&text) {
             return text;

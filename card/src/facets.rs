@@ -1,6 +1,6 @@
 //! Search facets of a card: labels, tags and modes.
 
-use crate::demand::demand;
+use crate::auth_requirements::auth_requirements;
 use crate::member::unique;
 use crate::{AgentCard, SchemeKind};
 
@@ -12,20 +12,20 @@ use crate::{AgentCard, SchemeKind};
 /// real cards mean. A card without either is `none` by the rule of its version, unless it mentions credentials
 /// elsewhere, or in an unreadable form: that is `unknown`.
 pub fn auth_labels(card: &AgentCard) -> Vec<String> {
-    let demand = demand(card);
-    if demand.unread {
+    let requirements = auth_requirements(card);
+    if requirements.unreadable {
         return vec!["unknown".to_owned()];
     }
     let mut labels = Vec::new();
-    for alternative in &demand.alternatives {
+    for alternative in &requirements.alternatives {
         if alternative.is_empty() {
             labels.push("none".to_owned());
         }
-        for asked in alternative {
+        for scheme in alternative {
             // A requirement may name a scheme that the card does not declare.
-            labels.push(match &asked.kind {
+            labels.push(match &scheme.kind {
                 Some(kind) => label(kind),
-                None => asked.name.to_owned(),
+                None => scheme.name.to_owned(),
             });
         }
     }

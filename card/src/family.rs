@@ -35,7 +35,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Every family, in the order of their numbers.
+    /// Every family, in the order of declaration.
     pub const ALL: [Family; 12] = [
         Family::V0_1,
         Family::V0_2,
@@ -76,7 +76,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// The text is not the name of a family.
+/// Error for a text that is not the name of a family.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no card family is called {0:?}")]
 pub struct UnknownFamily(pub String);
@@ -84,7 +84,7 @@ pub struct UnknownFamily(pub String);
 impl FromStr for Family {
     type Err = UnknownFamily;
 
-    /// Parses the stable name, with regard to case.
+    /// Parses the stable name, case-sensitively.
     fn from_str(name: &str) -> Result<Self, UnknownFamily> {
         Family::ALL
             .into_iter()

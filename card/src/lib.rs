@@ -41,8 +41,8 @@
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
 //! caller, and [`sign`] makes new ones.
 
+mod auth_requirements;
 mod convert;
-mod demand;
 mod diff;
 mod digest;
 mod document;
@@ -69,10 +69,10 @@ mod text;
 mod wire;
 mod words;
 
+pub use auth_requirements::{AuthRequirements, AuthScheme, auth_requirements, has_unreadable_auth};
 pub use convert::{
     CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,
 };
-pub use demand::{AskedScheme, Demand, demand, has_unread_demand};
 pub use diff::{
     CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass, diff,
     diff_verified,

@@ -1,6 +1,6 @@
 //! Sentences in plain English about the credentials that a caller needs.
 
-use crate::demand::{AskedScheme, demand};
+use crate::auth_requirements::{AuthScheme, auth_requirements};
 use crate::member::unique;
 use crate::{AgentCard, SchemeKind};
 
@@ -10,11 +10,11 @@ use crate::{AgentCard, SchemeKind};
 /// declares schemes has one sentence for each scheme; a card without either has one sentence: that no credentials are
 /// needed, or that the requirement cannot be read.
 pub fn security_sentences(card: &AgentCard) -> Vec<String> {
-    let demand = demand(card);
-    if demand.unread {
-        return vec![UNREAD.to_owned()];
+    let requirements = auth_requirements(card);
+    if requirements.unreadable {
+        return vec![UNREADABLE.to_owned()];
     }
-    let mut sentences: Vec<String> = demand
+    let mut sentences: Vec<String> = requirements
         .alternatives
         .iter()
         .map(|schemes| capitalised(&alternative(schemes)))
@@ -26,27 +26,27 @@ pub fn security_sentences(card: &AgentCard) -> Vec<String> {
 }
 
 /// The sentence for a requirement that could not be read.
-const UNREAD: &str = "The card requires credentials in a form that cannot be read";
+const UNREADABLE: &str = "The card requires credentials in a form that cannot be read";
 
 /// The clause for a card that requires no credentials.
 const NOTHING: &str = "call without credentials";
 
 /// The requirements of one alternative, joined by "and".
-fn alternative(schemes: &[AskedScheme<'_>]) -> String {
-    let demands: Vec<String> = schemes
+fn alternative(schemes: &[AuthScheme<'_>]) -> String {
+    let clauses: Vec<String> = schemes
         .iter()
-        .map(|asked| match &asked.kind {
-            Some(kind) => clause(kind, asked.scopes),
+        .map(|scheme| match &scheme.kind {
+            Some(kind) => clause(kind, scheme.scopes),
             None => format!(
                 "authenticate by `{}`, which the card does not describe",
-                asked.name
+                scheme.name
             ),
         })
         .collect();
-    if demands.is_empty() {
+    if clauses.is_empty() {
         NOTHING.to_owned()
     } else {
-        demands.join(" and ")
+        clauses.join(" and ")
     }
 }
 

@@ -1,5 +1,5 @@
-//! Followers: agents brought by redirects of other domains belong to the redirect target's owner, also under concurrent
-//! changes.
+//! Followers: domains whose sources redirect to another domain; they are judged by that domain's state, also under
+//! concurrent changes.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>
     let mut doing = std::pin::pin!(doing);
     tokio::select! {
         biased;
-        _ = &mut doing => panic!("the act did not wait for the other domain's lock"),
+        _ = &mut doing => panic!("the act ended without waiting for the domain's lock"),
         () = until_somebody_waits(store) => {}
     }
     held.commit().await.unwrap();
@@ -35,7 +35,7 @@ async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>
 }
 
 /// A write that holds a domain's lock and has ended its ownership.
-async fn ending(setup: &OwnershipSetup, domain: &str) -> Write {
+async fn write_that_ended_ownership(setup: &OwnershipSetup, domain: &str) -> Write {
     let write = setup.stage.store.write().await.unwrap();
     let row = domains::domain_by_name(&write, domain).await.unwrap();
     let mut row = row.unwrap();
@@ -45,7 +45,8 @@ async fn ending(setup: &OwnershipSetup, domain: &str) -> Write {
     write
 }
 
-/// A setup whose account has proved these domains, with one card, at the first of them.
+/// Registers and proves these domains for one account, crawls them (all but `OTHER` give `answer`), and returns the
+/// account.
 async fn owned(setup: &OwnershipSetup, proved: &[&str], answer: OriginAnswer) -> Caller {
     let owner = setup.account("acme").await;
     for domain in proved {
@@ -70,21 +71,21 @@ fn redirected() -> OriginAnswer {
     )
 }
 
-/// State of the agent: its lifecycle, whether it has a name, and the state of its newest version.
+/// The agent's lifecycle, whether it has a URN, and the coverage of its first version.
 async fn agent_state(setup: &OwnershipSetup) -> (String, bool, String) {
     let agent = setup.stage.agent(DOMAIN).await;
     let mut versions = setup.stage.versions(agent.id).await;
-    let standing = versions.remove(0).standing;
-    let [lifecycle, standing] = [agent.lifecycle.as_str(), standing.as_str()].map(str::to_owned);
-    (lifecycle, agent.urn.is_some(), standing)
+    let coverage = versions.remove(0).standing;
+    let [lifecycle, coverage] = [agent.lifecycle.as_str(), coverage.as_str()].map(str::to_owned);
+    (lifecycle, agent.urn.is_some(), coverage)
 }
 
 fn nominated() -> (String, bool, String) {
     ("pending".into(), false, "nomination".into())
 }
 
-/// A proof of a host is applied to a domain that redirects to it with the domain's state once its lock is free, and not
-/// with the state before.
+/// Proving a redirect target judges the redirecting domain by its state once its lock is free, not by the state read
+/// before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_is_judged_by_its_current_state_on_postgres() {
     let database = Database::postgres().await;
@@ -93,7 +94,7 @@ async fn a_follower_is_judged_by_its_current_state_on_postgres() {
     assert_eq!(agent_state(&setup).await, nominated());
     let view = setup.register(&owner, OTHER).await;
     setup.place_standing_record(&view);
-    let held = ending(&setup, DOMAIN).await;
+    let held = write_that_ended_ownership(&setup, DOMAIN).await;
     let proving = domain_verify(&setup.stage.app, &owner, OTHER);
     let proved = once_free(&setup.stage.store, held, proving).await;
     assert_eq!(proved.unwrap().domain.state.as_str(), "verified");
@@ -102,27 +103,27 @@ async fn a_follower_is_judged_by_its_current_state_on_postgres() {
 
 /// A card behind a redirect is judged by the target host's state once that host's lock is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redirected_card_is_judged_by_its_hosts_current_state_on_postgres() {
+async fn a_redirected_card_is_judged_by_the_target_hosts_current_state_on_postgres() {
     let database = Database::postgres().await;
     let setup = OwnershipSetup::new(database.url()).await;
     owned(&setup, &[DOMAIN, OTHER], OriginAnswer::NotModified).await;
-    let held = ending(&setup, OTHER).await;
-    let looking = setup.stage.crawl(DOMAIN, redirected());
-    once_free(&setup.stage.store, held, looking).await;
+    let held = write_that_ended_ownership(&setup, OTHER).await;
+    let crawl = setup.stage.crawl(DOMAIN, redirected());
+    once_free(&setup.stage.store, held, crawl).await;
     assert_eq!(agent_state(&setup).await, nominated());
 }
 
-/// A card that a redirect brings while a change of the target's owner waits for the lock belongs to the new owner as
-/// well.
+/// An agent whose card starts to come through a redirect while the target's new generation waits for the lock loses its
+/// coverage with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_follower_added_meanwhile_gets_the_new_owner_on_postgres() {
+async fn an_agent_linked_meanwhile_loses_its_coverage_on_postgres() {
     let database = Database::postgres().await;
     let setup = OwnershipSetup::new(database.url()).await;
     let own = OriginAnswer::Card(card("Travel", "Books flights"));
     owned(&setup, &[DOMAIN, OTHER], own).await;
-    let (lifecycle, named, standing) = agent_state(&setup).await;
+    let (lifecycle, named, coverage) = agent_state(&setup).await;
     assert_eq!(
-        (lifecycle.as_str(), named, standing.as_str()),
+        (lifecycle.as_str(), named, coverage.as_str()),
         ("approved", true, "covered")
     );
     // Ingest takes the same lock.
@@ -132,32 +133,35 @@ async fn a_follower_added_meanwhile_gets_the_new_owner_on_postgres() {
     let sources = domains::sources_of(&setup.stage.store, &[agent.domain_id])
         .await
         .unwrap();
-    let fed = sources
+    let agent_source = sources
         .iter()
         .find(|source| source.agent_id == Some(agent.id));
-    let gave = version_source::Model {
+    let version_source = version_source::Model {
         version_id: agent.newest_version.unwrap(),
-        source_id: fed.unwrap().id,
+        source_id: agent_source.unwrap().id,
         answered_by: format!("https://{}", other.unwrap().name),
     };
-    held.version_sources_put(vec![gave]).await.unwrap();
+    held.version_sources_put(vec![version_source])
+        .await
+        .unwrap();
     let app = Arc::clone(&setup.stage.app);
     let why = NewGeneration {
         reason: "sold".into(),
     };
-    let ending = domain_new_generation(&app, &setup.stage.admin, OTHER, &why);
-    once_free(&setup.stage.store, held, ending).await.unwrap();
-    let (lifecycle, _, standing) = agent_state(&setup).await;
+    let new_generation = domain_new_generation(&app, &setup.stage.admin, OTHER, &why);
+    once_free(&setup.stage.store, held, new_generation)
+        .await
+        .unwrap();
+    let (lifecycle, _, coverage) = agent_state(&setup).await;
     assert_eq!(
-        (lifecycle.as_str(), standing.as_str()),
+        (lifecycle.as_str(), coverage.as_str()),
         ("pending", "nomination")
     );
 }
 
-/// An owner who loses the domain while an act of theirs waits for its lock can no longer change anything.
-
+/// An act whose caller loses the domain while it waits for the lock is refused with a conflict and changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_former_owner_cannot_change_anything_on_postgres() {
+async fn a_former_owner_changes_nothing_on_postgres() {
     let patch = DomainPatch {
         contact: Some("mailto:ops@acme.example".into()),
         opt_out: None,
@@ -172,7 +176,7 @@ async fn a_former_owner_cannot_change_anything_on_postgres() {
         let setup = OwnershipSetup::new(database.url()).await;
         let owner = owned(&setup, &[DOMAIN], OriginAnswer::NotModified).await;
         setup.account("heir").await;
-        let held = ending(&setup, DOMAIN).await;
+        let held = write_that_ended_ownership(&setup, DOMAIN).await;
         let app = &setup.stage.app;
         let doing = async {
             match act {

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::target::{CONVERTED_EXTENSION, ConversionTarget};
 use super::{interfaces, security};
-use crate::demand::has_unread_demand;
+use crate::auth_requirements::has_unreadable_auth;
 use crate::finding::Findings;
 use crate::member::{Length, MAX_LIST};
 use crate::pointer::Pointer;
@@ -97,16 +97,17 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
 /// Removes unreadable security members.
 fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
-    let demand = has_unread_demand(card);
+    let is_unreadable = has_unreadable_auth(card);
     for member in informal::members(&card.unknown) {
         let holder = member.holder.map_or(root, |holder| root.name(holder));
-        if demand || (member.holder.is_none() && is_security_member(member.name)) {
+        if is_unreadable || (member.holder.is_none() && is_security_member(member.name)) {
             let at = holder.name(member.name);
             out.add_value(&rules::CONVERT_SECURITY, &at, member.value);
         }
     }
     card.unknown.retain(|name, _| {
-        let left_out = is_security_member(name) || (demand && informal::is_about_credentials(name));
+        let left_out =
+            is_security_member(name) || (is_unreadable && informal::is_about_credentials(name));
         !left_out
     });
 }

@@ -28,7 +28,8 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Sorts the members; `names` are the known ones, in camelCase.
+    /// Divides the members into known ones, ones that some clients take for known, and the rest; `names` are the known
+    /// ones, in camelCase.
     pub(super) fn of(object: &'a Map<String, Value>, names: &'static [&'static str]) -> Self {
         let mut fields = Fields {
             names,
@@ -122,14 +123,14 @@ pub(super) fn listed_pairs<'a>(before: &[Member<'a>], after: &[Member<'a>]) -> V
     pairs
 }
 
-/// Whether some client takes `name` for `known`: they are equal without case, underscores and other signs, the two
-/// letters beyond ASCII that case folding maps to ASCII ones, and the mark of a repeated member.
+/// Whether some client takes `name` for `known`: they are equal once the mark of a repeated member and every character
+/// but letters and digits are dropped, and case is folded (also `ſ` to `s` and the Kelvin sign to `k`).
 pub(super) fn folds_to(name: &str, known: &str) -> bool {
     let name = name.split('\0').next().unwrap_or_default();
     folded(name).eq(folded(known))
 }
 
-/// The letters and digits of a name in lower case.
+/// The ASCII letters and digits of a name in lower case.
 fn folded(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter_map(|character| match character {
         'ſ' => Some('s'),
@@ -148,14 +149,14 @@ mod tests {
 
     const NAMES: &[&str] = &["url", "protocolVersion", "skills"];
 
-    fn sorted(object: &Value) -> (Vec<String>, Vec<String>, Vec<String>) {
+    fn divided(object: &Value) -> (Vec<String>, Vec<String>, Vec<String>) {
         let fields = Fields::of(object.as_object().unwrap(), NAMES);
         let names = |members: &[Member<'_>]| members.iter().map(|m| m.0.to_owned()).collect();
         let known: Vec<Member<'_>> = NAMES.iter().filter_map(|n| fields.member(n)).collect();
         (names(&known), names(&fields.doubles), names(&fields.rest))
     }
 
-    fn non_null(
+    fn owned_names(
         known: &[&str],
         doubles: &[&str],
         rest: &[&str],
@@ -165,24 +166,24 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_as_any_reader_would() {
+    fn members_are_divided_by_the_clients_that_find_them() {
         assert_eq!(
-            sorted(&json!({"protocol_version": 1, "url": 2, "other": 3})),
-            non_null(&["url", "protocol_version"], &[], &["other"])
+            divided(&json!({"protocol_version": 1, "url": 2, "other": 3})),
+            owned_names(&["url", "protocol_version"], &[], &["other"])
         );
         assert_eq!(
-            sorted(
+            divided(
                 &json!({"protocol_version": 1, "protocolVersion": 2, "URL": 3, "\u{17f}\u{212a}ills": 4})
             ),
-            non_null(
+            owned_names(
                 &["protocolVersion"],
                 &["protocol_version", "URL", "\u{17f}\u{212a}ills"],
                 &[]
             )
         );
         assert_eq!(
-            sorted(&json!({"url\u{0}1": 1, "url": 2, "curl": 3, "": 4})),
-            non_null(&["url"], &["url\u{0}1"], &["curl", ""])
+            divided(&json!({"url\u{0}1": 1, "url": 2, "curl": 3, "": 4})),
+            owned_names(&["url"], &["url\u{0}1"], &["curl", ""])
         );
     }
 }

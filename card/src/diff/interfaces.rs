@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::Value;
 
 use super::address::Origin;
+use super::card_addresses::{CardAddress, CardAddresses, PositionKey, Target, unclear_key};
 use super::change::ChangeClass::{self, Critical, High, Low};
 use super::changes::Changes;
 use super::fields::{Fields, Pair};
-use super::offers::{Offer, Offers, PositionKey, Target, unclear_text};
 use super::tree::permuted;
 use crate::Family;
 use crate::pointer::Pointer;
@@ -43,7 +43,7 @@ pub(super) fn compare(
     if changed.is_empty() {
         return;
     }
-    let (before, after) = (Offers::of(old), Offers::of(new));
+    let (before, after) = (CardAddresses::of(old), CardAddresses::of(new));
     if changed.iter().all(only_reordered) {
         let (class, reason) = if leads_to_one_place(&after) {
             (Low, "the addresses of one server in another order")
@@ -82,70 +82,85 @@ fn only_reordered((name, sides): &Pair<'_>) -> bool {
 
 /// Whether callers reach the same tenant of the same server in the same version at every address, so that the order
 /// does not matter.
-fn leads_to_one_place(offers: &Offers<'_>) -> bool {
-    let place = |offer: &Offer<'_>| {
-        let (origin, _, tenant) = offer.reach()?;
-        Some((origin, tenant.to_owned(), offer.version.clone()))
+fn leads_to_one_place(addresses: &CardAddresses<'_>) -> bool {
+    let place = |address: &CardAddress<'_>| {
+        let (origin, _, tenant) = address.reach()?;
+        Some((origin, tenant.to_owned(), address.version.clone()))
     };
-    let first = offers.plain.first().and_then(place);
+    let first = addresses.plain.first().and_then(place);
     first.is_some()
-        && offers.unclear.is_empty()
-        && offers.plain.iter().all(|offer| place(offer) == first)
+        && addresses.unclear.is_empty()
+        && addresses
+            .plain
+            .iter()
+            .all(|address| place(address) == first)
 }
 
 /// Compares addresses that clients may read differently: a new one may lead anywhere.
-fn unclear(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
-    let (known, kept) = (before.unclear_texts(), after.unclear_texts());
-    for offer in &after.unclear {
-        if !known.contains(&unclear_text(offer)) {
+fn unclear(
+    before: &CardAddresses<'_>,
+    after: &CardAddresses<'_>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
+    let (known, kept) = (before.unclear_keys(), after.unclear_keys());
+    for address in &after.unclear {
+        if !known.contains(&unclear_key(address)) {
             let reason = "clients may read this address differently";
-            offer.0.below(at, |at| {
-                out.add(Critical, at, (None, Some(offer.1)), reason)
+            address.0.below(at, |at| {
+                out.add(Critical, at, (None, Some(address.1)), reason)
             });
         }
     }
-    for offer in &before.unclear {
-        if !kept.contains(&unclear_text(offer)) {
+    for address in &before.unclear {
+        if !kept.contains(&unclear_key(address)) {
             let reason = "an address is no longer offered";
-            offer
+            address
                 .0
-                .below(at, |at| out.add(High, at, (Some(offer.1), None), reason));
+                .below(at, |at| out.add(High, at, (Some(address.1), None), reason));
         }
     }
 }
 
 /// Compares addresses that all clients read alike.
-fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut Changes) {
+fn targets(
+    before: &CardAddresses<'_>,
+    after: &CardAddresses<'_>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
     let (old, new) = (by_target(before), by_target(after));
     let known = ApprovedTargets::of(before);
     // Targets already reported: new ones, and those that a new one has replaced.
     let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
-    for offer in &after.plain {
-        if old.get(&offer.target) == new.get(&offer.target) || !seen.insert(&offer.target) {
+    for address in &after.plain {
+        if old.get(&address.target) == new.get(&address.target) || !seen.insert(&address.target) {
             continue;
         }
-        let stood = known.by_place.get(&offer.place.key()).copied();
+        let stood = known.by_place.get(&address.place.key()).copied();
         let taken = stood.filter(|stood| !new.contains_key(&stood.target));
-        let (class, reason) = if old.contains_key(&offer.target) {
+        let (class, reason) = if old.contains_key(&address.target) {
             (
                 High,
                 "another protocol version is spoken at an approved address",
             )
         } else {
             replaced.extend(taken.map(|taken| &taken.target));
-            known.weigh(offer)
+            known.weigh(address)
         };
-        let earlier = known.by_target.get(&offer.target).copied().or(taken);
-        let sides = (earlier.map(|offer| offer.value), Some(offer.value));
-        offer
+        let earlier = known.by_target.get(&address.target).copied().or(taken);
+        let sides = (earlier.map(|address| address.value), Some(address.value));
+        address
             .place
             .below(at, |at| out.add(class, at, sides, reason));
     }
-    for offer in &before.plain {
-        if !new.contains_key(&offer.target) && replaced.insert(&offer.target) {
-            let sides = (Some(offer.value), None);
+    for address in &before.plain {
+        if !new.contains_key(&address.target) && replaced.insert(&address.target) {
+            let sides = (Some(address.value), None);
             let reason = "an address is no longer offered";
-            offer.place.below(at, |at| out.add(High, at, sides, reason));
+            address
+                .place
+                .below(at, |at| out.add(High, at, sides, reason));
         }
     }
     let (first, now) = (before.plain.first(), after.plain.first());
@@ -166,40 +181,43 @@ fn targets(before: &Offers<'_>, after: &Offers<'_>, at: &Pointer<'_>, out: &mut 
 
 /// The targets of the older card.
 struct ApprovedTargets<'o> {
-    by_place: HashMap<PositionKey<'o>, &'o Offer<'o>>,
-    by_target: HashMap<&'o Target<'o>, &'o Offer<'o>>,
-    by_address: HashMap<&'o str, &'o Offer<'o>>,
+    by_place: HashMap<PositionKey<'o>, &'o CardAddress<'o>>,
+    by_target: HashMap<&'o Target<'o>, &'o CardAddress<'o>>,
+    by_address: HashMap<&'o str, &'o CardAddress<'o>>,
     reached: HashSet<(Origin, &'o str, &'o str)>,
 }
 
 impl<'o> ApprovedTargets<'o> {
-    fn of(offers: &'o Offers<'o>) -> Self {
-        let plain = &offers.plain;
+    fn of(addresses: &'o CardAddresses<'o>) -> Self {
+        let plain = &addresses.plain;
         ApprovedTargets {
             by_place: plain
                 .iter()
-                .map(|offer| (offer.place.key(), offer))
+                .map(|address| (address.place.key(), address))
                 .collect(),
             by_target: plain
                 .iter()
                 .rev()
-                .map(|offer| (&offer.target, offer))
+                .map(|address| (&address.target, address))
                 .collect(),
-            by_address: plain.iter().map(|offer| (offer.target.0, offer)).collect(),
-            reached: plain.iter().filter_map(Offer::reach).collect(),
+            by_address: plain
+                .iter()
+                .map(|address| (address.target.0, address))
+                .collect(),
+            reached: plain.iter().filter_map(CardAddress::reach).collect(),
         }
     }
 
     /// Class and reason for a new target.
-    fn weigh(&self, offer: &Offer<'_>) -> (ChangeClass, &'static str) {
-        if offer
+    fn weigh(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
+        if address
             .reach()
             .is_some_and(|reach| self.reached.contains(&reach))
         {
             return (High, "another path on an approved server");
         }
-        let reason = match self.by_address.get(offer.target.0) {
-            Some(known) if known.target.2 != offer.target.2 => {
+        let reason = match self.by_address.get(address.target.0) {
+            Some(known) if known.target.2 != address.target.2 => {
                 "callers would act for another tenant"
             }
             Some(_) => "another binding at an approved address",
@@ -210,11 +228,11 @@ impl<'o> ApprovedTargets<'o> {
 }
 
 /// The protocol versions at each target.
-fn by_target<'o>(offers: &'o Offers<'o>) -> Targets<'o> {
+fn by_target<'o>(addresses: &'o CardAddresses<'o>) -> Targets<'o> {
     let mut targets: Targets<'o> = HashMap::new();
-    for offer in &offers.plain {
-        let versions = targets.entry(&offer.target).or_default();
-        versions.insert(offer.version.as_deref());
+    for address in &addresses.plain {
+        let versions = targets.entry(&address.target).or_default();
+        versions.insert(address.version.as_deref());
     }
     targets
 }

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::address::origin;
+use super::card_addresses::CardAddresses;
 use super::change::ChangeClass::{Critical, High, Low};
 use super::change::SignatureStates;
 use super::changes::{Changes, each};
 use super::fields::{Fields, folds_to};
 use super::lists::{modes, wording};
-use super::offers::Offers;
 use super::tree::{Kind, Sides, both_blank, is_blank};
 use super::{capabilities, interfaces, leftovers, security, signatures, skills};
 use crate::Family;
@@ -99,7 +99,7 @@ impl Layer<'_> {
             }
         }
         interfaces::compare(self.families, &old, &new, at, out);
-        security::elsewhere(&mut old, &mut new, at, out);
+        security::compare_undefined_members(&mut old, &mut new, at, out);
         let reaches = |address: &str| self.nested || new.non_null(address).is_some();
         security::compare(&old, &new, &reaches, at, out);
         if let Some((name, sides)) = new.changed(&old, "provider") {
@@ -198,7 +198,7 @@ fn link(old: &Fields<'_>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes)
         (None, Some(after)) => {
             is_blank(sides.0, Kind::Text)
                 && after.is_web()
-                && Offers::of(old).origins().contains(&after)
+                && CardAddresses::of(old).origins().contains(&after)
         }
         (_, None) => false,
     };

@@ -7,6 +7,7 @@
 
 mod address;
 mod capabilities;
+mod card_addresses;
 mod change;
 mod changes;
 mod fields;
@@ -16,7 +17,6 @@ mod leftovers;
 mod lists;
 mod matching;
 mod members;
-mod offers;
 mod requirements;
 mod schemes;
 mod security;

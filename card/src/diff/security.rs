@@ -22,7 +22,7 @@ const VIEWS: [(&str, &str); 2] = [
 ];
 
 /// Most schemes and scopes of a card's own requirements that are compared with those of a skill.
-const MAX_SHARED_NAMES: usize = 256;
+const MAX_CARD_NAMES: usize = 256;
 
 /// Whether clients that know only this address of the newer card can call it.
 pub(super) type Reaches<'r> = &'r dyn Fn(&str) -> bool;
@@ -47,12 +47,12 @@ pub(super) fn compare(
         let reason = "callers authenticate in another way";
         each(class, &at.name(name), sides, reason, out);
     }
-    requirements(old, new, &Shared::default(), reaches, at, out);
+    requirements(old, new, &CardRequirements::default(), reaches, at, out);
 }
 
-/// Compares the credentials that two cards require in members of no version, and takes those out of the rest: some
-/// clients follow them.
-pub(super) fn elsewhere<'a>(
+/// Compares the credentials that two cards require in members that no protocol version defines, and removes these from
+/// `rest`. Some clients obey them.
+pub(super) fn compare_undefined_members<'a>(
     old: &mut Fields<'a>,
     new: &mut Fields<'a>,
     at: &Pointer<'_>,
@@ -79,7 +79,7 @@ pub(super) fn elsewhere<'a>(
 
 /// The requirements of both cards for every caller, which apply to skills without requirements of their own.
 #[derive(Default)]
-pub(super) struct Shared<'a> {
+pub(super) struct CardRequirements<'a> {
     old: VisibleAlternatives<'a>,
     new: VisibleAlternatives<'a>,
 }
@@ -87,7 +87,7 @@ pub(super) struct Shared<'a> {
 /// The alternatives that clients of each of [`VIEWS`] see; `None` where they cannot be determined.
 type VisibleAlternatives<'a> = Option<[Option<Vec<Alternative<'a>>>; 2]>;
 
-impl<'a> Shared<'a> {
+impl<'a> CardRequirements<'a> {
     /// Reads both cards. Very long requirements are not compared again for every skill.
     pub(super) fn of(old: &Fields<'a>, new: &Fields<'a>) -> Self {
         let read = |card: &Fields<'a>| {
@@ -96,12 +96,12 @@ impl<'a> Shared<'a> {
                     let names = list
                         .iter()
                         .flat_map(|one| one.values().map(|s| s.len() + 1));
-                    list.len() + names.sum::<usize>() <= MAX_SHARED_NAMES
+                    list.len() + names.sum::<usize>() <= MAX_CARD_NAMES
                 })
             });
             Some(views)
         };
-        Shared {
+        CardRequirements {
             old: read(old),
             new: read(new),
         }
@@ -110,23 +110,24 @@ impl<'a> Shared<'a> {
     /// Whether a new skill requires less than the older card did of every caller.
     pub(super) fn is_undercut(&self, skill: &Fields<'_>) -> bool {
         VIEWS.iter().enumerate().any(|(view, (own, _))| {
-            let asked = visible_alternatives(skill, own, shared(&self.new, view));
-            let before = shared(&self.old, view).and_then(Option::as_deref);
+            let asked = visible_alternatives(skill, own, card_requirements(&self.new, view));
+            let before = card_requirements(&self.old, view).and_then(Option::as_deref);
             skill.non_null(own).is_some()
                 && weigh(before, asked.as_deref()) == RequirementChange::Weaker
         })
     }
 }
 
-/// One view of a card, where there is a card to fall back to.
-fn shared<'s, 'a>(
-    seen: &'s VisibleAlternatives<'a>,
+/// The card's own requirements as clients of one view see them; `None` where there is no card to fall back to.
+fn card_requirements<'s, 'a>(
+    card: &'s VisibleAlternatives<'a>,
     view: usize,
 ) -> Option<&'s Option<Vec<Alternative<'a>>>> {
-    seen.as_ref()?.get(view)
+    card.as_ref()?.get(view)
 }
 
-/// The alternatives seen by clients that read `own`: those, or the other generation's, or the card's.
+/// The alternatives for clients that read `own`: those in `own`, else in the other generation's member, else the
+/// card's.
 fn visible_alternatives<'a>(
     holder: &Fields<'a>,
     own: &str,
@@ -136,10 +137,10 @@ fn visible_alternatives<'a>(
         .iter()
         .map(|(name, _)| *name)
         .find(|name| *name != own);
-    let told = holder.non_null(own).or_else(|| holder.non_null(other?));
-    match (told, card) {
+    let requirement = holder.non_null(own).or_else(|| holder.non_null(other?));
+    match (requirement, card) {
         (None, Some(card)) => card.clone(),
-        (told, _) => alternatives(told),
+        (requirement, _) => alternatives(requirement),
     }
 }
 
@@ -148,7 +149,7 @@ fn visible_alternatives<'a>(
 pub(super) fn requirements<'a>(
     old: &Fields<'a>,
     new: &Fields<'a>,
-    card: &Shared<'a>,
+    card: &CardRequirements<'a>,
     reaches: Reaches<'_>,
     at: &Pointer<'_>,
     out: &mut Changes,
@@ -161,8 +162,8 @@ pub(super) fn requirements<'a>(
         if reordered(&at, sides, out) {
             continue;
         }
-        let was = visible_alternatives(old, own, shared(&card.old, view));
-        let is = visible_alternatives(new, own, shared(&card.new, view));
+        let was = visible_alternatives(old, own, card_requirements(&card.old, view));
+        let is = visible_alternatives(new, own, card_requirements(&card.new, view));
         let asked = !is_blank(sides.0, Kind::List) && !was.as_deref().is_some_and(is_open);
         // The card's requirements apply to a skill without its own.
         let inherits =

@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::leftovers;
 use super::lists::{BLANK, elements, modes, reordered, wording};
 use super::matching::matches;
-use super::security::{Reaches, Shared, requirements};
+use super::security::{CardRequirements, Reaches, requirements};
 use super::tree::{Kind, both_blank, canonical, same};
 use crate::pointer::Pointer;
 
@@ -64,7 +64,7 @@ pub(super) fn compare(
     if !matched.ambiguous && reordered(&at, sides, out) {
         return;
     }
-    let card = Shared::of(old_card, new_card);
+    let card = CardRequirements::of(old_card, new_card);
     for place in matched.added {
         if let Some(skill) = new.get(place) {
             added(&at.index(place), skill, &card, out);
@@ -93,7 +93,7 @@ pub(super) fn compare(
 }
 
 /// Compares a new skill with the card's requirements.
-fn added(at: &Pointer<'_>, skill: &Value, card: &Shared<'_>, out: &mut Changes) {
+fn added(at: &Pointer<'_>, skill: &Value, card: &CardRequirements<'_>, out: &mut Changes) {
     let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
     let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
         (
@@ -121,7 +121,7 @@ fn skill<'a>(
     at: &Pointer<'_>,
     old: &Fields<'a>,
     new: &Fields<'a>,
-    card: &Shared<'a>,
+    card: &CardRequirements<'a>,
     reaches: Reaches<'_>,
     out: &mut Changes,
 ) {

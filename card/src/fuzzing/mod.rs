@@ -1,7 +1,7 @@
 //! Properties that hold for any bytes at all, as plain functions for fuzzers and tests.
 //!
 //! [`bytes`] reads bytes as a card; [`mutated`] reads them as instructions that build one, so that every input gets
-//! past the JSON parser. Both then check the [`PROPERTIES`]: whatever else is done with a card becomes one row there.
+//! past the JSON parser. Both then check the [`PROPERTIES`], where every operation on cards has a row.
 
 mod plan;
 mod properties;

@@ -16,15 +16,16 @@ fn same_text(one: &AgentCard, other: &AgentCard) -> bool {
     text(one) == text(other)
 }
 
-/// A new version number comes with a change of the card.
+/// A card that is otherwise unchanged keeps its version number.
 pub(super) fn version_alone(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some(previous) = subject.context.previous else {
         return;
     };
     let (before, now) = (&previous.card, &subject.parsed.card);
     if before.version != now.version && same_text(before, now) {
-        let told = |card: &AgentCard| card.version.clone().unwrap_or_else(|| "none".to_owned());
-        let found = format!("{} after {}", told(now), told(before));
+        let version_text =
+            |card: &AgentCard| card.version.clone().unwrap_or_else(|| "none".to_owned());
+        let found = format!("{} after {}", version_text(now), version_text(before));
         out.add(rule, &subject.spot("version").below(&Pointer::Root), &found);
     }
 }

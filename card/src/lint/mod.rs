@@ -1,7 +1,7 @@
-//! The linter: rules about a card as a whole, checked after it has been read.
+//! The linter: rules about a card as a whole, checked after parsing.
 //!
 //! A rule is one row of [`LINT`] and one function in the file of its subject. The function adds one finding for every
-//! breach; severity, section and hint come from the row.
+//! violation; severity, section and hint come from the row.
 
 mod endpoint;
 mod history;
@@ -52,7 +52,7 @@ pub fn lint(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn lint_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<Finding> {
-    let document = document::again(bytes);
+    let document = document::reparse(bytes);
     let subject = Subject::new(parsed, &document, context);
     let mut out = Findings::default();
     for row in LINT {
@@ -61,8 +61,8 @@ pub fn lint_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<F
     out.into_list()
 }
 
-/// All findings about a card: those of reading and those of [`lint`], the most severe first and otherwise in that
-/// order. At most twice [`crate::MAX_FINDINGS`].
+/// All findings about a card, the most severe first: those of parsing and those of [`lint`], in this order where they
+/// are equally severe. At most twice [`crate::MAX_FINDINGS`].
 pub fn all_findings(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
     all_findings_in(parsed, bytes, LintContext::default())
 }

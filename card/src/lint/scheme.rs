@@ -49,9 +49,9 @@ fn is_wrapped(scheme: &Map<String, Value>) -> bool {
     scheme.keys().any(wraps)
 }
 
-/// Schemes have everything that a caller needs. Those of 0.1 are only labels.
+/// Schemes have every member that a caller needs. Not for 0.1, where schemes are only labels.
 pub(super) fn incomplete(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    // A scheme that a registry could not complete in a converted card is reported by the conversion.
+    // The conversion itself reports the schemes of a converted card that it could not complete.
     if subject.find("securitySchemes").is_none() || subject.is_converted() {
         return;
     }
@@ -80,7 +80,7 @@ const FLOWS: [&str; 5] = [
 ];
 
 /// Flows that 1.0 keeps for old cards only.
-const DATED_FLOWS: [&str; 2] = ["implicit", "password"];
+const DEPRECATED_FLOWS: [&str; 2] = ["implicit", "password"];
 
 /// Calls `visit` with the flows of every `OAuth` scheme, and their position.
 fn each_flows(subject: &Subject<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)) {
@@ -91,26 +91,26 @@ fn each_flows(subject: &Subject<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)
     });
 }
 
-/// 1.0 allows one flow in a scheme.
+/// A scheme has only one flow in 1.0.
 pub(super) fn one_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     if Generation::of(subject) != Some(Generation::V1) {
         return;
     }
     each_flows(subject, |flows, at| {
-        let there = FLOWS
+        let present = FLOWS
             .into_iter()
             .filter(|flow| member(flows, flow).is_some());
-        let there: Vec<&str> = there.collect();
-        if there.len() > 1 {
-            out.add(rule, at, &there.join(", "));
+        let present: Vec<&str> = present.collect();
+        if present.len() > 1 {
+            out.add(rule, at, &present.join(", "));
         }
     });
 }
 
-/// Deprecated flows disclose tokens or passwords to parties that need not see them.
-pub(super) fn dated_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+/// No scheme has a deprecated flow: these disclose tokens or passwords to parties that need not see them.
+pub(super) fn deprecated_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each_flows(subject, |flows, at| {
-        for flow in DATED_FLOWS {
+        for flow in DEPRECATED_FLOWS {
             if member(flows, flow).is_some() {
                 out.add(rule, at, flow);
             }
@@ -118,7 +118,7 @@ pub(super) fn dated_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings)
     });
 }
 
-/// Tokens and their keys travel encrypted.
+/// The URLs of a scheme are https, so that tokens and the keys that verify them travel encrypted.
 pub(super) fn plain_http(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     const ADDRESSES: [&str; 4] = [
         "authorizationUrl",

@@ -139,7 +139,7 @@ pub(crate) static LINT: &[Lint] = &[
     Lint { rule: Rule { id: "scheme.flow-dated", severity: Info, section: "1.0 §4.5.7",
         summary: "no implicit and no password flow",
         hint: "offer the authorization code flow with PKCE, or the device code flow" },
-        check: scheme::dated_flow },
+        check: scheme::deprecated_flow },
     Lint { rule: Rule { id: "scheme.http", severity: Warning, section: "1.0 §7.1",
         summary: "encrypted addresses for tokens and keys", hint: "serve them over https" },
         check: scheme::plain_http },

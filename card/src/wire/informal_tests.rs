@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    ConversionTarget, MAX_LIST, Parsed, auth_labels, convert, has_unread_demand, parse,
+    ConversionTarget, MAX_LIST, Parsed, auth_labels, convert, has_unreadable_auth, parse,
     security_sentences,
 };
 
@@ -197,7 +197,7 @@ fn a_demand_is_never_read_as_an_open_door() {
         found.sort();
         assert_eq!(found, labels, "{members}");
         let unread = labels == ["unknown"];
-        assert_eq!(has_unread_demand(&parsed.card), unread, "{members}");
+        assert_eq!(has_unreadable_auth(&parsed.card), unread, "{members}");
         let open = labels.contains(&"none");
         let sentences = security_sentences(&parsed.card);
         let nothing = sentences.iter().any(|s| s == "Call without credentials");

@@ -19,9 +19,10 @@ pub enum PassedOver {
     Malformed,
     /// It contains the card itself. Cards are accepted only by URL, where they can be fetched again.
     InlineCard,
-    /// The card lies on another host than the catalog's domain, or the nested catalog on another registrable
-    /// domain.
-    ForeignHost,
+    /// The card has another scheme, host or port than the catalog of the domain.
+    ForeignOrigin,
+    /// The nested catalog is on another registrable domain, or not https while the catalog of the domain is.
+    ForeignSite,
     /// The guard refuses the URL.
     Refused,
     /// Its `trustManifest` names another publisher than its identifier.
@@ -43,7 +44,8 @@ impl PassedOver {
             Self::NotACard => "is not an A2A agent card",
             Self::Malformed => "is not a complete entry",
             Self::InlineCard => "contains the card itself instead of its URL",
-            Self::ForeignHost => "is on another host",
+            Self::ForeignOrigin => "is not on the scheme, host and port of the domain's catalog",
+            Self::ForeignSite => "is on another registrable domain, or not https",
             Self::Refused => "has a URL that the registry does not fetch",
             Self::OtherPublisher => "names another publisher in its trustManifest",
             Self::Repeated => "repeats an identifier",

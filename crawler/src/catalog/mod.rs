@@ -14,7 +14,7 @@ mod walk;
 pub use entry::CatalogEntry;
 pub use finding::{Finding, Findings, MAX_FINDINGS, PassedOver};
 pub use read::{CatalogDocument, NoCatalog, read};
-pub use walk::{CatalogWalk, Nested};
+pub use walk::{CatalogWalk, NestedCatalog};
 
 /// Path of a domain's catalog in ARD.
 pub const ARD_PATH: &str = "/.well-known/ard.json";

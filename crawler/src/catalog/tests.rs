@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::PassedOver::{
-    ForeignHost, InlineCard, Loop, Malformed, NotACard, OtherPublisher, Refused, Repeated, TooDeep,
-    TooMany,
+    ForeignOrigin, ForeignSite, InlineCard, Loop, Malformed, NotACard, OtherPublisher, Refused,
+    Repeated, TooDeep, TooMany,
 };
 use super::{
     CatalogDocument, CatalogEntry, CatalogWalk, Findings, MAX_DEPTH, MAX_ENTRIES, MAX_FINDINGS,
@@ -279,18 +279,42 @@ fn cards_of_other_hosts_and_catalogs_of_other_sites_are_passed_over() {
     assert_eq!(
         findings,
         [
-            ForeignHost,
-            ForeignHost,
-            ForeignHost,
-            ForeignHost,
+            ForeignOrigin,
+            ForeignOrigin,
+            ForeignOrigin,
+            ForeignOrigin,
             Refused,
-            ForeignHost,
-            ForeignHost,
-            ForeignHost
+            ForeignOrigin,
+            ForeignSite,
+            ForeignSite
         ]
     );
     assert!(complete, "nothing of this domain's own is missing");
     assert_eq!(asked, 1);
+}
+
+/// A URL on the catalog's own host is not reported as on another host.
+#[test]
+fn findings_tell_a_scheme_and_a_port_from_a_host() {
+    let guard = Guard::new(GuardConfig::default());
+    let first = base();
+    let mut walk = CatalogWalk::new(&guard, &first);
+    let entries = [
+        card("a", "http://house.example.com/a.json"),
+        card("b", "https://house.example.com:444/b.json"),
+        nested("http://house.example.com/c.json"),
+    ];
+    walk.take(&first, 1, reading(&entries));
+    let findings = walk.end().1;
+    let texts: Vec<String> = findings.kept.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "http://house.example.com/a.json is not on the scheme, host and port of the domain's catalog",
+            "https://house.example.com:444/b.json is not on the scheme, host and port of the domain's catalog",
+            "http://house.example.com/c.json is on another registrable domain, or not https",
+        ]
+    );
 }
 
 #[test]
@@ -304,7 +328,7 @@ fn two_names_on_one_public_suffix_are_strangers() {
         reading(&[nested("https://two.github.io/c.json")]),
     );
     assert_eq!(walk.next_nested(), None);
-    assert_eq!(passed(&walk.end().1), [ForeignHost]);
+    assert_eq!(passed(&walk.end().1), [ForeignSite]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::guard::{Guard, normalised};
 
 /// A catalog that is named by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nested {
+pub struct NestedCatalog {
     /// URL of the catalog.
     pub url: Url,
     /// Depth at which it is nested.
@@ -26,7 +26,7 @@ pub struct CatalogWalk<'a> {
     guard: &'a Guard,
     first: Url,
     seen: BTreeSet<Url>,
-    queue: VecDeque<Nested>,
+    queue: VecDeque<NestedCatalog>,
     known: HashMap<String, usize>,
     cards: Vec<CatalogEntry>,
     findings: Findings,
@@ -83,7 +83,7 @@ impl<'a> CatalogWalk<'a> {
             self.take_card(card);
         }
         for (url, depth) in reading.nested {
-            self.take_nested(Nested { url, depth });
+            self.take_nested(NestedCatalog { url, depth });
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a> CatalogWalk<'a> {
     }
 
     /// The next catalog to fetch, counted as a request. `None` if there is none left, or a limit is reached.
-    pub fn next_nested(&mut self) -> Option<Nested> {
+    pub fn next_nested(&mut self) -> Option<NestedCatalog> {
         let nested = self.queue.pop_front()?;
         if self.requests >= MAX_REQUESTS || self.bytes_left() == 0 || self.entries_left() == 0 {
             self.complete = false;
@@ -113,7 +113,7 @@ impl<'a> CatalogWalk<'a> {
 
     fn take_card(&mut self, card: CatalogEntry) {
         let why = if card.url.origin() != self.first.origin() {
-            Some(PassedOver::ForeignHost)
+            Some(PassedOver::ForeignOrigin)
         } else if self.guard.check_parsed(card.url.clone()).is_err() {
             Some(PassedOver::Refused)
         } else {
@@ -139,12 +139,12 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    fn take_nested(&mut self, nested: Nested) {
+    fn take_nested(&mut self, nested: NestedCatalog) {
         self.nests = true;
         let why = if !Guard::same_site(&self.first, &nested.url)
             || (self.first.scheme() == "https" && nested.url.scheme() != "https")
         {
-            PassedOver::ForeignHost
+            PassedOver::ForeignSite
         } else if self.guard.check_parsed(nested.url.clone()).is_err() {
             PassedOver::Refused
         } else if self.seen.insert(nested.url.clone()) {

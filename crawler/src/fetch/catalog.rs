@@ -7,7 +7,7 @@ use super::freshness::freshness;
 use super::sentence::{MAX_DETAIL, bounded};
 use super::source::failed;
 use super::{Fetcher, GetOptions, HttpResponse};
-use crate::catalog::{CatalogDocument, CatalogWalk, Findings, Nested, read};
+use crate::catalog::{CatalogDocument, CatalogWalk, Findings, NestedCatalog, read};
 use crate::{Attempt, AttemptOutcome, FetchedCatalog, Freshness, SourceVerdict, Validators};
 
 /// Media types of both standards; ARD has none of its own.
@@ -23,7 +23,7 @@ impl Fetcher {
     ) -> (Vec<Attempt>, SourceVerdict) {
         let validators = validators.filter(|v| v.url == url.as_str());
         let mut walk = CatalogWalk::new(self.guard(), url);
-        let first = Nested {
+        let first = NestedCatalog {
             url: url.clone(),
             depth: 0,
         };
@@ -56,7 +56,7 @@ impl Fetcher {
     async fn fetch_document(
         &self,
         walk: &mut CatalogWalk<'_>,
-        document: &Nested,
+        document: &NestedCatalog,
         validators: Option<&Validators>,
     ) -> (Attempt, SourceVerdict) {
         let options = GetOptions {

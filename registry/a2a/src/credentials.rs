@@ -1,6 +1,6 @@
 //! Adds the user's credentials to requests, as the card requires.
 
-use a2a_card::{AgentCard, AskedScheme, SchemeKind};
+use a2a_card::{AgentCard, AuthScheme, SchemeKind};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
 use super::choice::{
@@ -128,7 +128,7 @@ fn secret(value: &str, name: &str) -> Result<HeaderValue, TalkError> {
 }
 
 /// The error for missing credentials: every alternative in words, and the flag for the first one.
-fn needed(alternatives: &[Vec<AskedScheme<'_>>]) -> TalkError {
+fn needed(alternatives: &[Vec<AuthScheme<'_>>]) -> TalkError {
     let mut words = Vec::new();
     let mut hint = None;
     for alternative in alternatives.iter().take(4) {
@@ -157,7 +157,7 @@ fn needed(alternatives: &[Vec<AskedScheme<'_>>]) -> TalkError {
 }
 
 /// Description of a scheme's credential, and the flag to provide it.
-fn ask(asked: &AskedScheme<'_>) -> (String, &'static str) {
+fn ask(asked: &AuthScheme<'_>) -> (String, &'static str) {
     const BY_HAND: &str = "use --header 'NAME: VALUE'";
     const BEARER: &str = "use --bearer TOKEN";
     const KEY: &str = "use --api-key KEY";

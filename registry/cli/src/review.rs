@@ -137,7 +137,10 @@ fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
         console.line(&line)?;
     }
     for interface in &detail.interfaces {
-        let version = interface.protocol_version.as_deref().unwrap_or("undated");
+        let version = interface
+            .protocol_version
+            .as_deref()
+            .unwrap_or("(no version)");
         console.line(&format!(
             "interface {} {version} at {}",
             interface.binding, interface.url

@@ -7,8 +7,8 @@ use super::{Handle, StoreError, Write};
 
 /// The most values of one statement: SQLite binds 32 766 and PostgreSQL 65 535.
 const MAX_VALUES: usize = 30_000;
-/// The most rows of one statement. Statements of few sizes are prepared once and reused, which saves more than fewer
-/// statements would.
+/// The most rows of one statement. Statements of a few sizes are prepared once and reused, which saves more time than
+/// fewer, larger statements would.
 const MAX_ROWS: usize = 64;
 
 impl Write {
@@ -43,7 +43,7 @@ impl Write {
     }
 }
 
-/// Makes a query inside a write lock its rows until the write ends, so that no other write changes them between
+/// Locks the rows that a query inside a write reads until the write ends, so that no other write changes them between
 /// reading and writing. SQLite has one writer at a time and needs no lock.
 pub(super) fn locked<E: EntityTrait>(on: &impl Handle, query: Select<E>) -> Select<E> {
     if on.locks_rows() {
@@ -53,18 +53,18 @@ pub(super) fn locked<E: EntityTrait>(on: &impl Handle, query: Select<E>) -> Sele
     }
 }
 
-/// Whether a text can be in a text column: PostgreSQL stores no U+0000, and refuses a query for one.
+/// Whether a text column can store the text: PostgreSQL stores no U+0000, and refuses queries that contain it.
 pub(super) fn can_be_stored(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// The number of rows of the next statement, of `left`: a power of two within both limits.
+/// The number of rows in the next statement while `left` rows remain: a power of two within both limits.
 fn rows_of_statement(left: usize, columns: usize) -> usize {
-    let most = left
+    let limit = left
         .clamp(1, MAX_ROWS)
         .min(MAX_VALUES / columns.max(1))
         .max(1);
-    1 << most.ilog2()
+    1 << limit.ilog2()
 }
 
 #[cfg(test)]
@@ -72,14 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_stay_within_the_limits_and_take_everything() {
+    fn statements_stay_within_the_limits_and_insert_every_row() {
         for columns in [1, 7, 25, 1_000, 30_000] {
             let mut left = 1_613;
             while left > 0 {
-                let taken = rows_of_statement(left, columns);
-                assert!(taken <= left && taken.is_power_of_two());
-                assert!(taken * columns <= MAX_VALUES && taken <= MAX_ROWS);
-                left -= taken;
+                let inserted = rows_of_statement(left, columns);
+                assert!(inserted <= left && inserted.is_power_of_two());
+                assert!(inserted * columns <= MAX_VALUES && inserted <= MAX_ROWS);
+                left -= inserted;
             }
         }
     }

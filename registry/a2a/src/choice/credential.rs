@@ -1,6 +1,6 @@
 //! Chooses the credentials for a card, and where each of them is sent.
 
-use a2a_card::{AgentCard, AskedScheme, Demand, SchemeKind, demand};
+use a2a_card::{AgentCard, AuthRequirements, AuthScheme, SchemeKind, auth_requirements};
 
 /// Longest name of a header, a cookie or a query parameter for a key, in bytes.
 const NAME: usize = 200;
@@ -64,22 +64,22 @@ pub enum CredentialChoice<'a> {
     Free,
     /// Not with the caller's credentials: these are the alternatives that require some, none if the card's
     /// requirement is unreadable.
-    Closed(Vec<Vec<AskedScheme<'a>>>),
+    Closed(Vec<Vec<AuthScheme<'a>>>),
 }
 
 /// Chooses how a caller with these credentials authenticates: by the first alternative that they meet, in the card's
 /// order. One that they may meet comes after those that they certainly meet.
 pub fn choose_credentials<'a>(card: &'a AgentCard, means: &Means<'_>) -> CredentialChoice<'a> {
-    let Demand {
+    let AuthRequirements {
         alternatives,
         required,
-        unread,
-    } = demand(card);
+        unreadable,
+    } = auth_requirements(card);
     let free = !required || alternatives.iter().any(Vec::is_empty);
     let mut asking = alternatives;
     asking.retain(|alternative| !alternative.is_empty());
     let is_free = match means {
-        Means::Nameable if unread => return CredentialChoice::Closed(Vec::new()),
+        Means::Nameable if unreadable => return CredentialChoice::Closed(Vec::new()),
         Means::Nameable if asking.is_empty() || (required && free) => {
             return CredentialChoice::Free;
         }
@@ -89,7 +89,7 @@ pub fn choose_credentials<'a>(card: &'a AgentCard, means: &Means<'_>) -> Credent
                 asking.clear();
             }
             // It is unknown whether an unreadable requirement is met; given credentials are assumed to meet it.
-            free && (given.is_something() || !unread)
+            free && (given.is_something() || !unreadable)
         }
     };
     let first = |guess| asking.iter().find_map(|one| met(one, means, guess));
@@ -105,7 +105,7 @@ pub fn choose_credentials<'a>(card: &'a AgentCard, means: &Means<'_>) -> Credent
 
 /// The credentials to send for an alternative; `None` if it is not met. With `guess`, a scheme in an unknown form is
 /// assumed to be met.
-fn met(alternative: &[AskedScheme<'_>], means: &Means<'_>, guess: bool) -> Option<Vec<Credential>> {
+fn met(alternative: &[AuthScheme<'_>], means: &Means<'_>, guess: bool) -> Option<Vec<Credential>> {
     let mut credentials = Vec::new();
     for asked in alternative {
         let credential = match means {
@@ -133,7 +133,7 @@ impl Given<'_> {
 
     /// The credential to send for a scheme, if one is needed besides those set by hand; `None` if the scheme is not
     /// met.
-    fn meets(&self, asked: &AskedScheme<'_>, guess: bool) -> Option<Option<Credential>> {
+    fn meets(&self, asked: &AuthScheme<'_>, guess: bool) -> Option<Option<Credential>> {
         let found = match credential(asked) {
             Ok(None) => return Some(None),
             Ok(Some(found)) => found,
@@ -170,7 +170,7 @@ impl Given<'_> {
 ///
 /// # Errors
 /// If no request can meet the scheme.
-pub fn credential<'a>(asked: &'a AskedScheme<'_>) -> Result<Option<Credential>, Obstacle<'a>> {
+pub fn credential<'a>(asked: &'a AuthScheme<'_>) -> Result<Option<Credential>, Obstacle<'a>> {
     match asked.kind.as_deref() {
         Some(SchemeKind::None) => Ok(None),
         Some(SchemeKind::Http { scheme, .. }) if !scheme.eq_ignore_ascii_case("bearer") => {

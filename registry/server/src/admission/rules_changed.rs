@@ -1,4 +1,4 @@
-//! Applies the operator's rules at a start, if they have changed since the last one.
+//! Applies the operator's rules when the server starts, if they have changed since its last start.
 
 use std::collections::BTreeSet;
 
@@ -18,12 +18,12 @@ use crate::error::AppError;
 
 /// The setting that holds the rules of the last start.
 const RULES: &str = "rules";
-/// Agents per transaction.
+/// Agents, reviews or decisions per page. The changes to a page of agents or reviews are one transaction.
 const PAGE: u64 = 500;
 
 /// Puts agents of domains on `deny_domains` on hold, and lifts that hold for domains that are no longer listed. Revokes
-/// approvals that only `--approve-all` gave if the option is not set any more. If the rules are not those of the last
-/// start, applies them again to every open review.
+/// the approvals that `--approve-all` gave if the option is no longer set. Applies the rules again to every open review
+/// if they are not those of the last start.
 pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
     apply_denials(context).await?;
     if !context.config.governance.approve_all {
@@ -40,7 +40,7 @@ pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
     Ok(write.commit().await?)
 }
 
-/// Applies the rules again to every agent with an open review.
+/// Decides again, by the changed rules, on every agent with an open review.
 async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
     let open = Some(ReviewState::Open);
     let mut after = None;
@@ -62,6 +62,7 @@ async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
     }
 }
 
+/// Puts agents on hold whose domain `deny_domains` lists, and lifts the hold of the others.
 async fn apply_denials(context: &Context) -> Result<(), AppError> {
     let held: BTreeSet<Uuid> = agents::agents_held(&context.store, Hold::Denied)
         .await?
@@ -106,7 +107,7 @@ async fn change_denials(context: &Context, ids: &[Uuid]) -> Result<(), AppError>
         } else {
             let reason = "the domain is no longer on deny_domains";
             ledger.lift(&mut state, Hold::Denied, POLICY, reason);
-            // Versions that came while the domain was denied were never decided.
+            // Versions that were fetched while the domain was denied have no decision yet.
             decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
         }
     }
@@ -116,7 +117,7 @@ async fn change_denials(context: &Context, ids: &[Uuid]) -> Result<(), AppError>
     Ok(())
 }
 
-/// Revokes the approval of every agent whose served version only `--approve-all` has approved.
+/// Revokes the approval of every agent whose approved version has its latest approval from `--approve-all`.
 async fn revoke_approve_all(context: &Context) -> Result<(), AppError> {
     let mut after = 0;
     loop {
@@ -139,13 +140,13 @@ async fn revoke_if_by_approve_all(context: &Context, agent: Uuid) -> Result<(), 
     let Some(approved) = state.agent.approved_version else {
         return Ok(());
     };
-    let made = decisions::decisions_on(&write, &[agent]).await?;
-    let last = made
+    let decided = decisions::decisions_on(&write, &[agent]).await?;
+    let latest = decided
         .iter()
         .rev()
         .find(|row| row.version_id == approved && row.approved);
-    let only_by_flag = last.is_some_and(|row| row.rule == Rule::ApproveAll);
-    if !only_by_flag || state.agent.retired_at.is_some() {
+    let is_by_flag = latest.is_some_and(|row| row.rule == Rule::ApproveAll);
+    if !is_by_flag || state.agent.retired_at.is_some() {
         return Ok(());
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());

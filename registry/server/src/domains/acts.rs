@@ -5,7 +5,7 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::Method;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{agent, domain, proof};
+use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{Write, accounts, agents, coverage, domains, ownership};
 use serde_json::json;
 use uuid::Uuid;
@@ -17,12 +17,12 @@ use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
 use crate::commit::publish::{after_act, after_write};
 use crate::context::Context;
+use crate::domains::rows::listed_of;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::dispute::is_caller_party;
 use crate::paging::{PageRequest, cut, page_size};
-use crate::visibility::{Openness, is_listed, visible_to};
 
 /// Lists live domains by name: all for a caller with [`Permission::SeeAll`], else the caller's own.
 ///

@@ -51,7 +51,7 @@ pub(crate) fn day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
-/// The view of a source, whose `id` is its [`source_name`].
+/// The view of a source; its `id` stays empty until the caller sets its [`source_name`](crate::sources::source_name).
 pub(crate) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,

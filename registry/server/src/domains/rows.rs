@@ -1,6 +1,6 @@
 //! Loads the rows that are needed to show domains to a caller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use a2a_registry_store::entity::{
     account, attempt, challenge, domain, enrolled_key, owner_marks, proof, proof_check, source,
@@ -13,6 +13,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::visible_part::DomainAgents;
 use crate::error::AppError;
+use crate::visibility::{Openness, is_listed, visible_to};
 
 /// The rows that belong to some domains, of all domains in one list each.
 pub(crate) struct DomainRows {
@@ -84,13 +85,13 @@ async fn agents_for(
 }
 
 /// The agents among these that are listed and visible to a caller with these labels.
-async fn listed_of(
+pub(crate) async fn listed_of(
     context: &Context,
     rows: Vec<agent::Model>,
     labels: &[String],
 ) -> Result<Vec<agent::Model>, AppError> {
-    let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.id).collect();
-    let held: std::collections::HashSet<uuid::Uuid> = agents::holds_of(&context.store, &ids)
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let held: HashSet<Uuid> = agents::holds_of(&context.store, &ids)
         .await?
         .into_iter()
         .map(|row| row.agent_id)

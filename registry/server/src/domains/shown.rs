@@ -8,7 +8,7 @@ use a2a_registry_api::{
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{self, agent, attempt, domain, proof_check};
+use a2a_registry_store::entity::{self, agent, attempt, domain};
 use uuid::Uuid;
 
 use crate::caller::Caller;

@@ -2,15 +2,10 @@
 
 use std::collections::HashMap;
 
-use a2a_crawler::AttemptOutcome;
-use a2a_registry_api::{AttemptView, DomainView, KnownValidators, Proof, SourceDay, SourceView};
-use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::role::Permission;
+use a2a_registry_api::DomainView;
 use a2a_registry_domain::source::SourceState;
-use a2a_registry_domain::timestamp::{DAY, Timestamp};
-use a2a_registry_store::entity::{self, attempt, domain, proof, source, source_day};
+use a2a_registry_store::entity::domain;
 use a2a_registry_store::{crawl, domains};
-use time::OffsetDateTime;
 
 use crate::caller::Caller;
 use crate::context::Context;
@@ -18,7 +13,6 @@ use crate::domains::row_views::day_view;
 use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
 use crate::error::AppError;
-use crate::ownership::{is_party, was_never_owned};
 use crate::sources::source_name;
 
 /// The view of a domain for a caller.
@@ -53,7 +47,7 @@ pub(crate) async fn domain_view(
     Ok(view)
 }
 
-/// The views of these domains for a caller; one in a state that only a later build knows is left out and logged.
+/// The views of these domains for a caller; a domain whose state only a later build knows is left out and logged.
 pub(crate) async fn domain_views(
     context: &Context,
     caller: &Caller,
@@ -80,20 +74,23 @@ mod tests {
     use std::sync::Arc;
 
     use a2a_crawler::SystemClock;
+    use a2a_registry_api::KnownValidators;
 
     use super::*;
     use crate::authentication::authenticate;
     use crate::config::Config;
-    use crate::domains::acts::domain_list;
-    use crate::domains::acts::domain_show;
+    use crate::domains::acts::{domain_list, domain_show};
+    use crate::domains::detail_level::DetailLevel;
+    use crate::domains::row_views::source_view;
     use crate::error::ErrorKind;
     use crate::network::Network;
     use crate::paging::PageRequest;
-    use crate::sources::new_domain;
-    use crate::sources::new_source;
+    use crate::sources::{new_domain, new_source};
     use a2a_registry_domain::ids::SystemEntropy;
     use a2a_registry_domain::source::SourceKind;
+    use a2a_registry_domain::timestamp::Timestamp;
     use a2a_registry_store::Kept;
+    use a2a_registry_store::entity::{attempt, source};
 
     const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
@@ -116,7 +113,7 @@ mod tests {
             outcome: outcome.into(),
             status: None,
             address: Some("192.0.2.1".into()),
-            detail: "so it was".into(),
+            detail: "a detail".into(),
             conditional: false,
             elapsed_ms: 42,
         }
@@ -167,8 +164,8 @@ mod tests {
             .await
             .unwrap_err();
         assert_eq!(error.kind, ErrorKind::Internal);
-        let told = format!("domains.state of {} holds \"moonlit\"", later.id);
-        assert_eq!(error.internal, Some(told));
+        let expected = format!("domains.state of {} holds \"moonlit\"", later.id);
+        assert_eq!(error.internal, Some(expected));
         let page = PageRequest::default();
         let listed = domain_list(&context, &caller, &page).await.unwrap();
         let names = listed.domains.into_iter().map(|view| view.domain);
@@ -177,7 +174,7 @@ mod tests {
 
     #[test]
     fn validators_are_shown_to_callers_who_see_attempts() {
-        let seen =
+        let validators =
             |row: &source::Model, detail_level| source_view(row, None, detail_level).validators;
         let known = |etag, last_modified| {
             Some(KnownValidators {
@@ -186,15 +183,15 @@ mod tests {
             })
         };
         let mut row = source();
-        assert_eq!(seen(&row, DetailLevel::Outside), None);
-        assert_eq!(seen(&row, DetailLevel::Owner), known(true, false));
+        assert_eq!(validators(&row, DetailLevel::Outside), None);
+        assert_eq!(validators(&row, DetailLevel::Owner), known(true, false));
         row.last_modified = Some("Sun, 06 Nov 1994 08:49:37 GMT".into());
-        assert_eq!(seen(&row, DetailLevel::Curator), known(true, true));
+        assert_eq!(validators(&row, DetailLevel::Curator), known(true, true));
         row.validator_url = None;
         assert_eq!(
-            seen(&row, DetailLevel::Owner),
+            validators(&row, DetailLevel::Owner),
             known(false, false),
-            "they are not sent without the URL they came from"
+            "validators are not sent without the URL that gave them"
         );
     }
 }

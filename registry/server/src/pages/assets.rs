@@ -23,10 +23,10 @@ pub(crate) fn address(name: &str) -> String {
     }
 }
 
-/// A file.
+/// Serves a static file: cacheable for ever under its hashed URL, else revalidated.
 ///
 /// # Errors
-/// `not-found`.
+/// `not-found` where no file has the name.
 #[get("/static/{name}")]
 pub(crate) async fn show(
     request: HttpRequest,
@@ -53,7 +53,7 @@ pub(crate) async fn show(
     ))
 }
 
-/// The media types of the files, with their character sets.
+/// The media type of a file, by its extension.
 fn content_type(name: &str) -> &'static str {
     match name.rsplit('.').next() {
         Some("css") => "text/css; charset=utf-8",

@@ -1,7 +1,7 @@
 //! Chooses the interface, protocol version and credentials of a snippet. The rules of the choice, such as which OAuth
 //! scheme, are those of `send`: [`a2a_client::choice`].
 
-use a2a_card::{AgentCard, AskedScheme};
+use a2a_card::{AgentCard, AuthScheme};
 use a2a_client::choice::{
     Credential, CredentialChoice, Dialect, Means, Obstacle, Route, choose_credentials, credential,
     routes,
@@ -140,7 +140,7 @@ fn credentials(card: &AgentCard, notes: &mut Vec<String>) -> Vec<Credential> {
 }
 
 /// The requirements of an alternative that no snippet can meet.
-fn left_out(alternative: &[AskedScheme<'_>]) -> String {
+fn left_out(alternative: &[AuthScheme<'_>]) -> String {
     let obstacle = alternative.iter().find_map(|asked| credential(asked).err());
     let what = match obstacle {
         Some(Obstacle::NoPlace) => "an API key without a place in the request".to_owned(),

@@ -9,13 +9,13 @@ use crate::search::page::links::toggled;
 use crate::search::page::parts::ScoreView;
 use crate::search::query::SearchQuery;
 
-/// Skills of an agent in the list.
+/// The most skills shown of a hit.
 const SKILLS: usize = 5;
-/// Tags of an agent in the list.
+/// The most tags shown of a hit.
 const TAGS: usize = 8;
 /// The most interfaces read for their bindings.
 const INTERFACES: usize = 20;
-/// Bindings of an agent in the list.
+/// The most bindings shown of a hit.
 const BINDINGS: usize = 4;
 
 /// The view of a hit.
@@ -31,10 +31,10 @@ pub(crate) struct HitView {
     pub more_skills: usize,
     pub tags: Vec<TagView>,
     pub more_tags: usize,
-    /// `JSONRPC 1.0`
+    /// Bindings with their protocol version, such as `JSONRPC 1.0`.
     pub bindings: Vec<String>,
     pub badges: Vec<Badge>,
-    /// Its deprecation, if it is deprecated.
+    /// The deprecation notice, if there is one.
     pub deprecation: Option<String>,
     pub score: Option<ScoreView>,
 }
@@ -50,8 +50,8 @@ pub(crate) struct SkillView {
     pub name: Vec<HighlightPart>,
     pub title: String,
     pub matched: bool,
-    /// The fields that matched, beyond its name.
-    pub found: Vec<HighlightPart>,
+    /// Highlighted excerpt of its description, else of an example; empty without a match.
+    pub excerpt: Vec<HighlightPart>,
 }
 
 /// A tag as a link to its search.
@@ -122,7 +122,10 @@ impl TagView {
 fn bindings(interfaces: &[Interface]) -> Vec<String> {
     let mut bindings: Vec<String> = Vec::new();
     for interface in interfaces.iter().take(INTERFACES) {
-        let version = interface.protocol_version.as_deref().unwrap_or("undated");
+        let version = interface
+            .protocol_version
+            .as_deref()
+            .unwrap_or("(no version)");
         let label = format!(
             "{} {}",
             text::line(&interface.binding, 40),
@@ -145,7 +148,7 @@ fn skills(hit: &Hit) -> Vec<SkillView> {
         .take(SKILLS)
         .map(|skill| {
             let highlights = &hit.matched.highlights;
-            let beyond = find(highlights, "skill.description", Some(&skill.id))
+            let excerpt = find(highlights, "skill.description", Some(&skill.id))
                 .or_else(|| find(highlights, "skill.example", Some(&skill.id)));
             SkillView {
                 name: pieces(
@@ -155,7 +158,9 @@ fn skills(hit: &Hit) -> Vec<SkillView> {
                 ),
                 title: text::line(skill.description.as_deref().unwrap_or_default(), TEASER),
                 matched: matched(&skill.id),
-                found: beyond.map(|_| pieces(beyond, "", 200)).unwrap_or_default(),
+                excerpt: excerpt
+                    .map(|_| pieces(excerpt, "", 200))
+                    .unwrap_or_default(),
             }
         })
         .collect()

@@ -25,7 +25,7 @@ const BINDINGS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"]
 
 /// Position of an address in a card: the member, and the index in its list.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OfferPosition<'a> {
+pub(super) struct CardAddressPosition<'a> {
     pub(super) member: &'a str,
     pub(super) index: Option<usize>,
 }
@@ -33,7 +33,7 @@ pub(super) struct OfferPosition<'a> {
 /// Name of the member, and the index in its list.
 pub(super) type PositionKey<'a> = (&'a str, Option<usize>);
 
-impl<'a> OfferPosition<'a> {
+impl<'a> CardAddressPosition<'a> {
     /// The key of this position.
     pub(super) fn key(&self) -> PositionKey<'a> {
         (self.member, self.index)
@@ -54,15 +54,15 @@ pub(super) type Target<'a> = (&'a str, String, &'a str);
 
 /// One address with its protocol version.
 #[derive(Debug, Clone)]
-pub(super) struct Offer<'a> {
+pub(super) struct CardAddress<'a> {
     pub(super) target: Target<'a>,
     /// The version as `Major.Minor`, or the text itself if it is not a version.
     pub(super) version: Option<String>,
-    pub(super) place: OfferPosition<'a>,
+    pub(super) place: CardAddressPosition<'a>,
     pub(super) value: &'a Value,
 }
 
-impl Offer<'_> {
+impl CardAddress<'_> {
     /// Server, binding and tenant; `None` where clients may read the server differently.
     pub(super) fn reach(&self) -> Option<(Origin, &str, &str)> {
         Some((
@@ -75,22 +75,22 @@ impl Offer<'_> {
 
 /// All addresses of a card, the preferred one first.
 #[derive(Debug, Default)]
-pub(super) struct Offers<'a> {
-    pub(super) plain: Vec<Offer<'a>>,
+pub(super) struct CardAddresses<'a> {
+    pub(super) plain: Vec<CardAddress<'a>>,
     /// Values in an address's position that can be read in several ways, or not at all.
-    pub(super) unclear: Vec<(OfferPosition<'a>, &'a Value)>,
+    pub(super) unclear: Vec<(CardAddressPosition<'a>, &'a Value)>,
 }
 
-impl<'a> Offers<'a> {
+impl<'a> CardAddresses<'a> {
     /// Reads the addresses from the members of a card.
     pub(super) fn of(card: &Fields<'a>) -> Self {
-        let mut offers = Offers::default();
+        let mut addresses = CardAddresses::default();
         if let Some((name, value)) = non_null(card, "supportedInterfaces") {
-            offers.list(name, value, None);
+            addresses.list(name, value, None);
         }
         let version = card.non_null("protocolVersion");
         if let Some((name, value)) = non_null(card, "url") {
-            let place = OfferPosition {
+            let place = CardAddressPosition {
                 member: name,
                 index: None,
             };
@@ -98,26 +98,26 @@ impl<'a> Offers<'a> {
                 None => Some("JSONRPC"),
                 Some(value) => value.as_str(),
             };
-            match (value.as_str(), binding, dated(version)) {
-                (Some(url), Some(binding), Ok(version)) => offers.plain.push(Offer {
+            match (value.as_str(), binding, declared_version(version)) {
+                (Some(url), Some(binding), Ok(version)) => addresses.plain.push(CardAddress {
                     target: (url, binding.to_ascii_lowercase(), ""),
                     version,
                     place,
                     value,
                 }),
-                _ => offers.unclear.push((place, value)),
+                _ => addresses.unclear.push((place, value)),
             }
         }
         if let Some((name, value)) = non_null(card, "additionalInterfaces") {
-            offers.list(name, value, version);
+            addresses.list(name, value, version);
         }
-        offers
+        addresses
     }
 
     /// Reads a list of addresses; `version` applies to those without one of their own.
     fn list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
         let Value::Array(list) = value else {
-            let place = OfferPosition {
+            let place = CardAddressPosition {
                 member,
                 index: None,
             };
@@ -125,12 +125,12 @@ impl<'a> Offers<'a> {
             return;
         };
         for (index, value) in list.iter().enumerate() {
-            let place = OfferPosition {
+            let place = CardAddressPosition {
                 member,
                 index: Some(index),
             };
             match entry(value, version, place) {
-                Some(offer) => self.plain.push(offer),
+                Some(address) => self.plain.push(address),
                 None => self.unclear.push((place, value)),
             }
         }
@@ -138,18 +138,21 @@ impl<'a> Offers<'a> {
 
     /// The servers of the plain addresses.
     pub(super) fn origins(&self) -> HashSet<Origin> {
-        let origins = self.plain.iter().filter_map(|offer| origin(offer.target.0));
+        let origins = self
+            .plain
+            .iter()
+            .filter_map(|address| origin(address.target.0));
         origins.collect()
     }
 
     /// Keys of the unclear addresses.
-    pub(super) fn unclear_texts(&self) -> HashSet<(bool, String)> {
-        self.unclear.iter().map(unclear_text).collect()
+    pub(super) fn unclear_keys(&self) -> HashSet<(bool, String)> {
+        self.unclear.iter().map(unclear_key).collect()
     }
 }
 
-/// Key of an unclear address: its list and its value.
-pub(super) fn unclear_text((place, value): &(OfferPosition<'_>, &Value)) -> (bool, String) {
+/// Key of an unclear address: whether it is in `supportedInterfaces`, and its canonical value.
+pub(super) fn unclear_key((place, value): &(CardAddressPosition<'_>, &Value)) -> (bool, String) {
     (place.member.starts_with("supported"), canonical(value))
 }
 
@@ -162,8 +165,8 @@ fn non_null<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
 fn entry<'a>(
     value: &'a Value,
     version: Option<&'a Value>,
-    place: OfferPosition<'a>,
-) -> Option<Offer<'a>> {
+    place: CardAddressPosition<'a>,
+) -> Option<CardAddress<'a>> {
     let fields = Fields::of(value.as_object()?, ENTRY);
     if !fields.doubles.is_empty() {
         return None;
@@ -179,16 +182,16 @@ fn entry<'a>(
         Some(tenant) => tenant.as_str()?,
     };
     let url = fields.non_null("url")?.as_str()?;
-    Some(Offer {
+    Some(CardAddress {
         target: (url, binding.to_ascii_lowercase(), tenant),
-        version: dated(fields.non_null("protocolVersion").or(version)).ok()?,
+        version: declared_version(fields.non_null("protocolVersion").or(version)).ok()?,
         place,
         value,
     })
 }
 
-/// The version in a value; an error for a value that is not a text.
-fn dated(value: Option<&Value>) -> Result<Option<String>, ()> {
+/// The protocol version that a card declares in this value; an error for a value that is not a text.
+fn declared_version(value: Option<&Value>) -> Result<Option<String>, ()> {
     match value {
         None => Ok(None),
         Some(Value::String(text)) => {

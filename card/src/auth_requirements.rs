@@ -7,24 +7,24 @@ use crate::wire::informal;
 use crate::wire::v0_2::labelled;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 
-/// The alternatives by which a caller can authenticate.
+/// Requirements of a card: the alternatives by which a caller can authenticate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Demand<'a> {
+pub struct AuthRequirements<'a> {
     /// A caller must meet one of these, with all its schemes; an empty one requires nothing. In the card's order.
     ///
     /// A card that declares schemes without requiring any has one alternative for each of them, because that is what
     /// real cards mean. A card without either has none.
-    pub alternatives: Vec<Vec<AskedScheme<'a>>>,
+    pub alternatives: Vec<Vec<AuthScheme<'a>>>,
     /// Whether the card requires one of the alternatives, rather than only declaring their schemes.
     pub required: bool,
-    /// Whether the card requires credentials but describes none in a readable form, as [`has_unread_demand`]
+    /// Whether the card requires credentials but describes none in a readable form, as [`has_unreadable_auth`]
     /// determines.
-    pub unread: bool,
+    pub unreadable: bool,
 }
 
 /// One scheme of an alternative.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AskedScheme<'a> {
+pub struct AuthScheme<'a> {
     /// The name that the card uses for it.
     pub name: &'a str,
     /// The required scopes.
@@ -34,24 +34,24 @@ pub struct AskedScheme<'a> {
     pub kind: Option<Cow<'a, SchemeKind>>,
 }
 
-/// Reads the requirements of a card.
+/// Reads a card's requirements for authentication.
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "security": [{"bearer": []}]}"#;
 /// let card = a2a_card::parse(card)?.card;
-/// let demand = a2a_card::demand(&card);
-/// let asked = demand.alternatives[0][0].kind.as_deref();
-/// assert!(matches!(asked, Some(a2a_card::SchemeKind::Http { scheme, .. }) if scheme == "bearer"));
+/// let requirements = a2a_card::auth_requirements(&card);
+/// let kind = requirements.alternatives[0][0].kind.as_deref();
+/// assert!(matches!(kind, Some(a2a_card::SchemeKind::Http { scheme, .. }) if scheme == "bearer"));
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-pub fn demand<'a>(card: &'a AgentCard) -> Demand<'a> {
+pub fn auth_requirements<'a>(card: &'a AgentCard) -> AuthRequirements<'a> {
     let declared = declared(card);
     let required = !card.security.is_empty();
     let alternatives = if required {
         let alternative = |required: &'a SecurityRequirement| {
             let schemes = required.schemes.iter();
             schemes
-                .map(|(name, scopes)| asked(&declared, name, scopes))
+                .map(|(name, scopes)| auth_scheme(&declared, name, scopes))
                 .collect()
         };
         card.security.iter().map(alternative).collect()
@@ -59,7 +59,7 @@ pub fn demand<'a>(card: &'a AgentCard) -> Demand<'a> {
         let schemes = card.security_schemes.iter();
         schemes
             .map(|scheme| {
-                vec![AskedScheme {
+                vec![AuthScheme {
                     name: &scheme.name,
                     scopes: &[],
                     kind: Some(Cow::Borrowed(&scheme.kind)),
@@ -67,18 +67,19 @@ pub fn demand<'a>(card: &'a AgentCard) -> Demand<'a> {
             })
             .collect()
     };
-    Demand {
+    AuthRequirements {
         alternatives,
         required,
-        unread: has_unread_demand(card),
+        unreadable: has_unreadable_auth(card),
     }
 }
 
-fn asked<'a>(
+/// A scheme that the card requires by this name, declared or not.
+fn auth_scheme<'a>(
     declared: &HashMap<&str, &'a SecurityScheme>,
     name: &'a str,
     scopes: &'a [String],
-) -> AskedScheme<'a> {
+) -> AuthScheme<'a> {
     let kind = match declared.get(name) {
         Some(scheme) => Some(Cow::Borrowed(&scheme.kind)),
         None => match labelled(name) {
@@ -86,7 +87,7 @@ fn asked<'a>(
             kind => Some(Cow::Owned(kind)),
         },
     };
-    AskedScheme { name, scopes, kind }
+    AuthScheme { name, scopes, kind }
 }
 
 /// The card's security schemes by name.
@@ -102,22 +103,22 @@ fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "auth_required": true}"#;
-/// assert!(a2a_card::has_unread_demand(&a2a_card::parse(card)?.card));
+/// assert!(a2a_card::has_unreadable_auth(&a2a_card::parse(card)?.card));
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-pub fn has_unread_demand(card: &AgentCard) -> bool {
-    !is_legible(card) && informal::demand_of(&card.unknown).demands()
+pub fn has_unreadable_auth(card: &AgentCard) -> bool {
+    !describes_credentials(card) && informal::demand_of(&card.unknown).demands()
 }
 
-/// Whether any scheme that the card declares or requires needs credentials.
-fn is_legible(card: &AgentCard) -> bool {
-    let asks = |scheme: &SecurityScheme| scheme.kind != SchemeKind::None;
-    if card.security_schemes.iter().any(asks) {
+/// Whether the card describes credentials: some scheme that it declares or requires needs any.
+fn describes_credentials(card: &AgentCard) -> bool {
+    let needs_credentials = |scheme: &SecurityScheme| scheme.kind != SchemeKind::None;
+    if card.security_schemes.iter().any(needs_credentials) {
         return true;
     }
     let declared = declared(card);
     let names = card.security.iter().flat_map(|one| &one.schemes);
     names
-        .map(|(name, scopes)| asked(&declared, name, scopes))
+        .map(|(name, scopes)| auth_scheme(&declared, name, scopes))
         .any(|scheme| scheme.kind.as_deref() != Some(&SchemeKind::None))
 }
