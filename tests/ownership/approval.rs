@@ -1,12 +1,14 @@
 //! `approve` on a registration covers the first card that comes in, and no card that the approver has not seen.
 
 use a2a_crawler::AttemptOutcome::NotFound;
-use a2a_registry_api::{NewGeneration, Registration};
+use a2a_registry_api::{Event, NewGeneration, Registration};
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::domains::generation::domain_new_generation;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::withdrawal::domain_delete;
+use a2a_registry_server::events::list::events_after;
 use time::Duration;
 
 use super::others::{at, url};
@@ -55,6 +57,17 @@ async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) 
         domain_new_generation(&stage.app, &stage.admin, DOMAIN, &sold)
             .await
             .unwrap();
+        if comes_before {
+            let admin = stage.admin.account.as_ref().unwrap();
+            let events = events_after(&stage.app, &stage.admin, 0, 1000).await;
+            let opened = |event: &&Event| event.kind == EventKind::ReviewOpened;
+            let opened = events.unwrap().iter().rfind(opened).cloned();
+            assert_eq!(
+                opened.unwrap().actor,
+                admin.name,
+                "who asked for the review"
+            );
+        }
         stage
             .crawl(
                 DOMAIN,

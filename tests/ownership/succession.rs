@@ -1,7 +1,7 @@
 //! Change of owner: the name servers, TLS key and card keys of a domain have all changed
 //! (docs/ownership.md#generations).
 
-use a2a_registry_api::OwnerFingerprint;
+use a2a_registry_api::{Event, OwnerFingerprint};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::events::list::events_after;
@@ -155,6 +155,9 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     let events = events_after(&setup.stage.app, &setup.stage.admin, 0, 1000)
         .await
         .unwrap();
+    // Nobody asked for the review: the end of the generation opened it.
+    let opened = |event: &&Event| event.kind == EventKind::ReviewOpened;
+    assert_eq!(events.iter().rfind(opened).unwrap().actor, "system");
     let events: Vec<_> = events
         .iter()
         .filter(|event| event.kind == EventKind::DomainGeneration)
