@@ -5,7 +5,7 @@
 use time::macros::datetime;
 
 use super::*;
-use crate::challenge::dns_standing;
+use crate::challenge::standing_record;
 
 const NOW: OffsetDateTime = datetime!(2026-10-01 12:00 UTC);
 const A: &str = "https://registry.example.com/accounts/Acme";

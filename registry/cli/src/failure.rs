@@ -119,7 +119,7 @@ impl Failure {
         }
     }
 
-    fn code(&self) -> u8 {
+    pub(super) fn code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::No(_) => 1,

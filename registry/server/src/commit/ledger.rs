@@ -400,10 +400,8 @@ impl<'a> Ledger<'a> {
             write.hold_lift(agent, hold).await?;
         }
         write.sources_end_of(&self.retired, self.now.0).await?;
-        let touched = Touched::by(write, agents, &self.events).await?;
-        Ok(Touched {
-            seq: write.events_append(self.events).await?,
-            ..touched
-        })
+        let mut touched = Touched::by(write, agents, &self.events).await?;
+        touched.seq = write.events_append(self.events).await?;
+        Ok(touched)
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use a2a_registry_store::entity::{
-    account, attempt, challenge, domain, enrolled_key, owner_marks, proof, proof_check, source,
+    account, agent, attempt, challenge, domain, enrolled_key, owner_marks, proof, proof_check,
+    source,
 };
 use a2a_registry_store::{accounts, agents, domains, ownership};
 use uuid::Uuid;

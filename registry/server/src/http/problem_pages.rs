@@ -41,3 +41,15 @@ fn page(kind: &problem_kinds::ProblemKind) -> String {
         text = escape(kind.explanation),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_every_kind_names_its_slug() {
+        for kind in problem_kinds::ALL {
+            assert!(page(kind).contains(kind.slug), "{kind:?}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::error::AppError;
 use crate::memory::meanings::Mode;
 
 /// The most searches that wait for a thread; further ones get 503.
-const QUEUE: usize = 256;
+pub(super) const QUEUE: usize = 256;
 
 /// Runs a search on a thread of the bounded pool.
 pub(super) async fn run<T: Send + 'static>(
@@ -43,11 +43,11 @@ pub(super) async fn run<T: Send + 'static>(
 }
 
 /// A place in the queue, freed when it is dropped: a caller may disconnect while it waits.
-struct QueueSlot<'a>(&'a AtomicUsize);
+pub(super) struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl<'a> QueueSlot<'a> {
     /// The next free place; `None` if the queue is full.
-    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+    pub(super) fn take(waiting: &'a AtomicUsize) -> Option<Self> {
         let place = Self(waiting);
         (waiting.fetch_add(1, Ordering::AcqRel) < QUEUE).then_some(place)
     }
@@ -74,4 +74,20 @@ pub(super) fn search_or_full_text(
         answer => return Ok((answer?, Mode::of(&request))),
     }
     Ok((index.search(&request)?, Mode::Lexical))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_slot_is_free_again() {
+        let waiting = AtomicUsize::new(0);
+        let places: Vec<_> = (0..QUEUE).map(|_| QueueSlot::take(&waiting)).collect();
+        assert!(places.iter().all(Option::is_some));
+        assert!(QueueSlot::take(&waiting).is_none());
+        assert_eq!(waiting.load(Ordering::Acquire), QUEUE);
+        drop(places);
+        assert_eq!(waiting.load(Ordering::Acquire), 0);
+    }
 }

@@ -1,6 +1,8 @@
 //! The bounds of a search, as a caller over HTTP meets them.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use a2a_crawler::SystemClock;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_search::FacetName;
@@ -17,6 +19,7 @@ use crate::config::Config;
 use crate::http::state::State;
 use crate::metrics::Metrics;
 use crate::network::Network;
+use crate::search::pool::{QUEUE, QueueSlot};
 
 /// An empty registry, and its folder.
 async fn registry() -> (tempfile::TempDir, Arc<Context>) {
@@ -44,17 +47,6 @@ async fn get(context: &Arc<Context>, path: &str) -> (u16, Option<String>, Value)
     let wait = wait.map(|wait| wait.to_str().unwrap().to_owned());
     let body = to_bytes(response.into_body()).await.ok().unwrap();
     (status, wait, serde_json::from_slice(&body).unwrap())
-}
-
-#[test]
-fn who_goes_away_leaves_its_place() {
-    let waiting = AtomicUsize::new(0);
-    let places: Vec<_> = (0..QUEUE).map(|_| QueueSlot::take(&waiting)).collect();
-    assert!(places.iter().all(Option::is_some));
-    assert!(QueueSlot::take(&waiting).is_none());
-    assert_eq!(waiting.load(Ordering::Acquire), QUEUE);
-    drop(places);
-    assert_eq!(waiting.load(Ordering::Acquire), 0);
 }
 
 #[actix_web::test]
