@@ -2,7 +2,7 @@
 
 use a2a_card::UnknownTarget;
 use a2a_registry_api::limits::CardForm;
-use actix_web::http::header::{self, EntityTag, HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -154,8 +154,7 @@ fn deliver(
     media_type: HeaderValue,
     caching: HeaderValue,
 ) -> HttpResponse {
-    let tag = EntityTag::new_strong(card.digest.clone());
-    let mut response = conditional(request, tag, caching, || {
+    let mut response = conditional(request, &card.etag, caching, || {
         HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, media_type))
             .body(card.bytes.clone())

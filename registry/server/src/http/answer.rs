@@ -1,7 +1,7 @@
 //! JSON responses, with entity tags where the caller may ask for them again.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, EntityTag, HeaderValue};
+use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
@@ -45,7 +45,7 @@ pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpRes
     let hash = digest::digest(&digest::SHA256, &body);
     Ok(conditional(
         request,
-        EntityTag::new_weak(BASE64URL_NOPAD.encode(&hash.as_ref()[..16])),
+        &format!("W/\"{}\"", BASE64URL_NOPAD.encode(&hash.as_ref()[..16])),
         REVALIDATE,
         || bytes(StatusCode::OK, Bytes::from(body)),
     ))

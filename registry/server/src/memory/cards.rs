@@ -14,8 +14,10 @@ use crate::memory::KEPT_UNUSED;
 /// A card to hand out.
 #[derive(Debug)]
 pub struct ServedCard {
-    /// `sha256:` and 64 hex digits of the bytes: the entity tag, too.
+    /// `sha256:` and 64 hex digits of the bytes.
     pub digest: String,
+    /// The entity tag: the digest in quotes.
+    pub etag: String,
     /// The bytes as received, or as converted.
     pub bytes: Bytes,
     /// The broken rules of a conversion, the gravest first and each once: inserted values, values that could not be
@@ -26,6 +28,7 @@ pub struct ServedCard {
 impl ServedCard {
     pub(crate) fn of(digest: String, bytes: Vec<u8>) -> Self {
         Self {
+            etag: format!("\"{digest}\""),
             digest,
             bytes: Bytes::from(bytes),
             losses: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use actix_web::http::header::{CONTENT_TYPE, EntityTag, HeaderValue};
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use rust_embed::{Embed, EmbeddedFile};
 
@@ -43,7 +43,7 @@ pub(crate) async fn show(
     let media_type = content_type(&name);
     Ok(conditional(
         &request,
-        EntityTag::new_strong(tag),
+        &format!("\"{tag}\""),
         caching,
         || {
             HttpResponse::Ok()
