@@ -123,7 +123,6 @@ async fn administrate(statement: &str) -> Result<(), sea_orm::DbErr> {
 /// both_databases!(a_card_survives_a_restart);
 ///
 /// /// The behaviour that the test checks.
-
 /// async fn a_card_survives_a_restart(url: &str) {
 ///     …
 /// }

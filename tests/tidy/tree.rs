@@ -94,7 +94,6 @@ pub fn read(path: &str) -> String {
 
 /// Every file of the repository, sorted, except hidden ones and those that `.gitignore` names by a full path or a folder
 /// name.
-
 pub fn files() -> Vec<String> {
     let ignored = read(".gitignore");
     let ignored: Vec<&str> = ignored.lines().map(|line| line.trim_matches('/')).collect();

@@ -5,7 +5,6 @@ pub const VOCABULARY: u64 = 30_000;
 
 /// The most frequent words of agent descriptions. Rarer words are composed of syllables: only frequent words have to be
 /// real ones, which an analyser stems as in real cards.
-
 const FREQUENT: &str = "and the to of for a with in your from or by on data that can an agent is as \
     information user using provides based it this search content analysis text real time tasks \
     services code support market generate management customer research documents through queries \
