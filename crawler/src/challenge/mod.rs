@@ -8,8 +8,8 @@
 //! | [`DnsStanding`](Format::DnsStanding) | TXT at `_a2a-registry.<host>` | `<registry>; accounturi=<account>; policy=exact; persistuntil=<unix>` |
 //! | [`HttpsFile`](Format::HttpsFile) | `/.well-known/a2a-registry-challenge/<nonce>` | `<nonce>.<thumbprint>` |
 //!
-//! [`Expected`] computes the values that an owner has to place. [`one_off_record`] and
-//! [`standing_record`](mod@standing_record) parse and judge records without any input or output.
+//! [`Expected`] computes the values that an owner has to place. [`dns_one_off`] and [`dns_standing`] parse and judge
+//! records without any input or output.
 //! [`Fetcher`](crate::fetch::Fetcher) fetches them from the network:
 //! [`check_dns_one_off`](crate::fetch::Fetcher::check_dns_one_off),
 //! [`check_dns_standing`](crate::fetch::Fetcher::check_dns_standing),
