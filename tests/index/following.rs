@@ -182,7 +182,17 @@ async fn a_hold_of_an_unknown_kind_hides_its_agent(url: &str) {
     let [held, other] = [ids[0], ids[1]];
     let name = held.to_string();
     let withheld = async || {
-        assert_eq!(stage.found_by_anyone().await, set(&[other]));
+        let by_domain = SearchQuery {
+            facets: vec!["domain".into()],
+            ..SearchQuery::default()
+        };
+        // `found` compares the total with the agents, too.
+        let found = stage.found(&Caller::default(), &by_domain).await;
+        let ids: Vec<Uuid> = found.agents.iter().map(|hit| hit.summary.id).collect();
+        assert_eq!(ids, [other]);
+        let domains = &found.facets["domain"].values;
+        assert_eq!((domains.len(), domains[0].count), (1, 1));
+        assert_eq!(domains[0].value, "d1.agents-test.com");
         assert_eq!(stage.served(held).await, None);
         let shown = agent_show(&stage.app, &Caller::default(), &name).await;
         assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound);
