@@ -194,7 +194,7 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// Takes a truth value.
+    /// Takes a boolean.
     pub(crate) fn flag(&mut self, name: &'static str, out: &mut Findings) -> Option<bool> {
         let (spot, value) = self.take(name, out)?;
         let flag = flag(&value, &spot.below(&self.at), out);
@@ -307,7 +307,7 @@ pub(crate) fn bounded(
     }
 }
 
-/// Reads a truth value; `"true"` and `"False"` are understood, with a finding.
+/// Reads a boolean; `"true"` and `"False"` are understood, with a finding.
 pub(crate) fn flag(value: &Value, at: &Pointer<'_>, out: &mut Findings) -> Option<bool> {
     let understood = match value {
         Value::Bool(flag) => return Some(*flag),

@@ -31,7 +31,7 @@ impl Object {
         }
     }
 
-    /// Adds a truth value if it is true.
+    /// Adds a boolean if it is true.
     pub(super) fn flag(self, name: &str, flag: bool) -> Self {
         if flag { self.with(name, true) } else { self }
     }

@@ -143,7 +143,7 @@ fn provider(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     const PROVIDER: &[&str] = &["organization", "url", "name"];
     let reason = "the provider of the agent changed";
     if both_blank(sides, Kind::Object) {
-        out.add(High, at, sides, "it is empty, as before, in another form");
+        out.add(High, at, sides, "still empty, but written in another form");
         return;
     }
     let (Some(Value::Object(old)), Some(Value::Object(new))) = sides else {

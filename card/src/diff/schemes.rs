@@ -76,7 +76,7 @@ pub(super) fn compare(
         }
     }
     if out.found() == found {
-        let reason = "it is empty, as before, in another form";
+        let reason = "still without schemes, but written in another form";
         out.add(High, at, sides, reason);
     }
 }

@@ -6,7 +6,7 @@
 pub(super) enum Kind {
     /// A text.
     Text,
-    /// A truth value.
+    /// A boolean.
     Flag,
     /// Any JSON object.
     Json,

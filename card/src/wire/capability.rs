@@ -1,4 +1,4 @@
-//! Reads capabilities: an object of truth values in every version, lists and other names in real cards.
+//! Reads capabilities: an object of booleans in every version, lists and other names in real cards.
 
 use serde_json::{Map, Value};
 
@@ -84,7 +84,7 @@ pub(super) fn capabilities(
             members.keep(&spot, Value::Array(list));
         }
         other => {
-            out.mistyped(&at, &other, "an object of truth values and `extensions`");
+            out.mistyped(&at, &other, "an object of booleans and `extensions`");
             members.keep(&spot, other);
         }
     }

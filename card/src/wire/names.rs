@@ -90,7 +90,7 @@ pub(super) fn take_flows(members: &mut Members<'_>, out: &mut Findings) -> Value
     Value::Null
 }
 
-/// Takes media types: a list, one text, or an object of truth values.
+/// Takes media types: a list, one text, or an object of booleans.
 pub(super) fn take_modes(
     members: &mut Members<'_>,
     name: &'static str,

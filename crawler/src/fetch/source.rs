@@ -62,7 +62,7 @@ impl Fetcher {
         let (mut first, verdict) = self
             .fetch_card_with(&well_known(origin, AGENT_CARD_PATH), validators, rules)
             .await;
-        if let Some(hint) = self.speaks_plainly(origin, first.outcome) {
+        if let Some(hint) = self.plain_http_hint(origin, first.outcome) {
             first.detail = bounded(&format!("{}; {hint}", first.detail), MAX_DETAIL);
         }
         if !may_lie_elsewhere(&verdict) {
@@ -77,17 +77,18 @@ impl Fetcher {
 
     /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
     /// that.
-    fn speaks_plainly(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
-        let odd = origin.scheme() == "https" && origin.port().is_some();
+    fn plain_http_hint(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
+        let bare_port = origin.scheme() == "https" && origin.port().is_some();
         let mut plain = well_known(origin, AGENT_CARD_PATH);
         plain.set_scheme("http").ok()?;
-        let asked = self.guard().check_parsed(plain.clone()).is_ok();
+        let admitted = self.guard().check_parsed(plain.clone()).is_ok();
         // Some servers answer a request that they do not understand, others wait for more of it.
         let silent = matches!(
             outcome,
             AttemptOutcome::TlsInvalid | AttemptOutcome::Timeout
         );
-        (odd && asked && silent).then(|| format!("if it speaks http without TLS, register {plain}"))
+        (bare_port && admitted && silent)
+            .then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 
     /// Fetches one URL as a card; conditionally if the validators belong to this very URL.

@@ -65,7 +65,7 @@ pub struct SearchArgs {
     /// relevance, name, updated or newest
     #[arg(long, value_name = "ORDER")]
     sort: Option<String>,
-    /// lexical, hybrid or semantic: by words, by both, by meaning alone; hybrid where the registry has a model
+    /// lexical (full text), semantic (nearest neighbours) or hybrid (both); hybrid where the registry has a model
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
     /// Count values of these over all matches, such as tag,provider

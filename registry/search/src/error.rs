@@ -48,7 +48,7 @@ pub enum IndexError {
     #[error("search index: {0}")]
     Engine(#[from] tantivy::TantivyError),
     /// The vectors of agents cannot be read.
-    #[error("search by meaning: {0}")]
+    #[error("semantic search: {0}")]
     Vectors(#[from] VectorsError),
     /// Stored data of the index cannot be read.
     #[error("search index: stored data is damaged: {0}")]
