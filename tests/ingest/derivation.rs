@@ -1,6 +1,6 @@
 //! Derives data of an older build again (docs/architecture.md#invariants).
 
-use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;

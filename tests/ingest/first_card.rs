@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::{Act, Deprecate, Registration, ReviewDecision, Vouch};
-use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};

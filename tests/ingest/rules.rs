@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Registration;
-use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::domains::register::register;

@@ -2,7 +2,7 @@
 
 use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
-use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::signature::SignatureState::{Invalid, Unknown, Unsigned, Untrusted};

@@ -1,7 +1,7 @@
 //! Attribution of data from an older release: submitters and decisions are determined anew at the next start.
 
 use a2a_registry_api::Registration;
-use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::domains::register::register;

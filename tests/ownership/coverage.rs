@@ -7,7 +7,7 @@ use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{
     DomainView, NewGeneration, NewToken, Registration, SourceView, Transfer, Vouch,
 };
-use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceKind;

@@ -1,6 +1,6 @@
 //! The words and rules of the registry, without any input or output.
 
-pub mod admission;
+pub mod admission_rules;
 pub mod coverage;
 pub mod event;
 pub mod ids;

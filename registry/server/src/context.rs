@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Duration;
 
 use a2a_crawler::Clock;
-use a2a_registry_domain::admission::Rules;
+use a2a_registry_domain::admission_rules::Rules;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::Index;

@@ -3,10 +3,10 @@
 //! Nothing here uses the network or contains a secret, so calling an agent and explaining how to call it share the
 //! decision: [`send_text`](crate::send_text) and the snippets on an agent's page. They differ in their [`Means`].
 
-mod credential;
+mod credential_choice;
 mod interface;
 
-pub use credential::{
+pub use credential_choice::{
     Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
 };
 pub use interface::{Dialect, NoRoute, Route, routes};

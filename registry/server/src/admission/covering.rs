@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use a2a_card::AgentCard;
-use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::DomainState;

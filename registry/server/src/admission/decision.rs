@@ -1,6 +1,6 @@
 //! The decision on a version of a card: the input of the rules, and the consequences of their ruling.
 
-use a2a_registry_domain::admission::{Facts, Rule, Ruling, decide};
+use a2a_registry_domain::admission_rules::{Facts, Rule, Ruling, decide};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::ownership::DomainState;

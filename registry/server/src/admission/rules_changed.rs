@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_store::{agents, decisions, reviews, settings};

@@ -1,7 +1,7 @@
 //! Who decided and why: a rule or a person, with the reason that a person must give.
 
 use a2a_registry_api::limits::MAX_REASON;
-use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::admission_rules::Rule;
 
 use crate::caller::Account;
 use crate::commit::state::AgentState;

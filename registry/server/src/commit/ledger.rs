@@ -10,7 +10,7 @@ use crate::commit::approver::{Approver, POLICY};
 use crate::commit::state::AgentState;
 use crate::commit::touched::Touched;
 use crate::error::AppError;
-use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::{Entropy, new_id};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use a2a_registry_domain::admission::DomainPattern;
+use a2a_registry_domain::admission_rules::DomainPattern;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 

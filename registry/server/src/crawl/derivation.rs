@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use a2a_card::{DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest};
-use a2a_registry_domain::admission::Rule;
+use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, VersionState};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use a2a_registry_domain::admission::{Facts, Obstacle, explain};
+use a2a_registry_domain::admission_rules::{Facts, Obstacle, explain};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_domain::ownership::{DomainState, OptOut};

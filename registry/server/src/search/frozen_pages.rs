@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::meanings::Mode;
 use crate::memory::orders::{FrozenResults, FrozenState};
-use crate::search::page_token::{LastSortKey, PagePosition};
+use crate::search::page_position::{LastSortKey, PagePosition};
 use crate::search::pool::{run, search_or_full_text};
 use crate::search::query::SearchQuery;
 use crate::search::render::list;

@@ -2,7 +2,7 @@
 
 /// A decision on one content.
 pub mod decision {
-    use a2a_registry_domain::admission::Rule;
+    use a2a_registry_domain::admission_rules::Rule;
     use sea_orm::entity::prelude::*;
 
     use crate::Kept;

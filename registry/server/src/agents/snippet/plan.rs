@@ -1,5 +1,5 @@
-//! Chooses the interface, protocol version and credentials of a snippet. The rules of the choice, such as which OAuth
-//! scheme, are those of `send`: [`a2a_client::choice`].
+//! Chooses the interface, protocol version and credentials of a snippet. The rules of the choice are
+//! those of `send`: [`a2a_client::choice`].
 
 use a2a_card::{AgentCard, AuthScheme};
 use a2a_client::choice::{

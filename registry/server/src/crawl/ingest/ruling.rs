@@ -1,6 +1,6 @@
 //! Applies the admission rules to an ingested version, with the rows of its group.
 
-use a2a_registry_domain::admission::{Rule, Ruling};
+use a2a_registry_domain::admission_rules::{Rule, Ruling};
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_store::Write;
