@@ -87,6 +87,7 @@ pub use listing::{rules, rules_table};
 pub use member::MAX_LIST;
 pub use model::*;
 pub use parsed::{Parsed, parse};
+pub use position::{Position, positions};
 pub use refusal::{MAX_CARD_BYTES, ParseError};
 pub use rule::{Rule, Severity};
 pub use sarif::{sarif, sarif_of_refusal};

@@ -7,9 +7,43 @@
 
 use std::collections::HashMap;
 
+use crate::Finding;
 use crate::member::is_spelling;
 use crate::refusal::MAX_CARD_BYTES;
 use crate::scan::{MAX_DEPTH, scan};
+
+/// A place in a card's text: line and column from 1, the column in Unicode code points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+}
+
+/// The position of each finding's member in the card's bytes; of its nearest ancestor where the card lacks the member,
+/// `None` if the bytes cannot be read. One walk over the bytes serves all findings.
+///
+/// ```
+/// let bytes = b"{\"name\": \"Echo\",\n \"url\": \"http://localhost:9000\"}";
+/// let findings = a2a_card::all_findings(&a2a_card::parse(bytes)?, bytes);
+/// let private = findings.iter().position(|finding| finding.rule == "endpoint.private");
+/// let positions = a2a_card::positions(bytes, &findings);
+/// assert_eq!(positions[private.unwrap()].map(|at| (at.line, at.column)), Some((2, 9)));
+/// # Ok::<(), a2a_card::ParseError>(())
+/// ```
+pub fn positions(bytes: &[u8], findings: &[Finding]) -> Vec<Option<Position>> {
+    let pointers: Vec<&str> = findings
+        .iter()
+        .map(|finding| finding.pointer.as_str())
+        .collect();
+    let regions = regions(bytes, &pointers).into_iter();
+    let start = |region: Region| Position {
+        line: region.start_line,
+        column: region.start_column,
+    };
+    regions.map(|region| region.map(start)).collect()
+}
 
 /// A range of text: lines and columns from 1, columns in Unicode code points, the end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

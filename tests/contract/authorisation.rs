@@ -52,6 +52,7 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("agent_undeprecate", CURATORS),
     ("agent_retire", CURATORS),
     ("agent_patch", CURATORS),
+    ("card_lint", ANYONE),
     ("domain_register", ACCOUNTS),
     ("domain_list", ACCOUNTS),
     ("domain_show", ANYONE),
@@ -204,6 +205,7 @@ impl Stage<'_> {
                 body = Some(act);
             }
             "domain_recrawl" => body = Some(json!({})),
+            "card_lint" => body = Some(json!({"name": "Echo"})),
             "domain_register" => {
                 let (origin, _) = self.origin();
                 body = Some(json!({"card_url": origin.url("/a.json")}));

@@ -441,6 +441,14 @@ pub struct FindingView {
     pub hint: String,
     /// Section of the specification.
     pub section: String,
+    /// Line of the member in the card's text, from 1; only where a card was sent to be linted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub line: Option<usize>,
+    /// Column of the member in its line, from 1, in Unicode code points; only together with `line`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub column: Option<usize>,
 }
 
 impl From<a2a_card::Finding> for FindingView {
@@ -458,6 +466,8 @@ impl From<a2a_card::Finding> for FindingView {
             wanted: finding.wanted,
             hint: finding.hint,
             section: finding.section,
+            line: None,
+            column: None,
         }
     }
 }

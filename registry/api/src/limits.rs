@@ -92,6 +92,10 @@ schemas! {
         .property("kty", one_of(["OKP", "EC", "RSA"]))
         .required("kty")
         .additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    /// An agent card of any protocol version.
+    Card = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
 }
 
 fn text(least: usize, most: usize) -> ObjectBuilder {

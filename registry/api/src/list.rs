@@ -124,3 +124,19 @@ pub struct FindingList {
     /// Findings in the order of the card.
     pub findings: Vec<FindingView>,
 }
+
+/// Lint findings of a card that was sent to be linted, and what the card was read as.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CardLint {
+    /// Digest of the card.
+    #[schema(value_type = super::limits::Digest)]
+    pub digest: String,
+    /// Name of the agent.
+    pub name: String,
+    /// Wire format that the card was read as, such as `1.0` or `0.3`.
+    pub wire_family: String,
+    /// The feature of the card that determined its wire format.
+    pub reason: String,
+    /// Findings, the most severe first, each with its position.
+    pub findings: Vec<FindingView>,
+}

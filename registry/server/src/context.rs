@@ -17,6 +17,7 @@ use crate::data_dir::DataDir;
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
+use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
@@ -36,6 +37,7 @@ pub struct Context {
     pub(crate) changes: Changes,
     pub(crate) cards: CardCache,
     pub(crate) searches: SearchCache,
+    pub(crate) lints: LintPlaces,
     pub(crate) meanings: Meanings,
     pub(crate) signer: Signer,
     pub(crate) heard: DatabaseContact,

@@ -12,6 +12,10 @@ pub enum ErrorKind {
     NotFound,
     /// The request cannot be understood.
     Invalid,
+    /// A card that was sent is not JSON.
+    NotJson,
+    /// A document that was sent is not an agent card.
+    NotACard,
     /// The caller must authenticate.
     Unauthenticated,
     /// The caller may not do this.

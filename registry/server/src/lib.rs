@@ -21,6 +21,7 @@ pub mod events;
 pub mod health;
 pub mod http;
 pub mod jobs;
+pub mod lint;
 pub mod meaning;
 mod memory;
 pub mod metrics;

@@ -13,6 +13,7 @@ use crate::domains::{page as domain_page, register_page, routes as domains};
 use crate::events::routes as events;
 use crate::health::routes as health;
 use crate::http::{allowed, problem_pages};
+use crate::lint::routes as lint;
 use crate::pages::assets;
 use crate::reviews::routes as reviews;
 use crate::search::{page as search_page, routes as search};
@@ -35,7 +36,8 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_diff)
         .service(agents::agent_findings)
         .service(agents::agent_show)
-        .service(agents::agent_patch);
+        .service(agents::agent_patch)
+        .service(lint::card_lint);
     routes
         .service(domains::domain_register)
         .service(domains::domain_list)

@@ -20,6 +20,7 @@ use crate::error::StartError;
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
+use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::searches::SearchCache;
@@ -120,6 +121,7 @@ impl Context {
             network,
             cards: CardCache::new(config.limits.card_cache_megabytes),
             searches: SearchCache::new(config.search.cache_megabytes),
+            lints: LintPlaces::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: DatabaseContact::new(clock.monotonic()),
             noted: AtomicI64::new(noted),

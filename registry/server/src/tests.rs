@@ -9,6 +9,7 @@ mod cards;
 mod document;
 mod events;
 mod headers;
+mod lint;
 mod pages;
 mod tls;
 

@@ -3,11 +3,12 @@
 use std::future::{Ready, ready};
 use std::time::Duration;
 
+use a2a_card::MAX_CARD_BYTES;
 use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt, StreamExt};
 use serde::de::DeserializeOwned;
@@ -24,6 +25,10 @@ pub struct Body<T>(pub T);
 /// As [`Body`], but optional: a request without a body gets the default.
 #[derive(Debug, Clone)]
 pub struct OptionalBody<T>(pub T);
+
+/// The bytes of an agent card as they were sent: JSON by its media type, at most [`MAX_CARD_BYTES`].
+#[derive(Debug, Clone)]
+pub struct CardBody(pub Bytes);
 
 /// A body of any kind that is not read yet, so that the handler can check the headers first.
 pub struct UnreadBody {
@@ -72,6 +77,21 @@ impl<T: DeserializeOwned + Default + 'static> FromRequest for OptionalBody<T> {
             }
             json?;
             parse(&bytes).map(Self)
+        }
+        .boxed_local()
+    }
+}
+
+impl FromRequest for CardBody {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let json = check_media_type(request);
+        let body = UnreadBody::take(request, payload);
+        async move {
+            json?;
+            Ok(Self(body.read(MAX_CARD_BYTES).await?.freeze()))
         }
         .boxed_local()
     }

@@ -179,6 +179,8 @@ impl From<AppError> for Problem {
         let kind = match error.kind {
             ErrorKind::NotFound => &problem_kinds::NOT_FOUND,
             ErrorKind::Invalid => &problem_kinds::INVALID_REQUEST,
+            ErrorKind::NotJson => &problem_kinds::NOT_JSON,
+            ErrorKind::NotACard => &problem_kinds::NOT_A_CARD,
             ErrorKind::Unauthenticated => &problem_kinds::UNAUTHENTICATED,
             ErrorKind::Forbidden => &problem_kinds::FORBIDDEN,
             ErrorKind::Conflict => &problem_kinds::CONFLICT,

@@ -40,6 +40,9 @@ problem_kinds! {
     BROKEN_PATH = BAD_REQUEST "broken-path" "The path is not properly escaped"
         "The path holds a percent sign that is not followed by two hexadecimal digits, or bytes that are \
          not UTF-8, or U+0000. Escape each part of the path once: a slash inside an identifier is %2F.";
+    NOT_JSON = BAD_REQUEST "not-json" "The card is not JSON"
+        "The text that was sent as a card is not JSON in UTF-8. The detail names the line and column at which reading \
+         stopped; correct the document there and send it again.";
     UNAUTHENTICATED = UNAUTHORIZED "unauthenticated" "A token is needed"
         "The request needs a token and carried none, or carried one that is unknown, revoked or past its \
          end. Send it as `Authorization: Bearer` followed by the token.";
@@ -64,13 +67,16 @@ problem_kinds! {
         "What the request is about has changed since, or is not in a state that allows it. Look at it \
          again and decide anew.";
     TOO_LARGE = PAYLOAD_TOO_LARGE "too-large" "The request is too large"
-        "The body holds more bytes than the operator allows for a JSON request.";
+        "The body holds more bytes than the operator allows for a JSON request, or an agent card more than 1 MiB.";
     WRONG_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE "wrong-media-type" "The body is not sent as JSON"
         "Send JSON without content coding, and say so: `Content-Type: application/json`.";
     TARGET_REFUSED = UNPROCESSABLE_ENTITY "target-refused" "The registry does not fetch from there"
         "The address is private, not secured, on an unusual port or otherwise outside of what this \
          registry may reach. Nothing was stored. An operator can admit networks, names, ports and plain \
          HTTP in the section `[crawler]` of the configuration.";
+    NOT_A_CARD = UNPROCESSABLE_ENTITY "not-a-card" "The document is not an agent card"
+        "The document is JSON, but no agent card of any protocol version: an agent card is an object with the agent's \
+         `name`, nested at most 64 levels deep.";
     TOO_MANY_REQUESTS = TOO_MANY_REQUESTS "too-many-requests" "Too many requests"
         "This address has made more changes without a token than are allowed in a minute. Wait for as \
          many seconds as `Retry-After` says, or use a token.";

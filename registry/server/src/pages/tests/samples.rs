@@ -353,6 +353,8 @@ pub fn findings(text: &str) -> FindingList {
             wanted: text.into(),
             hint: text.into(),
             section: "1.0 4.4.5".into(),
+            line: None,
+            column: None,
         }],
     }
 }

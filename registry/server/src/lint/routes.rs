@@ -1,0 +1,37 @@
+//! Handler for a card to lint.
+
+use a2a_registry_api::CardLint;
+use a2a_registry_api::limits::Card;
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, post, web};
+
+use crate::http::answer;
+use crate::http::auth::AnyoneWriting;
+use crate::http::body::CardBody;
+use crate::http::problem::Problem;
+use crate::http::state::State;
+use crate::lint;
+
+/// Lint a card without registering it
+///
+/// The body is the card, of at most 1 MiB. Nothing is fetched and nothing is stored. Without a token it counts as a
+/// change for the limit of the caller's address.
+#[utoipa::path(
+    tag = "cards",
+    request_body = Card,
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "Findings, and what the card was read as", body = CardLint),
+        (status = 422, description = "The document is JSON, but not an agent card (`not-a-card`)"),
+        (status = 429, description = "Too many changes without a token within a minute"),
+    )
+)]
+#[post("/v1/cards:lint")]
+pub async fn card_lint(
+    _caller: AnyoneWriting,
+    card: CardBody,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let linted = lint::card_lint(&state.context, card.0).await?;
+    answer::json(StatusCode::OK, &linted)
+}
