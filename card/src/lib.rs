@@ -36,7 +36,7 @@
 //! ```
 //!
 //! The crate is pure: no network, no files, no clock. Its work is limited by [`MAX_CARD_BYTES`], [`MAX_DEPTH`],
-//! [`MAX_LIST`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay with the caller,
+//! [`MAX_LIST`], [`MAX_OTHER_TEXTS`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay with the caller,
 //! identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
 //! caller, and [`sign`] makes new ones.
@@ -56,6 +56,7 @@ mod lint;
 mod listing;
 mod member;
 mod model;
+mod other_texts;
 mod parsed;
 mod pointer;
 mod position;
@@ -86,6 +87,7 @@ pub use lint::{LintContext, all_findings, all_findings_in, lint, lint_in};
 pub use listing::{rules, rules_table};
 pub use member::MAX_LIST;
 pub use model::*;
+pub use other_texts::{MAX_OTHER_BYTES, MAX_OTHER_TEXTS};
 pub use parsed::{Parsed, parse};
 pub use position::{Position, positions};
 pub use refusal::{MAX_CARD_BYTES, ParseError};
@@ -108,4 +110,4 @@ pub use words::security_sentences;
 ///
 /// Stored results are stored together with this number, and derived again if theirs is older. The bytes themselves
 /// never change by that.
-pub const DERIVATION: u32 = 3;
+pub const DERIVATION: u32 = 4;

@@ -172,6 +172,17 @@ impl<'p> Members<'p> {
         Some((spot, value))
     }
 
+    /// A member that was not taken, or whose value could not be read.
+    pub(crate) fn leftover(&self, name: &str) -> Option<&Value> {
+        self.unread.get(name).or_else(|| self.map.get(name))
+    }
+
+    /// Takes such a member.
+    pub(crate) fn take_leftover(&mut self, name: &str) -> Option<Value> {
+        let unread = self.unread.shift_remove(name);
+        unread.or_else(|| self.map.shift_remove(name))
+    }
+
     /// Keeps a value that could not be read among the unknown members.
     pub(crate) fn keep(&mut self, spot: &Spot, value: Value) {
         self.unread.insert(spot.name.clone().into_owned(), value);

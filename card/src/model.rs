@@ -55,6 +55,10 @@ pub struct AgentCard {
     /// U+0000 is read as U+FFFD everywhere).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub unknown: Map<String, Value>,
+    /// Texts of members that the model does not know, in the card's order, for searching: each text once, at most
+    /// [`MAX_OTHER_TEXTS`](crate::MAX_OTHER_TEXTS). Addresses, keys, digests, identifiers and numbers are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_texts: Vec<String>,
 }
 
 /// The organisation behind an agent.

@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
+use crate::wire::elsewhere::{SKILL_PLACES, places_of_skills};
 use crate::wire::members::NESTS;
 use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
 
@@ -167,9 +168,15 @@ impl<'a> Subject<'a> {
             .get("capabilities")
             .and_then(|c| c.get("tools"));
         let tools = tools.map(|tools| (Spot::new(Some("capabilities"), "tools"), tools));
+        let places = self.find("skills").into_iter().chain(tools);
+        let places = places.map(|(spot, value)| (spot, steps(value)));
+        let elsewhere = SKILL_PLACES.into_iter().filter_map(|name| {
+            let (spot, value) = self.find(name)?;
+            let places = places_of_skills(name, value)?;
+            Some((spot, places.into_iter().map(Step::Index).collect()))
+        });
         let count = self.parsed.card.skills.len();
-        for (spot, value) in self.find("skills").into_iter().chain(tools) {
-            let steps = steps(value);
+        for (spot, steps) in places.chain(elsewhere) {
             if steps.len() == count {
                 return (spot, steps);
             }

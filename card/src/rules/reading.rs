@@ -206,6 +206,13 @@ pub(crate) const CAPABILITIES_TOOLS: Rule = Rule::new(
     "what the agent can do in `skills`",
     "move the tools to `skills`; they are read as skills because there are no others",
 );
+pub(crate) const SKILLS_ELSEWHERE: Rule = Rule::new(
+    "skill.elsewhere",
+    Warning,
+    "1.0 §4.4.5",
+    "what the agent can do in `skills`",
+    "move this list to `skills`; it is read as skills because there are no others, and clients do not read it",
+);
 pub(crate) const EXTENSION_URI: Rule = Rule::new(
     "extension.uri",
     Error,
@@ -350,6 +357,7 @@ pub(crate) static READING: &[Rule] = &[
     CAPABILITIES_LIST,
     CAPABILITIES_NAME,
     CAPABILITIES_TOOLS,
+    SKILLS_ELSEWHERE,
     EXTENSION_URI,
     SKILL_TEXT,
     SKILL_SHAPE,

@@ -36,6 +36,11 @@ fn known(name: &str) -> Option<KnownCapability> {
     }
 }
 
+/// Whether the model knows a capability of that name, in any spelling.
+pub(crate) fn is_known(name: &str) -> bool {
+    known(name).is_some()
+}
+
 /// Takes `capabilities`, and the flag for the extended card that 0.2 and 0.3 keep beside them. Tools among the
 /// capabilities are returned as skills.
 pub(super) fn capabilities(

@@ -4,6 +4,7 @@
 //! members particular to that version, and this one assembles the card.
 
 mod capability;
+pub(crate) mod elsewhere;
 pub(crate) mod informal;
 pub(crate) mod members;
 pub(crate) mod names;
@@ -22,10 +23,15 @@ use serde_json::{Map, Value};
 use self::shape::CardShape;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
+use crate::other_texts::OtherTexts;
 use crate::pointer::Pointer;
 use crate::refusal::ParseError;
-use crate::{AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, rules};
+use crate::{
+    AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill, rules,
+};
 use members::{CARD_MEMBERS, NESTS, is_security_member};
+
+pub(crate) use capability::is_known as is_known_capability;
 
 /// The result of reading a card.
 pub(crate) struct Read {
@@ -38,6 +44,7 @@ pub(crate) struct Read {
 
 /// Reads the card from the members of its document.
 pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read, ParseError> {
+    let other_texts = OtherTexts::of(&root);
     let mut members = Members::new(root, Pointer::Root);
     let nested = lift_nested(&mut members, out);
     let shape = shape::tell(&members);
@@ -60,10 +67,7 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     let (capabilities, tools) = capability::capabilities(&mut members, out);
     let interfaces = interfaces(&mut members, &shape, out);
     let (security_schemes, security) = credentials(&mut members, out);
-    let mut skills = skill::skills(&mut members, &security_schemes, out);
-    if skills.is_empty() {
-        skills = tools;
-    }
+    let skills = skills(&mut members, &security_schemes, tools, out);
     let mut card = AgentCard {
         name,
         description: members.text("description", Length::Prose, out),
@@ -80,7 +84,9 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
         icon_url: members.text("iconUrl", Length::Address, out),
         signatures: v0_3::signatures(&mut members, out),
         unknown: Map::new(),
+        other_texts: Vec::new(),
     };
+    card.other_texts = other_texts.beside(&card);
     card.unknown = members.rest();
     demand_elsewhere(&mut card, out);
     if family == Family::V0_1 {
@@ -92,6 +98,21 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
         reason,
         dated_by_form: shape.dated_by_form,
     })
+}
+
+/// Takes the skills, or else what other members list: the tools among the capabilities first.
+fn skills(
+    members: &mut Members<'_>,
+    declared: &[SecurityScheme],
+    tools: Vec<Skill>,
+    out: &mut Findings,
+) -> Vec<Skill> {
+    let skills = skill::skills(members, declared, out);
+    match (skills.is_empty(), tools.is_empty()) {
+        (false, _) => skills,
+        (true, false) => tools,
+        (true, true) => elsewhere::skills(members, out),
+    }
 }
 
 /// Adds default modes to a card without any; only 0.1 defines them.

@@ -70,8 +70,8 @@ pub(super) fn named(
     skills
 }
 
-/// One skill; `key` is the name under which an object of skills has it.
-fn skill(
+/// Reads one skill; `key` is the name under which an object of skills has it.
+pub(super) fn skill(
     value: Value,
     key: Option<&str>,
     at: &Pointer<'_>,

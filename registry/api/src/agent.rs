@@ -49,7 +49,8 @@ pub struct Match {
 /// An excerpt in which something matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HighlightView {
-    /// Name of the field.
+    /// Name of the field: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
+    /// `skill.example`, or `other` for a text of the card that no version of the protocol knows.
     pub field: String,
     /// Id of the skill, if the field belongs to one.
     pub skill: Option<String>,

@@ -57,8 +57,8 @@ pub struct HitRow {
 /// An excerpt with words of the query. It is the card's own text, not escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Highlight {
-    /// Kind of text: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag` or
-    /// `skill.example`.
+    /// Kind of text: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
+    /// `skill.example`, or `other` for a text outside the card's model.
     pub field: &'static str,
     /// Id of the skill, if the text belongs to one.
     pub skill: Option<String>,

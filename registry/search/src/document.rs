@@ -9,6 +9,9 @@ pub const MAX_VALUE_BYTES: usize = 1024;
 /// The longest text, in bytes, that is searched and highlighted in one field of one agent; the rest is cut.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
+/// The most bytes of the texts outside the card's model that are searched and highlighted; the rest is cut.
+pub const MAX_OTHER_BYTES: usize = 8 * 1024;
+
 /// The most skills of one agent that are searched, filtered by and highlighted; the rest is left out.
 pub const MAX_SKILLS: usize = 500;
 
@@ -30,6 +33,8 @@ pub struct Document {
     pub domain: String,
     /// The skills with their texts, in the card's order.
     pub skills: Vec<SkillText>,
+    /// Texts of the card outside its model: searched at a low weight.
+    pub other_texts: Vec<String>,
     /// Every tag of the agent, for filter and facet.
     pub tags: Vec<String>,
     /// Every skill id, for filter and facet.

@@ -179,6 +179,7 @@ const fn field(kind: TextKind) -> Option<&'static str> {
         TextKind::Description => "description",
         TextKind::Provider => "provider",
         TextKind::Protocol => "protocol",
+        TextKind::Other => "other",
     })
 }
 

@@ -1,12 +1,15 @@
 //! Layout of an agent's texts in one field: the position of a word identifies its skill.
 //!
-//! Each skill has a range of positions of its own, and the agent's own texts have the range after the last skill. Words
-//! of names and tags are repeated at their positions, which gives them more weight.
+//! Each skill has a range of positions of its own, the agent's own texts have the range after the last skill, and texts
+//! outside the card's model the one after that. Words of names and tags are repeated at their positions, which gives them
+//! more weight; of the texts outside the model each word is kept once, which gives it less.
+
+use std::collections::HashSet;
 
 use tantivy::tokenizer::{Token, Tokenizer};
 
 use super::analysis::{AgentTokens, pieces};
-use super::document::{MAX_SKILLS, SkillText};
+use super::document::{MAX_SKILLS, MAX_TEXT_BYTES, SkillText};
 
 /// Bits of a position that number the words within a part.
 const PLACE_BITS: u32 = 12;
@@ -14,9 +17,20 @@ const PLACE_BITS: u32 = 12;
 /// The last position within a skill; all further words share it.
 const LAST_PLACE: usize = (1 << PLACE_BITS) - 2;
 
+/// The last position of the agent's own texts, counted from their first.
+const LAST_OWN: usize = ((OTHER_PART - MAX_SKILLS) << PLACE_BITS) - 2;
+
 /// Part of the agent that contains a position: the number of a skill, or one number for the agent's own texts.
 pub(super) fn part_of(position: u32) -> u32 {
     position >> PLACE_BITS
+}
+
+/// Part of the texts outside the model. The agent's own texts, with at most a word for each byte, end before it.
+const OTHER_PART: usize = MAX_SKILLS + 1 + ((4 * MAX_TEXT_BYTES) >> PLACE_BITS) + 1;
+
+/// Whether a part is that of the texts outside the model, which count for less.
+pub(super) fn is_other(part: u32) -> bool {
+    usize::try_from(part).is_ok_and(|part| part >= OTHER_PART)
 }
 
 /// Name of [`LayoutTokenizer`] in the schema.
@@ -32,6 +46,8 @@ pub(super) struct AgentTexts {
     /// schemes.
     pub protocol: Vec<String>,
     pub skills: Vec<SkillText>,
+    /// Texts outside the card's model.
+    pub other: Vec<String>,
 }
 
 /// Kind of a text of an agent. Each skill begins with its id, the agent itself with its name.
@@ -46,10 +62,11 @@ pub(super) enum TextKind {
     Description,
     Provider,
     Protocol,
+    Other,
 }
 
 impl TextKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::SkillId,
         Self::SkillName,
         Self::Tag,
@@ -59,6 +76,7 @@ impl TextKind {
         Self::Description,
         Self::Provider,
         Self::Protocol,
+        Self::Other,
     ];
 
     /// Repetitions of a word at its position.
@@ -74,22 +92,35 @@ impl TextKind {
     pub const fn is_of_skill(self) -> bool {
         !matches!(
             self,
-            Self::Name | Self::Description | Self::Provider | Self::Protocol
+            Self::Name | Self::Description | Self::Provider | Self::Protocol | Self::Other
         )
     }
 
-    /// Mark in front of a text of this kind: a control character below the tabulator.
+    /// Mark in front of a text of this kind: a control character that is no white space.
     const fn mark(self) -> char {
-        self as u8 as char
+        let number = self as u8;
+        let white_space = if number < b'\t' {
+            0
+        } else {
+            AFTER_SPACES - b'\t'
+        };
+        (number + white_space) as char
     }
 
     fn of(mark: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(mark)).copied()
+        let number = match mark {
+            ..b'\t' => mark,
+            _ => mark.checked_sub(AFTER_SPACES)?.checked_add(b'\t')?,
+        };
+        Self::ALL.get(usize::from(number)).copied()
     }
 }
 
+/// The first control character after tabulator, line ends and the like.
+const AFTER_SPACES: u8 = b'\r' + 1;
+
 fn is_mark(byte: u8) -> bool {
-    usize::from(byte) < TextKind::ALL.len()
+    byte < b'\t' || byte == AFTER_SPACES
 }
 
 /// Joins all texts, each behind its mark. The index stores this text, and several threads at once tokenise it while it
@@ -112,6 +143,9 @@ pub(super) fn written(texts: &AgentTexts) -> String {
     write(&mut out, TextKind::Provider, &texts.provider);
     for text in &texts.protocol {
         write(&mut out, TextKind::Protocol, text);
+    }
+    for text in &texts.other {
+        write(&mut out, TextKind::Other, text);
     }
     out
 }
@@ -151,14 +185,23 @@ impl Tokenizer for LayoutTokenizer {
     fn token_stream<'a>(&'a mut self, written: &'a str) -> AgentTokens {
         let mut part = PartLayout::default();
         let mut skills = 0;
+        let mut others = None;
         for (kind, text) in texts(written) {
             match kind {
                 TextKind::SkillId => {
                     part.begin(skills, LAST_PLACE);
                     skills += 1;
                 }
-                // The agent's own texts come last, so their positions have no limit.
-                TextKind::Name => part.begin(MAX_SKILLS, usize::MAX),
+                // The agent's own texts come after all skills, so they have as many positions as they need.
+                TextKind::Name => part.begin(MAX_SKILLS, LAST_OWN),
+                TextKind::Other => {
+                    let seen = others.get_or_insert_with(|| {
+                        part.begin(OTHER_PART, usize::MAX);
+                        HashSet::new()
+                    });
+                    part.add_new(text, seen);
+                    continue;
+                }
                 _ => {}
             }
             part.add(text, kind.times());
@@ -203,6 +246,20 @@ impl PartLayout {
             }
         }
         self.next = end;
+    }
+
+    /// Adds of a text the forms that are not among those seen.
+    fn add_new(&mut self, text: &str, seen: &mut HashSet<String>) {
+        let first = self.tokens.len();
+        self.add(text, 1);
+        let mut kept = first;
+        for place in first..self.tokens.len() {
+            if seen.insert(self.tokens[place].text.clone()) {
+                self.tokens.swap(kept, place);
+                kept += 1;
+            }
+        }
+        self.tokens.truncate(kept);
     }
 }
 
@@ -260,6 +317,25 @@ mod tests {
     }
 
     #[test]
+    fn texts_outside_the_model_come_last_and_each_word_once() {
+        let texts = AgentTexts {
+            name: "Votes".into(),
+            description: "word ".repeat(4 * MAX_TEXT_BYTES),
+            other: vec!["votes count votes".into(), "the votes of members".into()],
+            ..AgentTexts::default()
+        };
+        let part = |place: usize| part_of(u32::try_from(place).unwrap());
+        let own = places(&texts, "word");
+        assert!(!is_other(part(*own.last().unwrap())));
+        let votes = places(&texts, "votes");
+        assert_eq!(votes.len(), 3 + 1, "three times as the name, and once");
+        let other = votes[3];
+        assert!(!is_other(part(votes[2])) && is_other(part(other)));
+        assert_eq!(places(&texts, "count"), [other + 1]);
+        assert!(places(&texts, "members")[0] > other + 4);
+    }
+
+    #[test]
     fn the_longest_skill_keeps_to_its_range() {
         let long = SkillText {
             description: "word ".repeat(10_000) + "last",
@@ -290,6 +366,7 @@ mod tests {
             provider: "provider".into(),
             protocol: vec!["streaming".into()],
             skills: vec![skill("one"), skill("")],
+            other: vec!["more".into(), "texts".into()],
         };
         let of_skill = |id| {
             [
@@ -306,6 +383,8 @@ mod tests {
             (TextKind::Description, "first\nsecond"),
             (TextKind::Provider, "provider"),
             (TextKind::Protocol, "streaming"),
+            (TextKind::Other, "more"),
+            (TextKind::Other, "texts"),
         ];
         let expected: Vec<_> = [of_skill("one"), of_skill("")].concat();
         let written = written(&all);
@@ -325,7 +404,7 @@ mod tests {
             ..AgentTexts::default()
         };
         let plain = layout(&texts(" "));
-        for mark in '\u{0}'..='\u{8}' {
+        for mark in ('\u{0}'..='\u{8}').chain(['\u{e}']) {
             assert_eq!(layout(&texts(&mark.to_string())), plain, "{mark:?}");
         }
     }

@@ -67,7 +67,9 @@ pub use answer::{
     SuggestionKind,
 };
 pub use blend::Blended;
-pub use document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText};
+pub use document::{
+    Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText,
+};
 pub use error::IndexError;
 pub use facets::FacetLimits;
 pub use frozen::{FrozenOrder, FrozenPlace, OrderState};

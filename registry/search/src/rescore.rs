@@ -12,7 +12,7 @@ use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
 use super::analysis::{QueryText, QueryWord};
 use super::collect::PageEntry;
 use super::error::IndexError;
-use super::layout::part_of;
+use super::layout::{is_other, part_of};
 use super::pairs::Pairs;
 use super::query::OTHER_WEIGHT;
 use super::request::SortValue;
@@ -265,7 +265,12 @@ impl<'a> RescoredSegment<'a> {
                     match word.kind {
                         // Only its presence counts, so no position is read.
                         WordKind::Written => places.push(0),
-                        WordKind::Content | WordKind::Stop => postings.positions(places),
+                        WordKind::Content | WordKind::Stop => {
+                            postings.positions(places);
+                            // Words outside the card's model come last, and gain nothing.
+                            let other = |place: &u32| is_other(part_of(*place));
+                            places.truncate(places.partition_point(|place| !other(place)));
+                        }
                     }
                 }
             }

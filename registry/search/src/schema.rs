@@ -8,13 +8,13 @@ use tantivy::{TantivyDocument, Term};
 use uuid::Uuid;
 
 use super::analysis::{AgentTokenizer, TOKENIZER, fold};
-use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
+use super::document::{Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
 use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
 use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 6;
+pub const SCHEMA_VERSION: u32 = 7;
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
@@ -233,10 +233,18 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
+/// Cuts texts to this many bytes over all of them, and drops what is empty then.
+fn cut_all(texts: &mut Vec<String>, mut left: usize) {
+    for text in &mut *texts {
+        text.truncate(text.floor_char_boundary(left));
+        left -= text.len();
+    }
+    texts.retain(|text| !text.is_empty());
+}
+
 /// Searched and stored texts, cut to their limits: each kind of text has its own budget of bytes over the whole agent.
 fn within_limits(agent: Document) -> AgentTexts {
     let mut names = MAX_TEXT_BYTES;
-    let mut protocol_bytes = MAX_TEXT_BYTES;
     let mut descriptions = MAX_TEXT_BYTES;
     let mut examples = MAX_TEXT_BYTES;
     let take = |text: &mut String, left: &mut usize| {
@@ -259,6 +267,7 @@ fn within_limits(agent: Document) -> AgentTexts {
         ]
         .concat(),
         skills: agent.skills,
+        other: agent.other_texts,
     };
     // Accepted media types are mostly produced too.
     texts.protocol.sort_unstable();
@@ -266,9 +275,7 @@ fn within_limits(agent: Document) -> AgentTexts {
     texts
         .protocol
         .retain(|value| !TELL_NOTHING.contains(&value.as_str()));
-    for value in &mut texts.protocol {
-        take(value, &mut protocol_bytes);
-    }
+    cut_all(&mut texts.protocol, MAX_TEXT_BYTES);
     texts
         .name
         .truncate(texts.name.floor_char_boundary(MAX_TEXT_BYTES));
@@ -290,5 +297,6 @@ fn within_limits(agent: Document) -> AgentTexts {
         }
         skill.examples.retain(|example| !example.is_empty());
     }
+    cut_all(&mut texts.other, MAX_OTHER_BYTES);
     texts
 }

@@ -104,7 +104,7 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
             lines.push(format!("  {}", style.cut(&flat, SNIPPET)));
         }
     }
-    let beyond = fragments(hit, &["provider", "protocol"], None);
+    let beyond = fragments(hit, &["provider", "protocol", "other"], None);
     if let Some(fragments) = beyond.filter(|_| style.snippets) {
         lines.push(format!("  {}", marked(fragments, SNIPPET, style)));
     }

@@ -11,6 +11,7 @@ mod labels;
 mod meaning;
 mod operators;
 mod oracle;
+mod other_texts;
 mod overlay;
 mod paging;
 mod ranking;

@@ -47,6 +47,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         domain: format!("d{}.example", dice.below(70)),
         skill_ids: skills.iter().map(|skill| skill.id.clone()).collect(),
         skills,
+        other_texts: dice.some(&WORDS, 2),
         tags: kept(&dice.some(&TAGS, 3)),
         capabilities: dice.some(&["streaming", "push_notifications"], 2),
         bindings: dice.some(&["JSONRPC", "GRPC"], 2),
@@ -139,6 +140,7 @@ fn texts(agent: &Document) -> BTreeSet<String> {
         all.extend([&skill.id, &skill.name, &skill.description]);
         all.extend(skill.tags.iter().chain(&skill.examples));
     }
+    all.extend(&agent.other_texts);
     all.into_iter().flat_map(|text| forms(text)).collect()
 }
 

@@ -19,6 +19,7 @@ fn words_of(agent: &Document) -> Vec<String> {
             .trim()
             .to_owned(),
         skills: agent.skills.clone(),
+        other: agent.other_texts.clone(),
         ..AgentTexts::default()
     };
     texts.protocol = [

@@ -95,6 +95,7 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         provider: organization,
         domain: record.agent.domain.clone(),
         skills: card.skills.iter().map(skill_text).collect(),
+        other_texts: card.other_texts.clone(),
         tags: summary.tags,
         skill_ids: distinct(card.skills.iter().map(|skill| skill.id.clone())),
         capabilities: capability_labels(card),
