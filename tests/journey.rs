@@ -109,7 +109,14 @@ async fn assert_hidden(api: &Api, agent: &str, card_url: &str, skill: &str) {
         api.get(&path).await.problem(404, "not-found");
     }
     assert_eq!(api.get(&format!("/agents/{agent}/")).await.status, 404);
-    assert!(!api.get("/").await.text().contains("Fernweh"));
+    let first_page = api.get("/").await.text();
+    assert!(
+        first_page.contains("No agent is listed yet"),
+        "{first_page}"
+    );
+    for told in ["Fernweh", "last crawled", "book-flights"] {
+        assert!(!first_page.contains(told), "{told}: {first_page}");
+    }
 }
 
 async fn assert_served(api: &Api, agent: &str, bytes: &str) {
@@ -175,6 +182,10 @@ async fn journey(database: &str, approve_all: bool) {
         assert_eq!(looked_up["agents"][0]["id"], agent.as_str(), "{key}");
     }
     assert_served(api, &agent, &first).await;
+    let first_page = api.get("/").await.text();
+    for told in ["Fernweh", ">1 agent</a> from 1 domain, last crawled"] {
+        assert!(first_page.contains(told), "{told}: {first_page}");
+    }
 
     // A restarted agent, with a new signature and its members in another order, has the same card: no version, no
     // review, and the approved bytes are still served.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use thirtyfour::{
@@ -113,7 +114,22 @@ impl Browser {
         .await;
     }
 
-    async fn devtools(&self, command: &str, parameters: Value) {
+    /// Asks pages for their `light` or `dark` colours from now on.
+    pub async fn theme(&self, name: &str) {
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": name}]});
+        self.devtools("Emulation.setEmulatedMedia", media).await;
+    }
+
+    /// Writes a picture of the whole page, however long it is, to a PNG file, whose folder is created if it is missing.
+    pub async fn picture(&self, file: &Path) {
+        let whole = json!({"format": "png", "captureBeyondViewport": true});
+        let taken = self.devtools("Page.captureScreenshot", whole).await;
+        let bytes = BASE64.decode(taken["data"].as_str().unwrap().as_bytes());
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, bytes.unwrap()).unwrap();
+    }
+
+    async fn devtools(&self, command: &str, parameters: Value) -> Value {
         let address = format!(
             "{}/session/{}/goog/cdp/execute",
             self.address,
@@ -121,11 +137,11 @@ impl Browser {
         );
         let body = json!({"cmd": command, "params": parameters});
         let answer = http().post(address).json(&body).send().await.unwrap();
-        assert!(
-            answer.status().is_success(),
-            "{command}: {}",
-            answer.text().await.unwrap()
-        );
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{command}: {text}");
+        let mut answer: Value = serde_json::from_str(&text).unwrap();
+        answer["value"].take()
     }
 
     /// Writes a screenshot to a PNG file, whose folder is created if it is missing.

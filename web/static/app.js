@@ -1,24 +1,146 @@
-// Adds a button to every block of code that copies it. The pages are whole without this script.
+// Copies code, and completes searches as they are typed. The pages are whole without this script.
 "use strict";
 
-if (navigator.clipboard) {
-  for (const block of document.querySelectorAll(".code")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.textContent = "Copy";
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(block.querySelector("code").textContent);
-        button.textContent = "Copied";
-      } catch {
-        button.textContent = "Not copied";
-      }
-      setTimeout(() => {
-        button.textContent = "Copy";
-      }, 1500);
-    });
-    block.classList.add("copyable");
-    block.append(button);
-  }
+/** Adds a button to a block of code that copies it. */
+function addCopyButton(block) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(block.querySelector("code").textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not copied";
+    }
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 1500);
+  });
+  block.append(button);
 }
+
+/** Makes a search field a combobox with a list of completions (the ARIA pattern with `aria-activedescendant`). */
+function completeAsTyped(input) {
+  const list = document.createElement("ul");
+  list.id = `${input.id}-completions`;
+  list.className = "completions";
+  list.role = "listbox";
+  list.ariaLabel = "Completions";
+  list.hidden = true;
+  input.parentElement.append(list);
+  input.role = "combobox";
+  input.ariaAutoComplete = "list";
+  input.ariaExpanded = "false";
+  input.setAttribute("aria-controls", list.id);
+
+  let chosen = -1;
+  let waiting;
+  let request;
+
+  function close() {
+    clearTimeout(waiting);
+    request?.abort();
+    chosen = -1;
+    list.hidden = true;
+    input.ariaExpanded = "false";
+    input.removeAttribute("aria-activedescendant");
+  }
+
+  function choose(index) {
+    chosen = index;
+    [...list.children].forEach((option, at) => {
+      option.ariaSelected = String(at === chosen);
+    });
+    const option = list.children[chosen];
+    if (option) {
+      input.setAttribute("aria-activedescendant", option.id);
+      option.scrollIntoView({ block: "nearest" });
+    } else {
+      input.removeAttribute("aria-activedescendant");
+    }
+  }
+
+  function take(option) {
+    input.value = option.dataset.text;
+    close();
+    input.form.requestSubmit();
+  }
+
+  function show(suggestions) {
+    list.replaceChildren(
+      ...suggestions.map(({ text, kind }, at) => {
+        const option = document.createElement("li");
+        option.id = `${list.id}-${at}`;
+        option.role = "option";
+        option.ariaSelected = "false";
+        option.dataset.text = text;
+        const label = document.createElement("span");
+        label.dir = "auto";
+        label.textContent = text;
+        const what = document.createElement("small");
+        what.textContent = kind;
+        option.append(label, what);
+        return option;
+      }),
+    );
+    choose(-1);
+    list.hidden = suggestions.length === 0;
+    input.ariaExpanded = String(!list.hidden);
+  }
+
+  async function ask() {
+    const text = input.value.trim();
+    if (text.length < 2) {
+      close();
+      return;
+    }
+    request?.abort();
+    request = new AbortController();
+    try {
+      const address = `/v1/agents:suggest?q=${encodeURIComponent(text)}`;
+      const answer = await fetch(address, { signal: request.signal });
+      if (answer.ok) {
+        show((await answer.json()).suggestions.slice(0, 8));
+      }
+    } catch {
+      // The next letter asks again, and the form works without completions.
+    }
+  }
+
+  input.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(ask, 120);
+  });
+  input.addEventListener("keydown", (event) => {
+    const count = list.children.length;
+    if (event.key === "Escape" && !list.hidden) {
+      event.preventDefault();
+      close();
+    } else if (event.key === "Enter" && !list.hidden && chosen >= 0) {
+      event.preventDefault();
+      take(list.children[chosen]);
+    } else if (["ArrowDown", "ArrowUp"].includes(event.key) && !list.hidden) {
+      event.preventDefault();
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      // One place more than there are completions: the text as typed.
+      choose(((chosen + 1 + step + count + 1) % (count + 1)) - 1);
+    }
+  });
+  // Before the field loses its focus.
+  list.addEventListener("pointerdown", (event) => event.preventDefault());
+  list.addEventListener("click", (event) => {
+    const option = event.target.closest("li");
+    if (option) {
+      take(option);
+    }
+  });
+  input.addEventListener("blur", close);
+  input.form.addEventListener("submit", close);
+}
+
+if (navigator.clipboard) {
+  document.querySelectorAll(".code").forEach(addCopyButton);
+}
+document.querySelectorAll("input[data-complete]").forEach(completeAsTyped);

@@ -22,6 +22,7 @@ mod collect;
 mod damage;
 mod demands;
 mod document;
+mod domains;
 mod error;
 mod expansion;
 mod explained;

@@ -10,9 +10,10 @@ use utoipa_actix_web::AppExt;
 
 use crate::health::routes as health;
 use crate::http::allowed::Addresses;
-use crate::http::envelope;
+use crate::http::envelope::{self, ErrorPage};
 use crate::http::state::State;
 use crate::openapi::{self, operations};
+use crate::pages::problems;
 use crate::routes::{self, PLAIN_ROUTES};
 
 /// All routes with their methods, shared by the workers of a process.
@@ -39,6 +40,7 @@ pub fn application(
         .app_data(web::Data::from(Arc::clone(&state.context)))
         .app_data(state)
         .app_data::<&'static Addresses>(&ADDRESSES)
+        .app_data(ErrorPage(problems::failed))
         .into_utoipa_app()
         .configure(routes::api)
         .into_app()

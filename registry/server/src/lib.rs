@@ -3,6 +3,7 @@
 //! Each subject has its acts, views, routes, pages and job together. An act is a function over the
 //! [`Context`](context::Context); it is written and shown in one way, by [`commit`].
 
+mod about;
 pub mod accounts;
 mod admission;
 pub mod agents;

@@ -121,6 +121,23 @@ pub async fn docs_folder() -> HttpResponse {
         .finish()
 }
 
+/// The line above the browsable page that leads back to the registry. Swagger's page is light in every theme.
+const WAY_BACK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;font:600 1rem system-ui,sans-serif;\
+    background:#fff;border-bottom:1px solid #e0e2ea\"><a href=\"/\" style=\"color:#3f37b9\">A2A registry</a></nav>";
+
+/// A file of the browsable page, with the way back where it is the page itself.
+fn with_way_back(file: Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(&file)
+        .ok()
+        .and_then(|text| text.split_once("<body>"))
+    {
+        Some((head, rest)) if head.contains("swagger-ui.css") => {
+            format!("{head}<body>\n{WAY_BACK}{rest}").into_bytes()
+        }
+        _ => file,
+    }
+}
+
 /// The browsable page and its files, which are part of the binary.
 ///
 /// # Errors
@@ -139,6 +156,7 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
     let file = utoipa_swagger_ui::serve(request.match_info().query("file"), Arc::clone(&CONFIG));
     let file = file.map_err(|error| AppError::internal(error.to_string()))?;
     let file = file.ok_or_else(AppError::no_address)?;
+    let bytes = with_way_back(file.bytes.into_owned());
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, file.content_type))
         .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_POLICY))
@@ -146,5 +164,5 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
             header::CACHE_CONTROL,
             HeaderValue::from_static("max-age=3600"),
         ))
-        .body(Bytes::from(file.bytes.into_owned())))
+        .body(bytes))
 }

@@ -6,15 +6,15 @@
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
+use crate::about;
 use crate::accounts::routes as tokens;
 use crate::agents::{card_routes as cards, page as agent_page, routes as agents};
-use crate::crawl::page as crawler;
 use crate::domains::{page as domain_page, register_page, routes as domains};
 use crate::events::routes as events;
 use crate::health::routes as health;
-use crate::http::{allowed, problem_pages};
+use crate::http::allowed;
 use crate::lint::routes as lint;
-use crate::pages::assets;
+use crate::pages::{assets, problems};
 use crate::reviews::routes as reviews;
 use crate::search::{page as search_page, routes as search};
 
@@ -70,7 +70,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
 /// Routes of problem kinds and HTML pages, and the fallback for unknown paths.
 pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
-        .service(problem_pages::problem_page)
+        .service(problems::explained)
         // The HTML pages.
         .service(search_page::show)
         .service(agent_page::show)
@@ -78,7 +78,7 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(register_page::blank)
         .service(register_page::submit)
         .service(domain_page::show)
-        .service(crawler::show)
+        .service(about::show)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
 }
@@ -95,6 +95,7 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/register", "GET"),
     ("/register", "POST"),
     ("/domains/{domain}", "GET"),
+    ("/about", "GET"),
     ("/crawler", "GET"),
     ("/static/{name}", "GET"),
 ];

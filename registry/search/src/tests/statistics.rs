@@ -284,3 +284,28 @@ fn a_class_without_agents_scores_every_word_alike() {
     let words = query_text("common").words;
     assert_eq!(words.len(), 1);
 }
+
+#[test]
+fn domains_are_counted_once_however_many_segments_hold_them_and_only_those_of_visible_agents() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |number: u64, domain: &str| Document {
+        domain: domain.to_owned(),
+        ..agent(number, "Agent")
+    };
+    let hidden = Document {
+        visible_to: vec!["curators".to_owned()],
+        ..of(3, "hidden.example")
+    };
+    let index = built(
+        folder.path(),
+        vec![of(1, "a.example"), of(2, "a.example"), hidden],
+    );
+    assert_eq!(index.domains(&public()).unwrap(), 1);
+    let later = vec![of(4, "a.example"), of(5, "b.example")];
+    index.apply(later, &[], 2).unwrap();
+    assert_eq!(index.domains(&public()).unwrap(), 2);
+    let curators = ["curators".to_owned(), "public".to_owned()];
+    assert_eq!(index.domains(&curators).unwrap(), 3);
+    index.apply(Vec::new(), &[id(5)], 3).unwrap();
+    assert_eq!(index.domains(&public()).unwrap(), 1);
+}

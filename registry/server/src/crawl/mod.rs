@@ -3,4 +3,3 @@
 pub mod derivation;
 pub mod ingest;
 pub mod job;
-pub mod page;

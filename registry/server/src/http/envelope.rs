@@ -50,6 +50,10 @@ impl Head {
     }
 }
 
+/// Renders a failure as a page, for a client that reads pages.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
+
 /// Marks a response whose bytes no layer may change.
 pub fn leave_untouched(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
@@ -201,7 +205,7 @@ impl RequestMeta {
         answer
     }
 
-    /// Gives every failure a problem document.
+    /// Gives every failure a problem document, or a page outside of the API to a client that reads pages.
     fn with_document<B: MessageBody + 'static>(
         &self,
         answer: ServiceResponse<B>,
@@ -223,8 +227,14 @@ impl RequestMeta {
             }
         };
         self.log(&request, problem);
-        let document: HttpResponse = problem.answer(request.uri().path());
-        ServiceResponse::new(request, document).map_into_right_body()
+        let page = request
+            .app_data::<ErrorPage>()
+            .filter(|_| reads_pages(&request) && !is_public(request.path()));
+        let response = match page {
+            Some(ErrorPage(render)) => render(&request, problem),
+            None => problem.answer(request.uri().path()),
+        };
+        ServiceResponse::new(request, response).map_into_right_body()
     }
 
     fn log(&self, request: &HttpRequest, problem: &Problem) {
@@ -276,17 +286,21 @@ fn is_html(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-/// Renders a failure as a page for clients that accept pages; all others get a problem document.
+/// Whether a client accepts pages, as browsers do when a person follows a link.
+fn reads_pages(request: &HttpRequest) -> bool {
+    let accept = request.headers().get(header::ACCEPT);
+    accept
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"))
+}
+
+/// Whether a failure has its document, or its page where the client accepts pages.
 fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
         return true;
     }
-    let accept = answer.request().headers().get(header::ACCEPT);
-    let reads_pages = accept
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/html"));
-    is_html(answer.headers()) && reads_pages
+    is_html(answer.headers()) && reads_pages(answer.request())
 }
 
 /// The problem for a failure without one, from a library.

@@ -16,7 +16,6 @@ pub mod envelope;
 pub mod path;
 pub mod problem;
 pub mod problem_kinds;
-pub mod problem_pages;
 pub mod query;
 pub mod request_id;
 pub mod state;

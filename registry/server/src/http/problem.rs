@@ -7,7 +7,7 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -129,8 +129,14 @@ impl Problem {
             instance: instance.to_owned(),
             errors: self.more.errors.clone(),
         };
-        let mut answer = HttpResponse::build(self.kind.status);
+        let mut answer = self.headed();
         answer.insert_header((header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON)));
+        answer.body(self.body(&document))
+    }
+
+    /// A response without a body, with the status and headers of this problem, for the document and for a page.
+    pub fn headed(&self) -> HttpResponseBuilder {
+        let mut answer = HttpResponse::build(self.kind.status);
         // Without this a cache may keep a 404 for as long as it sees fit (RFC 9111 section 4.2.2).
         answer.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
         if self.kind.status == StatusCode::UNAUTHORIZED {
@@ -142,7 +148,7 @@ impl Problem {
         if let Some(allow) = &self.more.allow {
             answer.insert_header((header::ALLOW, allow.as_str()));
         }
-        answer.body(self.body(&document))
+        answer
     }
 
     fn body(&self, document: &ProblemDocument) -> Vec<u8> {

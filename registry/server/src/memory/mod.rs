@@ -3,6 +3,7 @@
 pub mod cards;
 pub mod changes;
 pub mod database;
+pub mod last_crawl;
 pub mod lints;
 pub mod meanings;
 pub mod orders;

@@ -23,6 +23,8 @@ pub(crate) struct VisitStream {
     pub(crate) brake: Mutex<CircuitBreaker>,
     /// The outage in the database, as this process last read it.
     pub(crate) outage: Mutex<Option<Outage>>,
+    /// When this process last stored the time of a crawl; the lowest number before the first one.
+    pub(crate) crawl_noted: AtomicI64,
 }
 
 impl VisitStream {
@@ -37,6 +39,7 @@ impl VisitStream {
             counted_at: AtomicI64::new(i64::MIN),
             brake: Mutex::default(),
             outage: Mutex::new(outage),
+            crawl_noted: AtomicI64::new(i64::MIN),
         }
     }
 

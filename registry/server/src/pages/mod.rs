@@ -4,8 +4,10 @@
 //! to a template as ready markup.
 
 pub mod assets;
+pub mod auth;
 pub mod frame;
 pub mod moment;
+pub mod problems;
 pub mod quote;
 pub mod text;
 pub mod trust;
@@ -15,22 +17,10 @@ mod tests;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, ContentType, RETRY_AFTER};
+use actix_web::http::header::{CACHE_CONTROL, ContentType};
 use askama::Template;
-use frame::Frame;
 
-use crate::error::AppError;
 use crate::http::problem::Problem;
-
-/// The page of a failure.
-#[derive(Template)]
-#[template(path = "problem.html")]
-struct ProblemPage {
-    frame: Frame,
-    status: u16,
-    title: &'static str,
-    detail: String,
-}
 
 /// Renders a page. Pages depend on the caller and the moment, so no cache may store them.
 pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
@@ -44,26 +34,6 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
             HttpResponse::InternalServerError().finish()
         }
     }
-}
-
-/// The page for a failure.
-pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
-    let detail = text::line(&error.public, text::BLOCK);
-    let retry_after = error.retry_after;
-    let problem = Problem::from(error);
-    log(&problem);
-    let kind = problem.kind();
-    let template = ProblemPage {
-        frame,
-        status: kind.status.as_u16(),
-        title: kind.title,
-        detail,
-    };
-    let mut response = page(kind.status, &template);
-    if let Some(seconds) = retry_after {
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
-    }
-    response
 }
 
 /// Logs the internal text of a failure, because no problem document is made that would log it.

@@ -11,6 +11,8 @@ pub(crate) struct TimeView {
     pub shown: String,
     /// `5 minutes ago`, `in 2 hours`.
     pub distance: String,
+    /// The same with short names: `5 min ago`, `in 2 h`.
+    pub brief: String,
 }
 
 impl TimeView {
@@ -22,10 +24,16 @@ impl TimeView {
             _ => exact.clone(),
         };
         Self {
-            distance: distance(moment.0.saturating_sub(now.0)),
+            distance: distance(moment.0.saturating_sub(now.0), false),
+            brief: distance(moment.0.saturating_sub(now.0), true),
             exact,
             shown,
         }
+    }
+
+    /// The day: `2026-01-31`.
+    pub fn day(&self) -> &str {
+        self.exact.get(..10).unwrap_or(&self.exact)
     }
 
     /// The view of an optional time.
@@ -34,22 +42,27 @@ impl TimeView {
     }
 }
 
-/// The distance in the largest unit of which there is at least one.
-fn distance(microseconds: i64) -> String {
+/// The distance in the largest unit of which there is at least one, with short names of the units or whole ones.
+fn distance(microseconds: i64, is_brief: bool) -> String {
     let size = microseconds.saturating_abs();
-    let (unit, name) = match size {
-        _ if size >= DAY => (DAY, "day"),
-        _ if size >= HOUR => (HOUR, "hour"),
-        _ if size >= MINUTE => (MINUTE, "minute"),
-        _ if size >= SECOND => (SECOND, "second"),
+    let (unit, name, short) = match size {
+        _ if size >= DAY => (DAY, "day", "d"),
+        _ if size >= HOUR => (HOUR, "hour", "h"),
+        _ if size >= MINUTE => (MINUTE, "minute", "min"),
+        _ if size >= SECOND => (SECOND, "second", "s"),
         _ => return "just now".to_owned(),
     };
     let count = size / unit;
     let plural = if count == 1 { "" } else { "s" };
-    if microseconds < 0 {
-        format!("{count} {name}{plural} ago")
+    let distance = if is_brief {
+        format!("{count} {short}")
     } else {
-        format!("in {count} {name}{plural}")
+        format!("{count} {name}{plural}")
+    };
+    if microseconds < 0 {
+        format!("{distance} ago")
+    } else {
+        format!("in {distance}")
     }
 }
 
@@ -63,8 +76,10 @@ mod tests {
         let moment = TimeView::new(now.plus(-90 * SECOND), now);
         assert_eq!(moment.shown, "2025-12-31 23:58 UTC");
         assert_eq!(moment.distance, "1 minute ago");
-        assert_eq!(distance(3 * DAY + HOUR), "in 3 days");
-        assert_eq!(distance(-SECOND + 1), "just now");
-        assert!(distance(i64::MIN).ends_with("days ago"));
+        assert_eq!(moment.brief, "1 min ago");
+        assert_eq!(moment.day(), "2025-12-31");
+        assert_eq!(distance(3 * DAY + HOUR, false), "in 3 days");
+        assert_eq!(distance(-SECOND + 1, true), "just now");
+        assert!(distance(i64::MIN, false).ends_with("days ago"));
     }
 }

@@ -50,6 +50,19 @@ pub(crate) fn segment(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
+/// A number with separated thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// Whether a character is invisible to a reader, or moves others.
 ///
 /// Joiners and variation selectors are left out: scripts and emoji need them, so their neighbour decides.

@@ -5,8 +5,13 @@ use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::timestamp::Timestamp;
 
+use crate::pages::moment::TimeView;
 use crate::pages::text::{self, LINE};
+
+/// Characters of the reason of a failed fetch on a badge.
+const REASON: usize = 60;
 
 /// A badge: a label with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +22,17 @@ pub(crate) struct Badge {
     pub meaning: String,
     /// The tone: `good`, `plain`, `warn` or `bad`.
     pub tone: &'static str,
+    /// The page that explains it.
+    pub link: Option<&'static str>,
 }
+
+/// The explanation of the trust ladder.
+const EXPLAINED: &str = "/about#trust";
 
 /// A step of the trust ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustStep {
-    /// `L0` to `L4`.
+    /// `L0` to `L3`.
     pub level: &'static str,
     /// The condition of the level.
     pub claim: &'static str,
@@ -30,7 +40,8 @@ pub(crate) struct TrustStep {
     pub reached: bool,
 }
 
-const LADDER: [(&str, &str); 5] = [
+/// The levels of the ladder, each with its condition.
+pub(crate) const LADDER: [(&str, &str); 4] = [
     ("L0", "The card was fetched over valid TLS."),
     ("L1", "The domain's owner has proved control over it."),
     (
@@ -40,10 +51,6 @@ const LADDER: [(&str, &str); 5] = [
     (
         "L3",
         "The signing key was enrolled by the owner or the operator.",
-    ),
-    (
-        "L4",
-        "This version is in the public log, which can be proved.",
     ),
 ];
 
@@ -73,26 +80,33 @@ pub(crate) fn level_meaning(level: &str) -> &'static str {
         })
 }
 
-/// The badge of the level reached.
+/// The badge of trust: whether the owner of the domain is proved, with the level in its explanation.
 pub(crate) fn trust_badge(trust: &Trust) -> Badge {
     let level = trust.level.as_ref().map(OpenEnum::as_str);
+    let is_proved = trust.is_proved();
     Badge {
-        label: level.map_or_else(
-            || "trust: none".to_owned(),
-            |level| format!("trust {}", text::line(level, 8)),
+        label: if is_proved {
+            "owner proved"
+        } else {
+            "unproved"
+        }
+        .to_owned(),
+        meaning: format!(
+            "{}{}",
+            level.map_or_else(String::new, |level| format!("{}: ", text::line(level, 8))),
+            level_meaning(level.unwrap_or_default())
         ),
-        meaning: level_meaning(level.unwrap_or_default()).to_owned(),
-        tone: match level {
-            None => "warn",
-            Some("L0") => "plain",
-            Some(_) => "good",
-        },
+        tone: if is_proved { "good" } else { "plain" },
+        link: Some(EXPLAINED),
     }
 }
 
-/// The badges of an agent: trust level, liveness, and lifecycle and visibility unless they are the usual ones.
-pub(crate) fn badges(agent: &Summary) -> Vec<Badge> {
-    let mut badges = vec![trust_badge(&agent.trust), liveness_badge(&agent.liveness)];
+/// The badges of an agent: trust, a card that could not be fetched, and lifecycle and visibility unless they are the
+/// usual ones.
+pub(crate) fn badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
+    let mut badges = vec![trust_badge(&agent.trust)];
+    let liveness = liveness_badge(&agent.liveness, now);
+    badges.extend(Some(liveness).filter(|badge| badge.tone != "good"));
     badges.extend(agent.lifecycle.known().and_then(lifecycle_badge));
     badges.extend(agent.visibility.known().and_then(visibility_badge));
     badges
@@ -124,31 +138,42 @@ pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
     }
 }
 
-/// The badge of liveness.
-pub(crate) fn liveness_badge(liveness: &Liveness) -> Badge {
+/// The badge of liveness: when the card was fetched, or what is wrong with it.
+pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
+    let seen = TimeView::maybe(liveness.last_seen, now);
     let (label, meaning, tone) = match liveness.state.known() {
         Some(LivenessState::Fresh) => (
-            "fresh",
+            match seen {
+                Some(seen) => format!("card fetched {}", seen.brief),
+                None => "card fetched".to_owned(),
+            },
             "The last fetch of the card succeeded. This says nothing about whether the agent \
              responds.",
             "good",
         ),
         Some(LivenessState::Stale) => (
-            "stale",
+            match &liveness.reason {
+                Some(reason) => format!("last fetch failed ({})", text::line(reason, REASON)),
+                None => "last fetch failed".to_owned(),
+            },
             "The last fetch of the card failed; the last good card is shown.",
             "warn",
         ),
         Some(LivenessState::Gone) => (
-            "gone",
+            match seen {
+                Some(seen) => format!("unreachable since {}", seen.day()),
+                None => "unreachable".to_owned(),
+            },
             "The card has been unreachable for so long that the agent is no longer listed.",
             "bad",
         ),
-        None => (liveness.state.as_str(), "", "plain"),
+        None => (text::line(liveness.state.as_str(), LINE), "", "plain"),
     };
     Badge {
-        label: text::line(label, LINE),
+        label,
         meaning: meaning.to_owned(),
         tone,
+        link: None,
     }
 }
 
@@ -169,6 +194,7 @@ pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
         label: lifecycle.as_str().to_owned(),
         meaning: meaning.to_owned(),
         tone,
+        link: None,
     })
 }
 
@@ -183,5 +209,6 @@ pub(crate) fn visibility_badge(visibility: Visibility) -> Option<Badge> {
         label: visibility.as_str().to_owned(),
         meaning: meaning.to_owned(),
         tone: "plain",
+        link: None,
     })
 }

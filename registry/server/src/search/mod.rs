@@ -1,8 +1,10 @@
 //! Search, suggestions and look-ups.
 
+pub(crate) mod fetched;
 pub mod follow;
 pub mod frozen_pages;
 pub mod indexing;
+pub(crate) mod overview;
 pub mod page;
 pub(crate) mod page_position;
 pub(crate) mod pool;

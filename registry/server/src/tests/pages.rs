@@ -184,6 +184,11 @@ async fn failures_are_pages_for_people_and_documents_for_programs() {
         ("/?page_token=mine", 400, "invalid-request"),
         ("/agents/nobody/", 404, "not-found"),
         ("/domains/nobody.example", 404, "not-found"),
+        ("/nowhere", 404, "not-found"),
+        ("/problems/nothing", 404, "not-found"),
+        ("/static/nothing.css", 404, "not-found"),
+        ("/docs/nothing.js", 404, "not-found"),
+        ("/agents/%zz/", 400, "broken-path"),
     ] {
         let answer = page(&registry, path).await;
         assert_eq!(answer.status.as_u16(), status, "{path}");
@@ -242,4 +247,79 @@ async fn files_are_kept_by_their_content() {
     for missing in ["/static/none.css", "/static/..%2Ftemplates%2Fbase.html"] {
         registry.get(missing).await.problem(404, "not-found");
     }
+}
+
+#[actix_web::test]
+async fn the_page_about_the_registry_has_two_addresses_and_one_text() {
+    let registry = Registry::with(|config| {
+        config.crawler.contact = "mailto:ops@registry.example.com".to_owned();
+    })
+    .await;
+    let about = page(&registry, "/about").await;
+    assert_eq!(about.status, 200);
+    let html = text(&about);
+    assert_eq!(text(&page(&registry, "/crawler").await), html);
+    for told in [
+        "policy=none",
+        "ops@registry.example.com",
+        "id=\"trust\"",
+        "id=\"crawling\"",
+        "with a proved owner",
+        "A2A 0.1, 0.2, 0.3 and 1.0",
+    ] {
+        assert!(html.contains(told), "{told}: {html}");
+    }
+}
+
+#[actix_web::test]
+async fn a_page_of_a_failure_offers_a_way_on_and_keeps_the_headers_of_the_document() {
+    let registry = Registry::new().await;
+    let missing = page(&registry, "/nowhere").await;
+    assert_eq!(missing.header("cache-control"), "no-store");
+    let policy = missing.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    let html = text(&missing);
+    for link in ["/", "/?q=", "/register", "/about", "/problems/not-found"] {
+        assert!(html.contains(&format!("href=\"{link}\"")), "{link}: {html}");
+    }
+    let method = TestRequest::delete()
+        .uri("/register")
+        .insert_header(("accept", "text/html"));
+    let refused = registry.ask(method).await;
+    assert_eq!(refused.status, 405);
+    assert_eq!(refused.header("content-type"), "text/html; charset=utf-8");
+    assert!(refused.header("allow").contains("POST"), "{refused:?}");
+    // What programs ask for answers programs, whoever asks.
+    for path in [
+        "/v1/agents/nobody",
+        "/agents/nobody/.well-known/agent-card.json",
+    ] {
+        page(&registry, path).await.problem(404, "not-found");
+    }
+}
+
+#[actix_web::test]
+async fn the_page_of_a_kind_of_problem_and_the_api_reference_lead_back() {
+    let registry = Registry::new().await;
+    let kind = text(&page(&registry, "/problems/unauthenticated").await);
+    assert!(
+        kind.contains("<code>Authorization: Bearer</code>"),
+        "{kind}"
+    );
+    assert!(kind.contains("href=\"/problems/not-found\""), "{kind}");
+    assert!(kind.contains("<nav aria-label=\"Main\">"), "{kind}");
+    let reference = text(&page(&registry, "/docs/").await);
+    assert!(reference.contains("<a href=\"/\""), "{reference}");
+}
+
+#[actix_web::test]
+async fn the_first_page_of_an_empty_registry_says_what_to_do_first() {
+    let registry = Registry::new().await;
+    let html = text(&page(&registry, "/").await);
+    assert!(html.contains("No agent is listed yet"), "{html}");
+    assert!(
+        html.contains("a2a-registry register agents.example.com"),
+        "{html}"
+    );
+    assert!(!html.contains("Popular tags"), "{html}");
 }

@@ -90,7 +90,7 @@ pub(crate) async fn show(
                 &AgentPage::new(frame, material, &registry, context.now()),
             )
         }
-        Err(error) => crate::pages::problem(frame, error),
+        Err(error) => crate::pages::problems::problem(frame, error),
     }
 }
 
@@ -142,7 +142,7 @@ impl AgentPage {
             card: CardView::new(&agent.card, &agent.security),
             domain: text::line(&summary.domain, LINE),
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
-            badges: trust::badges(summary),
+            badges: trust::badges(summary, now),
             labels: labels(summary),
             snippets: snippet::snippets(&agent.card, place),
             liveness: LivenessView::new(&summary.liveness, now),

@@ -109,7 +109,7 @@ pub(crate) struct FindingView {
 impl LivenessView {
     pub fn new(liveness: &Liveness, now: Timestamp) -> Self {
         Self {
-            badge: trust::liveness_badge(liveness),
+            badge: trust::liveness_badge(liveness, now),
             reason: liveness
                 .reason
                 .as_deref()

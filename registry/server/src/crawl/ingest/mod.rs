@@ -16,12 +16,13 @@ pub mod source;
 pub mod version;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use a2a_crawler::network::block_of;
 use a2a_crawler::{AttemptOutcome, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
-use a2a_registry_domain::lifecycle::LivenessState;
+use a2a_registry_domain::lifecycle::{LivenessState, Visibility, listed};
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{SECOND, Timestamp};
 use a2a_registry_store::{Write, coverage};
@@ -32,6 +33,7 @@ use crate::admission::covering::follow_coverage;
 use crate::commit::approver::{CRAWLER, SYSTEM};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
+use crate::commit::state::AgentState;
 use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
@@ -40,6 +42,7 @@ use crate::crawl::ingest::evidence::note_fetches;
 use crate::crawl::ingest::group::{Group, HostLimits};
 use crate::crawl::ingest::source::{FetchedContent, JitterPlacement};
 use crate::error::AppError;
+use crate::memory::last_crawl::{NOTED, store_last_crawl};
 use crate::visits::SPACING;
 use crate::visits::leasing::is_exempt;
 use crate::visits::outage::{remember_outage, store_outage};
@@ -63,6 +66,7 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
         }
     }
     state.write_crawl(&write).await?;
+    let crawl_noted = note_crawl(context, &write, &state, now).await?;
     let trimmed = std::mem::take(&mut state.changed);
     let touched = ledger.write(&write).await?;
     for (agent, keep) in trimmed {
@@ -71,12 +75,39 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
     let regarded = regard_anew(context, &write, &state, now).await?;
     write.commit().await?;
     remember_outage(context, noted);
+    if crawl_noted {
+        context.stream.crawl_noted.store(now.0, Ordering::Relaxed);
+    }
     after_write(context, &touched);
     after_write(context, &regarded);
     if state.marked {
         context.wake.derive.notify_one();
     }
     Ok(())
+}
+
+/// Stores the time of this group where it has fetched the card of an agent that everybody finds, at most once a minute.
+async fn note_crawl(
+    context: &Context,
+    write: &Write,
+    group: &Group,
+    now: Timestamp,
+) -> Result<bool, AppError> {
+    let noted = context.stream.crawl_noted.load(Ordering::Relaxed);
+    let is_shown = |state: &AgentState| {
+        let agent = &state.agent;
+        agent.last_seen_at == Some(now.0)
+            && agent.visibility.known() == Some(Visibility::Public)
+            && agent
+                .lifecycle
+                .known()
+                .is_some_and(|lifecycle| listed(lifecycle, &state.holds))
+    };
+    if now.0.saturating_sub(noted) < NOTED || !group.agents.values().any(is_shown) {
+        return Ok(false);
+    }
+    store_last_crawl(write, now).await?;
+    Ok(true)
 }
 
 /// Updates the agents of domains whose coverage this group may have changed. The group is written before that.

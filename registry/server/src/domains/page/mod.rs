@@ -100,7 +100,7 @@ pub(crate) async fn show(
                 &NothingPage::new(frame, &domain, wait, &registry),
             )
         }
-        Err(error) => crate::pages::problem(frame, error),
+        Err(error) => crate::pages::problems::problem(frame, error),
     }
 }
 

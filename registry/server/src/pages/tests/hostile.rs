@@ -9,25 +9,29 @@ use crate::config::Config;
 use crate::domains::page::DomainPage;
 use crate::domains::register_page::RegisterPage;
 use crate::error::{AppError, ErrorKind};
+use crate::http::problem::Problem;
 use crate::pages::frame::Frame;
+use crate::pages::problems::ProblemPage;
 use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples;
 use crate::pages::tests::samples::{HOSTILE, NOW, REGISTRY};
 use crate::pages::text::is_hidden;
+use crate::search::overview::Overview;
 use crate::search::page::SearchPage;
+use crate::search::page::home::HomePage;
 use crate::search::query::SearchQuery;
 
 /// Every element our templates write.
-const ELEMENTS: [&str; 55] = [
+const ELEMENTS: [&str; 56] = [
     "html", "head", "meta", "title", "link", "script", "body", "a", "p", "strong", "b", "code",
     "header", "div", "img", "span", "nav", "main", "footer", "article", "section", "h1", "h2",
     "h3", "ul", "ol", "li", "form", "label", "input", "button", "small", "bdi", "mark", "aside",
     "details", "summary", "pre", "time", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th",
-    "td", "br", "i", "em", "hr", "abbr", "kbd", "samp",
+    "td", "caption", "br", "i", "em", "hr", "abbr", "kbd", "samp",
 ];
 
 /// Every attribute our templates write.
-const ATTRIBUTES: [&str; 42] = [
+const ATTRIBUTES: [&str; 43] = [
     "lang",
     "charset",
     "name",
@@ -69,6 +73,7 @@ const ATTRIBUTES: [&str; 42] = [
     "aria-live",
     "open",
     "colspan",
+    "data-complete",
     "headers",
 ];
 
@@ -143,7 +148,24 @@ fn hostile_search(text: &str) -> SearchPage {
         text: text.into(),
         hidden: Some(1),
     });
-    SearchPage::new(frame(), &query, Ok(list), REGISTRY).1
+    SearchPage::new(frame(), &query, Ok(samples::found(list)), REGISTRY, NOW).1
+}
+
+fn hostile_home(text: &str) -> HomePage {
+    let card = samples::card(&samples::hostile(text));
+    let mut hit = samples::hit(&card, 1, "");
+    hit.summary.domain = text.into();
+    hit.summary.auth = vec![text.into(); 5];
+    let mut list = samples::list(vec![hit], 1);
+    for facet in list.facets.values_mut() {
+        facet.values[0].value = text.into();
+    }
+    HomePage::new(
+        frame(),
+        Some(&Overview::new(list, 1, Some(NOW))),
+        REGISTRY,
+        NOW,
+    )
 }
 
 fn hostile_domain(text: &str) -> DomainPage {
@@ -167,16 +189,20 @@ fn hostile_domain(text: &str) -> DomainPage {
 /// All pages with that text wherever a text goes.
 fn pages(text: &str) -> Vec<(&'static str, String)> {
     let failed = AppError::new(ErrorKind::Unavailable, text);
-    let nothing = samples::list(Vec::new(), 0);
+    let nothing = || samples::found(samples::list(Vec::new(), 0));
     let query = hostile_query(text);
-    let search = |answer| SearchPage::new(frame(), &query, answer, text).1;
-    let empty = SearchPage::new(frame(), &SearchQuery::default(), Ok(nothing.clone()), text);
+    let refusal = Problem::from(AppError::new(ErrorKind::NotFound, text));
+    let problem = ProblemPage::new(frame(), &refusal);
+    let search = |answer| SearchPage::new(frame(), &query, answer, text, NOW).1;
+    let empty = SearchPage::new(frame(), &SearchQuery::default(), Ok(nothing()), text, NOW);
     vec![
         ("agent", hostile_agent(text).render().unwrap()),
         ("search", hostile_search(text).render().unwrap()),
-        ("nothing found", search(Ok(nothing)).render().unwrap()),
+        ("nothing found", search(Ok(nothing())).render().unwrap()),
         ("failed search", search(Err(failed)).render().unwrap()),
         ("empty", empty.1.render().unwrap()),
+        ("home", hostile_home(text).render().unwrap()),
+        ("problem", problem.render().unwrap()),
         ("domain", hostile_domain(text).render().unwrap()),
         (
             "register",
@@ -296,7 +322,8 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
 #[test]
 fn a_failed_search_says_so_and_with_the_right_status() {
     let error = AppError::invalid("/q", "q has at most 512 characters");
-    let (status, page) = SearchPage::new(frame(), &SearchQuery::default(), Err(error), REGISTRY);
+    let (status, page) =
+        SearchPage::new(frame(), &SearchQuery::default(), Err(error), REGISTRY, NOW);
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(
         page.render()

@@ -16,12 +16,23 @@ use a2a_registry_domain::trust::TrustLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::search::page::FoundList;
+use crate::search::page::providers::names_in;
+
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";
 
 /// Text that means something to every language it may end up in.
 pub const HOSTILE: &str = "'; $(id) `id` <script>alert(1)</script> \"><img src=x onerror=alert(1)> {{7*7}} %s \
     \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}gnp\u{202c} zero\u{200b}width \u{feff}\u{0}\u{2028}\\ ${x} !! javascript:alert(1) é 東京\n--";
+
+/// A list as the page of a search takes it.
+pub fn found(list: AgentList) -> FoundList {
+    FoundList {
+        providers: names_in(&list.agents),
+        list,
+    }
+}
 
 pub fn card(document: &Value) -> AgentCard {
     a2a_card::parse(&serde_json::to_vec(document).unwrap())

@@ -1,5 +1,9 @@
 //! What is on the pages of agents that mean well.
 
+use std::collections::BTreeMap;
+
+use a2a_registry_api::{Facet, FacetValue};
+use a2a_registry_domain::timestamp::MINUTE;
 use askama::Template;
 
 use crate::agents::page::{AgentPage, Material};
@@ -10,7 +14,9 @@ use crate::pages::frame::Frame;
 use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples;
 use crate::pages::tests::samples::{NOW, REGISTRY};
+use crate::search::overview::Overview;
 use crate::search::page::SearchPage;
+use crate::search::page::home::HomePage;
 use crate::search::query::SearchQuery;
 
 fn frame(here: &'static str) -> Frame {
@@ -30,10 +36,16 @@ fn found(address: &str) -> String {
     weather.summary.trust.level = None;
     weather.summary.liveness.state = a2a_registry_domain::lifecycle::LivenessState::Stale.into();
     let list = samples::list(vec![samples::hit(&travel, 1, &word), weather], 1247);
-    SearchPage::new(frame("search"), &query, Ok(list), REGISTRY)
-        .1
-        .render()
-        .unwrap()
+    SearchPage::new(
+        frame("search"),
+        &query,
+        Ok(samples::found(list)),
+        REGISTRY,
+        NOW,
+    )
+    .1
+    .render()
+    .unwrap()
 }
 
 fn agent(document: &serde_json::Value) -> String {
@@ -127,9 +139,9 @@ fn what_matched_is_marked() {
 
 #[test]
 fn an_empty_registry_says_how_to_fill_it_and_an_unlucky_search_how_to_widen_it() {
-    let nothing = || Ok(samples::list(Vec::new(), 0));
+    let nothing = || Ok(samples::found(samples::list(Vec::new(), 0)));
     let render = |address: &str| {
-        SearchPage::new(frame("search"), &query(address), nothing(), REGISTRY)
+        SearchPage::new(frame("search"), &query(address), nothing(), REGISTRY, NOW)
             .1
             .render()
             .unwrap()
@@ -150,6 +162,68 @@ fn an_empty_registry_says_how_to_fill_it_and_an_unlucky_search_how_to_widen_it()
     for wider in ["/?q=x&tag=a", "/?q=x&auth=oauth2", "/?q=x"] {
         assert!(links.contains(&wider), "{wider}: {links:?}");
     }
+}
+
+#[test]
+fn a_facet_with_one_value_is_hidden_unless_it_is_chosen_and_providers_keep_their_capitals() {
+    let card = samples::card(&samples::travel());
+    let mut list = samples::list(vec![samples::hit(&card, 1, "")], 2);
+    let facet = |values: &[(&str, u64)]| Facet {
+        values: values
+            .iter()
+            .map(|(value, count)| FacetValue {
+                value: (*value).to_owned(),
+                count: *count,
+            })
+            .collect(),
+        other_count: 0,
+    };
+    list.facets = BTreeMap::from([
+        ("tag".to_owned(), facet(&[("travel", 2)])),
+        ("binding".to_owned(), facet(&[("GRPC", 2)])),
+        (
+            "provider".to_owned(),
+            facet(&[("northwind travel", 1), ("other", 1)]),
+        ),
+    ]);
+    let query = query("tag=travel&provider=Northwind+Travel");
+    let (_, page) = SearchPage::new(
+        frame("search"),
+        &query,
+        Ok(samples::found(list)),
+        REGISTRY,
+        NOW,
+    );
+    let html = page.render().unwrap();
+    assert!(html.contains("<h2>Tag</h2>"), "it can be removed: {html}");
+    assert!(
+        !html.contains("<h2>Binding</h2>"),
+        "it narrows nothing: {html}"
+    );
+    assert!(html.contains("<bdi>Northwind Travel</bdi>"), "{html}");
+    assert!(!html.contains("<bdi>northwind travel</bdi>"), "{html}");
+}
+
+#[test]
+fn the_first_page_says_what_is_in_the_registry() {
+    let card = samples::card(&samples::travel());
+    let list = samples::list(vec![samples::hit(&card, 1, "")], 1247);
+    let overview = Overview::new(list, 312, Some(NOW.plus(-4 * MINUTE)));
+    let html = HomePage::new(frame("search"), Some(&overview), REGISTRY, NOW)
+        .render()
+        .unwrap();
+    let page = split(&html);
+    for wanted in [
+        "1\u{202f}247 agents",
+        "from 312 domains",
+        "last crawled 4 minutes ago",
+        "Northwind Travel Desk",
+        "owner proved",
+        "Bearer token",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}: {}", page.text);
+    }
+    assert!(links(&page).contains(&"/?tag=travel"), "{html}");
 }
 
 #[test]
@@ -253,20 +327,22 @@ fn pages_to_look_at() {
     let empty = SearchPage::new(
         Frame::new(&banner, "search"),
         &SearchQuery::default(),
-        Ok(samples::list(Vec::new(), 0)),
+        Ok(samples::found(samples::list(Vec::new(), 0))),
         REGISTRY,
+        NOW,
     );
     let unlucky = SearchPage::new(
         frame("search"),
         &query("q=flihgts&tag=travel&protocol_version=1.0"),
-        Ok(samples::list(Vec::new(), 0)),
+        Ok(samples::found(samples::list(Vec::new(), 0))),
         REGISTRY,
+        NOW,
     );
     let refused =
         "The address 10.0.0.1 is in a private network; allow it with [crawler] allow_networks.";
     let pages = [
         ("search", found("q=flights&tag=travel")),
-        ("list", found("")),
+        ("list", found("sort=name")),
         ("empty", empty.1.render().unwrap()),
         ("unlucky", unlucky.1.render().unwrap()),
         ("agent", agent(&samples::travel())),

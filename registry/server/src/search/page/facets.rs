@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use a2a_registry_api::{Facet, FacetValue};
 
-use crate::pages::{text, trust};
+use crate::pages::{auth, text, trust};
 use crate::search::page::links::{FACETS, FILTERS, link, toggled};
+use crate::search::page::providers::ProviderNames;
 use crate::search::query::SearchQuery;
 
 /// How many values of a facet are seen at once; the others unfold.
@@ -38,27 +39,47 @@ pub(crate) struct Active {
 }
 
 /// The display name of a value.
-fn label(name: &str, value: &str) -> String {
+fn label(name: &str, value: &str, providers: &ProviderNames) -> String {
     match (name, value) {
+        ("provider", _) => {
+            let name = providers.get(&value.to_lowercase());
+            text::line(name.map_or(value, String::as_str), 60)
+        }
         ("capability", "streaming") => "Streaming".to_owned(),
         ("capability", "push_notifications") => "Push notifications".to_owned(),
         ("capability", "extended_agent_card") => "Extended card".to_owned(),
-        ("auth", "none") => "No credentials".to_owned(),
-        ("auth", "unknown") => "Not understood".to_owned(),
+        ("auth", _) => auth::word(value),
         ("trust", "none") => "None".to_owned(),
+        ("signature", _) | ("liveness", _) => words(value),
         _ => text::line(value, 60),
     }
 }
 
+/// A state as people write it.
+fn words(value: &str) -> String {
+    let text = match value {
+        "fresh" => "Card fetched",
+        "stale" => "Last fetch failed",
+        "gone" => "Unreachable",
+        "unsigned" => "Not signed",
+        "valid" => "Valid",
+        "untrusted" => "Key not bound to the domain",
+        "invalid" => "Invalid",
+        "unknown" => "Key not fetched",
+        _ => return text::line(value, 60),
+    };
+    text.to_owned()
+}
+
 /// The filters in force.
-pub(crate) fn active(query: &SearchQuery) -> Vec<Active> {
+pub(crate) fn active(query: &SearchQuery, providers: &ProviderNames) -> Vec<Active> {
     let mut active = Vec::new();
     let mut values_of = query.clone();
     for (name, title, values) in FILTERS {
         for value in values(&mut values_of).iter() {
             active.push(Active {
                 title,
-                label: label(name, value),
+                label: label(name, value, providers),
                 link: toggled(query, values, value),
             });
         }
@@ -66,27 +87,35 @@ pub(crate) fn active(query: &SearchQuery) -> Vec<Active> {
     if let Some(trust) = &query.trust {
         active.push(Active {
             title: "Trust, at least",
-            label: label("trust", trust),
+            label: label("trust", trust, providers),
             link: link(query, |query| query.trust = None),
         });
     }
     active
 }
 
-/// The facets of a response, without those that have no value left to choose.
-pub(crate) fn facets(query: &SearchQuery, counted: &BTreeMap<String, Facet>) -> Vec<FacetView> {
+/// The facets of a response in which there is something to choose: neither a single value nor values that every hit has
+/// narrow anything, unless one of them is chosen. Providers are shown by these names.
+pub(crate) fn facets(
+    query: &SearchQuery,
+    counted: &BTreeMap<String, Facet>,
+    total: u64,
+    providers: &ProviderNames,
+) -> Vec<FacetView> {
     FACETS
         .iter()
         .filter_map(|(name, title)| {
             let facet = counted.get(*name)?;
-            if facet.values.is_empty() {
-                return None;
-            }
             let mut seen: Vec<ValueView> = facet
                 .values
                 .iter()
-                .map(|value| view(query, name, value))
+                .filter(|value| !value.value.is_empty())
+                .map(|value| view(query, name, value, providers))
                 .collect();
+            let narrows = seen.len() > 1 && seen.iter().any(|value| value.count < total);
+            if !narrows && !seen.iter().any(|value| value.chosen) {
+                return None;
+            }
             // Active values are always visible, so that they can be removed.
             seen.sort_by_key(|value| !value.chosen);
             let folded = seen.split_off(seen.len().min(SEEN));
@@ -100,7 +129,12 @@ pub(crate) fn facets(query: &SearchQuery, counted: &BTreeMap<String, Facet>) -> 
         .collect()
 }
 
-fn view(query: &SearchQuery, name: &str, counted: &FacetValue) -> ValueView {
+fn view(
+    query: &SearchQuery,
+    name: &str,
+    counted: &FacetValue,
+    providers: &ProviderNames,
+) -> ValueView {
     let value = &counted.value;
     let filter = FILTERS.iter().find(|(filter, ..)| *filter == name);
     let (chosen, link) = match filter {
@@ -116,7 +150,7 @@ fn view(query: &SearchQuery, name: &str, counted: &FacetValue) -> ValueView {
         }
     };
     ValueView {
-        label: label(name, value),
+        label: label(name, value, providers),
         meaning: if name == "trust" {
             trust::level_meaning(value)
         } else {

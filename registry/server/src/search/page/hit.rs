@@ -1,10 +1,11 @@
 //! One hit in the list of a search.
 
 use a2a_registry_api::{Fragment, HighlightView, Hit, Interface};
+use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::pages::text::{LINE, TEASER};
 use crate::pages::trust::Badge;
-use crate::pages::{only, text, trust};
+use crate::pages::{auth, only, text, trust};
 use crate::search::page::links::toggled;
 use crate::search::page::parts::ScoreView;
 use crate::search::query::SearchQuery;
@@ -33,6 +34,10 @@ pub(crate) struct HitView {
     pub more_tags: usize,
     /// Bindings with their protocol version, such as `JSONRPC 1.0`.
     pub bindings: Vec<String>,
+    /// The credentials that it wants.
+    pub auth: String,
+    /// When its card was fetched, if the last fetch succeeded.
+    pub fetched: Option<String>,
     pub badges: Vec<Badge>,
     /// The deprecation notice, if there is one.
     pub deprecation: Option<String>,
@@ -63,7 +68,7 @@ pub(crate) struct TagView {
 
 impl HitView {
     /// The view of a hit of that query.
-    pub fn new(hit: &Hit, query: &SearchQuery) -> Self {
+    pub fn new(hit: &Hit, query: &SearchQuery, now: Timestamp) -> Self {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
         let description = summary.description.as_deref().unwrap_or_default();
@@ -92,7 +97,11 @@ impl HitView {
                 .collect(),
             more_tags: summary.tags.len().saturating_sub(TAGS),
             bindings: bindings(&summary.interfaces),
-            badges: trust::badges(summary),
+            auth: auth::sentence(&summary.auth),
+            fetched: Some(trust::liveness_badge(&summary.liveness, now))
+                .filter(|badge| badge.tone == "good")
+                .map(|badge| badge.label),
+            badges: trust::badges(summary, now),
             deprecation: summary
                 .deprecation
                 .as_ref()

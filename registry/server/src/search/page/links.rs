@@ -31,19 +31,22 @@ pub(crate) const FILTERS: [Filter; 14] = [
 
 /// The facets that are counted, in the order they are shown. Twelve are allowed.
 pub(crate) const FACETS: [(&str, &str); 12] = [
-    ("tag", "Tag"),
-    ("skill", "Skill"),
-    ("capability", "Capability"),
+    ("auth", "Authentication"),
     ("protocol_version", "Protocol version"),
     ("binding", "Binding"),
-    ("auth", "Authentication"),
+    ("tag", "Tag"),
+    ("skill", "Skill"),
+    ("provider", "Provider"),
+    ("domain", "Domain"),
+    ("capability", "Capability"),
+    ("input_mode", "Takes"),
     ("trust", "Trust, at least"),
     ("signature", "Signature"),
     ("liveness", "Liveness"),
-    ("provider", "Provider"),
-    ("domain", "Domain"),
-    ("input_mode", "Takes"),
 ];
+
+/// The list of every agent.
+pub(crate) const EVERY_AGENT: &str = "/?q=";
 
 /// The address of a search that differs from this one, from its first page.
 pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -> String {
@@ -55,7 +58,7 @@ pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -
     change(&mut query);
     match serde_html_form::to_string(&query) {
         Ok(pairs) if !pairs.is_empty() => format!("/?{pairs}"),
-        _ => "/".to_owned(),
+        _ => EVERY_AGENT.to_owned(),
     }
 }
 

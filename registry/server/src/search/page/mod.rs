@@ -2,27 +2,34 @@
 
 mod facets;
 mod hit;
+pub(crate) mod home;
 mod links;
 mod parts;
+pub(crate) mod providers;
 #[cfg(test)]
 mod tests;
 
 use a2a_registry_api::AgentList;
+use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 use facets::{Active, FacetView};
 use hit::HitView;
+use home::{FirstStep, HomePage};
 use links::{FACETS, link};
+use providers::{ProviderNames, provider_names};
 
+use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::problem::Problem;
 use crate::http::query;
 use crate::pages::frame::Frame;
-use crate::pages::quote::{json, shell};
 use crate::pages::text;
+use crate::search::fetched;
+use crate::search::overview::overview;
 use crate::search::query::SearchQuery;
 use crate::search::{asks_meaning, search};
 
@@ -69,8 +76,8 @@ enum Outcome {
     Found(FoundAgents),
     /// No agent matches.
     Nothing { hints: Vec<String> },
-    /// No agent matches an empty search, so none is registered: how to register one.
-    Empty { command: String, request: String },
+    /// The caller may find no agent at all: how to register one.
+    Empty(FirstStep),
     /// The search failed.
     Failed(String),
 }
@@ -87,7 +94,14 @@ struct FoundAgents {
     first: Option<String>,
 }
 
-/// Searches.
+/// A list of agents, completed for the page.
+#[derive(Debug)]
+pub(crate) struct FoundList {
+    pub list: AgentList,
+    pub providers: ProviderNames,
+}
+
+/// Shows the first page, or searches where the address says for what.
 #[get("/")]
 pub(crate) async fn show(
     context: web::Data<Context>,
@@ -96,13 +110,19 @@ pub(crate) async fn show(
 ) -> HttpResponse {
     let frame = Frame::new(context.config(), "search");
     let registry = context.config().public_url();
+    let now = context.now();
+    if request.query_string().is_empty() {
+        let overview = overview(&context, &caller).await;
+        if let Err(error) = &overview {
+            tracing::warn!(%error, "the first page has no figures");
+        }
+        let page = HomePage::new(frame, overview.ok().as_ref(), &registry, now);
+        return crate::pages::page(StatusCode::OK, &page);
+    }
     let (status, page) = match read(request.query_string()) {
         Ok(query) => {
-            let answer = search(&context, &caller, &query).await.and_then(|bytes| {
-                serde_json::from_slice(&bytes)
-                    .map_err(|error| AppError::internal(format!("search answer: {error}")))
-            });
-            let (status, mut page) = SearchPage::new(frame, &query, answer, &registry);
+            let answer = listed(&context, &caller, &query).await;
+            let (status, mut page) = SearchPage::new(frame, &query, answer, &registry, now);
             if let Outcome::Found(found) = &mut page.outcome
                 && asks_meaning(&context, &query)
             {
@@ -110,9 +130,26 @@ pub(crate) async fn show(
             }
             (status, page)
         }
-        Err(error) => SearchPage::new(frame, &SearchQuery::default(), Err(error), &registry),
+        Err(error) => {
+            let nothing = SearchQuery::default();
+            SearchPage::new(frame, &nothing, Err(error), &registry, now)
+        }
     };
     crate::pages::page(status, &page)
+}
+
+/// The result of a search, with what the page shows beside it.
+async fn listed(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> Result<FoundList, AppError> {
+    let answer = search(context, caller, query).await?;
+    let mut list: AgentList = serde_json::from_slice(&answer)
+        .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
+    fetched::complete(context, &mut list.agents).await;
+    let providers = provider_names(context, caller, &list).await;
+    Ok(FoundList { list, providers })
 }
 
 /// The query of the page's address. An empty member, which a form may send, is none.
@@ -138,11 +175,13 @@ impl SearchPage {
     pub(crate) fn new(
         frame: Frame,
         query: &SearchQuery,
-        answer: Result<AgentList, AppError>,
+        answer: Result<FoundList, AppError>,
         registry: &str,
+        now: Timestamp,
     ) -> (StatusCode, Self) {
         let mut status = StatusCode::OK;
         let asked = links::asks(query);
+        let mut providers = ProviderNames::new();
         let outcome = match answer {
             Err(error) => {
                 let problem = Problem::from(error);
@@ -150,11 +189,16 @@ impl SearchPage {
                 status = problem.kind().status;
                 Outcome::Failed(text::line(&problem.to_string(), text::BLOCK))
             }
-            Ok(list) if list.total == 0 && (!asked || is_empty(&list)) => empty(registry),
-            Ok(list) if list.total == 0 => Outcome::Nothing {
+            Ok(FoundList { list, .. }) if list.total == 0 && (!asked || is_empty(&list)) => {
+                Outcome::Empty(FirstStep::new(registry))
+            }
+            Ok(FoundList { list, .. }) if list.total == 0 => Outcome::Nothing {
                 hints: hints(&list),
             },
-            Ok(list) => Outcome::Found(found(query, list)),
+            Ok(answer) => {
+                providers = answer.providers;
+                Outcome::Found(found(query, answer.list, &providers, now))
+            }
         };
         let words = query.q.clone().unwrap_or_default();
         let sorted = query.order();
@@ -175,7 +219,7 @@ impl SearchPage {
                     chosen: *value == sorted,
                 })
                 .collect(),
-            active: facets::active(query),
+            active: facets::active(query, &providers),
             unfiltered: links::unfiltered(query),
             title: text::line(&words, 80),
             words,
@@ -185,16 +229,21 @@ impl SearchPage {
     }
 }
 
-fn found(query: &SearchQuery, list: AgentList) -> FoundAgents {
+fn found(
+    query: &SearchQuery,
+    list: AgentList,
+    providers: &ProviderNames,
+    now: Timestamp,
+) -> FoundAgents {
     let hints = hints(&list);
     FoundAgents {
-        total: grouped(list.total),
+        total: text::grouped(list.total),
         hits: list
             .agents
             .iter()
-            .map(|hit| HitView::new(hit, query))
+            .map(|hit| HitView::new(hit, query, now))
             .collect(),
-        facets: facets::facets(query, &list.facets),
+        facets: facets::facets(query, &list.facets, list.total, providers),
         resumed: list.order == "resumed",
         found_by: match list.mode.as_str() {
             "hybrid" => Some("by full text and meaning"),
@@ -206,22 +255,6 @@ fn found(query: &SearchQuery, list: AgentList) -> FoundAgents {
             .next_page_token
             .map(|token| link(query, |query| query.page_token = Some(token))),
         first: query.page_token.as_ref().map(|_| link(query, |_| {})),
-    }
-}
-
-fn empty(registry: &str) -> Outcome {
-    let body = format!("{{\"domain\": {}}}", json("agents.example.com"));
-    Outcome::Empty {
-        command: format!(
-            "a2a-registry register agents.example.com \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
-            shell(registry)
-        ),
-        request: format!(
-            "curl -sS {} \\\n  -H \"Authorization: Bearer $A2A_REGISTRY_TOKEN\" \\\n  \
-             -H 'Content-Type: application/json' \\\n  -d {}",
-            shell(&format!("{registry}/v1/domains")),
-            shell(&body)
-        ),
     }
 }
 
@@ -237,17 +270,4 @@ fn hints(list: &AgentList) -> Vec<String> {
         .take(20)
         .map(|hint| text::line(&hint.text, 300))
         .collect()
-}
-
-/// A number with separated thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
 }

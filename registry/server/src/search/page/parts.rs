@@ -3,15 +3,19 @@
 use a2a_registry_api::Hit;
 use serde_json::Value;
 
-use crate::pages::text;
+use crate::pages::text::{self, TEASER};
 
 /// Levels of parts that are shown, and parts of one hit.
 const LEVELS: usize = 8;
 const PARTS: usize = 100;
+/// Sentences of one hit.
+const SENTENCES: usize = 12;
 
 /// The explanation of a hit's score.
 pub(crate) struct ScoreView {
     pub score: String,
+    /// What matched and how much it counts, in words.
+    pub sentences: Vec<String>,
     pub parts: Vec<PartView>,
     /// Whether parts are left out.
     pub cut: bool,
@@ -35,6 +39,14 @@ impl ScoreView {
         parts.truncate(PARTS);
         Some(Self {
             score: format!("{:.3}", hit.matched.score.unwrap_or_default()),
+            sentences: explanation["summary"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .take(SENTENCES)
+                .map(|sentence| text::line(sentence, TEASER))
+                .collect(),
             parts,
             cut,
         })

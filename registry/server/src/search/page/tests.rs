@@ -1,12 +1,14 @@
 //! A search page that explains its scores.
 #![allow(clippy::unwrap_used)]
 
+use a2a_registry_domain::timestamp::Timestamp;
 use askama::Template;
 use serde_json::json;
 
 use crate::config::Config;
 use crate::pages::frame::Frame;
-use crate::search::page::{SearchPage, read};
+use crate::search::page::providers::ProviderNames;
+use crate::search::page::{FoundList, SearchPage, read};
 
 /// The page for a query's address, with one hit whose score is explained.
 fn page(address: &str) -> String {
@@ -53,7 +55,16 @@ fn page(address: &str) -> String {
     let query = read(address).unwrap();
     let frame = Frame::new(&Config::default(), "search");
     let list = serde_json::from_value(list).unwrap();
-    let (_, page) = SearchPage::new(frame, &query, Ok(list), "https://registry.example.com");
+    let (_, page) = SearchPage::new(
+        frame,
+        &query,
+        Ok(FoundList {
+            list,
+            providers: ProviderNames::new(),
+        }),
+        "https://registry.example.com",
+        Timestamp(0),
+    );
     page.render().unwrap()
 }
 
@@ -78,7 +89,14 @@ fn an_explained_search_stays_explained_wherever_its_links_lead() {
 #[test]
 fn the_parts_of_a_score_are_shown_and_end_somewhere() {
     let html = page("q=flights&explain=true");
-    assert!(html.contains("<summary>Score 2.750</summary>"), "{html}");
+    assert!(
+        html.contains("<summary>Why this result</summary>"),
+        "{html}"
+    );
+    assert!(
+        html.contains("<span class=\"n\">2.750</span> in all"),
+        "{html}"
+    );
     assert!(html.contains("<span class=\"n\">0.500</span> the &#60;best&#62; skill"));
     assert!(html.contains("Term=&#34;flight&#34;"));
     assert!(html.contains("level-8") && !html.contains("level-9"));

@@ -1,0 +1,72 @@
+//! Number of distinct domains of the agents that a caller finds.
+
+use std::collections::HashSet;
+
+use tantivy::columnar::StrColumn;
+
+use super::Index;
+use super::bits::{Bits, SeenBits};
+use super::error::IndexError;
+use super::filter::{listed, not_gone, visible};
+use super::request::FacetName;
+use super::seen::VisibleAgents;
+
+impl Index {
+    /// Counts the domains of the agents that a search without filters finds. A facet lists only its most frequent
+    /// values; this counts all of them.
+    ///
+    /// # Errors
+    /// The errors of [`search`](Self::search).
+    pub fn domains(&self, visible_to: &[String]) -> Result<u64, IndexError> {
+        let inner = &*self.0;
+        let fields = &inner.fields;
+        let view = inner.view()?;
+        let filter = inner.filter(
+            &view,
+            vec![
+                visible(fields, visible_to),
+                listed(fields),
+                not_gone(fields),
+            ],
+            visible_to,
+        );
+        let mut seen = VisibleAgents::new(filter);
+        let seen = seen.agents(&view.searcher)?;
+        let mut segments: Vec<(StrColumn, Bits)> = Vec::new();
+        for (reader, seen) in seen.readers() {
+            if let Some(column) = reader.fast_fields().str(FacetName::Domain.as_str())? {
+                let held = held(&column, seen);
+                segments.push((column, held));
+            }
+        }
+        // Within one segment a value has one ordinal, so texts are compared only across segments.
+        if let [(_, held)] = segments.as_slice() {
+            return Ok(u64::from(held.len()));
+        }
+        let mut domains: HashSet<Vec<u8>> = HashSet::new();
+        for (column, held) in &segments {
+            let ordinals: Vec<u64> = held.iter().map(u64::from).collect();
+            column
+                .dictionary()
+                .sorted_ords_to_term_cb(&ordinals, |domain| {
+                    if !domains.contains(domain) {
+                        domains.insert(domain.to_vec());
+                    }
+                })
+                .map_err(tantivy::TantivyError::from)?;
+        }
+        Ok(domains.len() as u64)
+    }
+}
+
+/// The ordinals that these documents hold.
+fn held(column: &StrColumn, seen: &SeenBits) -> Bits {
+    let values = column.dictionary().num_terms();
+    let mut held = Bits::none(u32::try_from(values).unwrap_or(u32::MAX));
+    for document in seen.iter() {
+        for ordinal in column.ords().values_for_doc(document) {
+            held.insert(u32::try_from(ordinal).unwrap_or(u32::MAX));
+        }
+    }
+    held
+}

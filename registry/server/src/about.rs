@@ -1,0 +1,134 @@
+//! The page about this registry: what it is, what its words on trust mean, what it holds, and the policy for crawling,
+//! which the crawler's user agent links to.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, routes, web};
+use askama::Template;
+
+use crate::context::Context;
+use crate::http::auth::Anyone;
+use crate::ownership::challenges::registry_host;
+use crate::pages::frame::Frame;
+use crate::pages::text::ADDRESS;
+use crate::pages::{only, text, trust};
+use crate::search::overview::{Overview, overview};
+
+/// The most protocol versions shown.
+const PROTOCOLS: usize = 8;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "about.html")]
+pub(crate) struct AboutPage {
+    frame: Frame,
+    /// What the caller may find here; `None` while the index cannot be read.
+    numbers: Option<NumbersView>,
+    ladder: &'static [(&'static str, &'static str)],
+    /// The record by which a domain opts out, for an example.
+    record: String,
+    contact: Option<ContactView>,
+    version: &'static str,
+}
+
+/// What the registry holds, in numbers.
+struct NumbersView {
+    /// Each number with its name.
+    figures: [(String, &'static str); 4],
+    protocols: Vec<ProtocolView>,
+}
+
+/// The number of agents that speak a version of the protocol.
+struct ProtocolView {
+    version: String,
+    agents: String,
+    link: String,
+}
+
+/// Where the operator can be reached.
+struct ContactView {
+    label: String,
+    /// The address to link to, if it is one of the web or of mail.
+    link: Option<String>,
+}
+
+/// Shows it. The crawler's user agent names the second address.
+#[routes]
+#[get("/about")]
+#[get("/crawler")]
+pub(crate) async fn show(context: web::Data<Context>, Anyone(caller): Anyone) -> HttpResponse {
+    let overview = match overview(&context, &caller).await {
+        Ok(overview) => Some(overview),
+        Err(error) => {
+            tracing::warn!(%error, "the page about the registry has no numbers");
+            None
+        }
+    };
+    let config = context.config();
+    let page = AboutPage::new(
+        Frame::new(config, "about"),
+        overview.as_ref(),
+        &registry_host(&context),
+        &config.crawler.contact,
+    );
+    crate::pages::page(StatusCode::OK, &page)
+}
+
+impl AboutPage {
+    /// The page of a registry with that host name and contact, which may be empty.
+    pub(crate) fn new(
+        frame: Frame,
+        overview: Option<&Overview>,
+        host: &str,
+        contact: &str,
+    ) -> Self {
+        Self {
+            frame,
+            numbers: overview.map(NumbersView::new),
+            ladder: &trust::LADDER,
+            record: format!(
+                "_a2a-registry.agents.example.com TXT \"{}; policy=none\"",
+                text::line(host, ADDRESS)
+            ),
+            contact: (!contact.is_empty()).then(|| ContactView::new(contact)),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+impl NumbersView {
+    fn new(overview: &Overview) -> Self {
+        let noun = |count, one, many| if count == 1 { one } else { many };
+        let protocols = overview.protocols.iter().take(PROTOCOLS);
+        Self {
+            figures: [
+                (
+                    text::grouped(overview.agents),
+                    noun(overview.agents, "agent", "agents"),
+                ),
+                (
+                    text::grouped(overview.domains),
+                    noun(overview.domains, "domain", "domains"),
+                ),
+                (text::grouped(overview.proved), "with a proved owner"),
+                (text::grouped(overview.signed), "with a valid signature"),
+            ],
+            protocols: protocols
+                .map(|protocol| ProtocolView {
+                    version: text::line(&protocol.value, 20),
+                    agents: text::grouped(protocol.count),
+                    link: only("protocol_version", &protocol.value),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl ContactView {
+    fn new(contact: &str) -> Self {
+        let mail = contact.starts_with("mailto:");
+        Self {
+            label: text::line(contact.trim_start_matches("mailto:"), ADDRESS),
+            link: text::web_address(contact).or_else(|| mail.then(|| contact.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Pages of failures, and `GET /problems/{slug}`, which explains a kind of problem.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, ContentType, HeaderValue, RETRY_AFTER};
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use askama::Template;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::http::path::Slug;
+use crate::http::problem::Problem;
+use crate::http::problem_kinds::{self, ProblemKind};
+use crate::pages::frame::Frame;
+use crate::pages::{log, page, text};
+
+/// The page of a failure.
+#[derive(Template)]
+#[template(path = "problem.html")]
+pub(crate) struct ProblemPage {
+    frame: Frame,
+    status: u16,
+    title: &'static str,
+    detail: String,
+    /// The kind of problem, which has a page of its own.
+    slug: &'static str,
+    /// Whether the address leads nowhere, so that a search may help.
+    is_missing: bool,
+    /// Whether trying again may help.
+    is_passing: bool,
+}
+
+/// The page that explains a kind of problem.
+#[derive(Template)]
+#[template(path = "problem_kind.html")]
+struct KindPage {
+    frame: Frame,
+    kind: &'static ProblemKind,
+    /// The explanation, in parts: text and code alternate.
+    explanation: Vec<&'static str>,
+    status: u16,
+    all: &'static [&'static ProblemKind],
+}
+
+impl ProblemPage {
+    /// The page of a problem.
+    pub(crate) fn new(frame: Frame, problem: &Problem) -> Self {
+        let kind = problem.kind();
+        Self {
+            frame,
+            status: kind.status.as_u16(),
+            title: kind.title,
+            detail: text::line(&problem.to_string(), text::BLOCK),
+            slug: kind.slug,
+            is_missing: kind.status == StatusCode::NOT_FOUND,
+            is_passing: kind.status.is_server_error(),
+        }
+    }
+}
+
+/// The page for a failure of a handler that knows its frame.
+pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
+    let retry_after = error.retry_after;
+    let problem = Problem::from(error);
+    log(&problem);
+    let mut response = page(problem.kind().status, &ProblemPage::new(frame, &problem));
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// The page for a failure at any address outside of the API, which the envelope has logged.
+pub(crate) fn failed(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+    let Some(context) = request.app_data::<web::Data<Context>>() else {
+        return problem.answer(request.uri().path());
+    };
+    let frame = Frame::new(context.config(), "problem");
+    match ProblemPage::new(frame, problem).render() {
+        Ok(body) => problem
+            .headed()
+            .insert_header(ContentType::html())
+            .body(body),
+        Err(error) => {
+            tracing::error!(%error, "the page of a problem could not be rendered");
+            problem.answer(request.uri().path())
+        }
+    }
+}
+
+/// Explains a kind of problem. Every text on the page is a constant.
+///
+/// # Errors
+/// `not-found`.
+#[get("/problems/{slug}")]
+pub(crate) async fn explained(
+    context: web::Data<Context>,
+    slug: Slug,
+) -> Result<HttpResponse, Problem> {
+    let kind = problem_kinds::by_slug(&slug.0).ok_or_else(AppError::no_address)?;
+    let template = KindPage {
+        frame: Frame::new(context.config(), "problem"),
+        kind,
+        explanation: kind.explanation.split('`').collect(),
+        status: kind.status.as_u16(),
+        all: problem_kinds::ALL,
+    };
+    let mut response = page(StatusCode::OK, &template);
+    let caching = HeaderValue::from_static("max-age=3600");
+    response.headers_mut().insert(CACHE_CONTROL, caching);
+    Ok(response)
+}

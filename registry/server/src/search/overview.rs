@@ -1,0 +1,118 @@
+//! What is in the registry, in a few figures, for one caller.
+
+use a2a_registry_api::{AgentList, FacetValue, Hit};
+use a2a_registry_domain::timestamp::Timestamp;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::memory::last_crawl::last_crawl;
+use crate::search::fetched;
+use crate::search::pool::run;
+use crate::search::query::SearchQuery;
+use crate::search::search;
+
+/// How many of the newest agents are shown.
+const NEWEST: u32 = 6;
+/// The facets that are counted.
+const FACETS: [&str; 5] = ["tag", "skill", "protocol_version", "trust", "signature"];
+
+/// Figures over all agents that a caller may find, and the newest of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Overview {
+    /// Agents.
+    pub agents: u64,
+    /// Their domains.
+    pub domains: u64,
+    /// Agents whose domain an owner has proved.
+    pub proved: u64,
+    /// Agents whose card is signed with a key that is bound to the domain.
+    pub signed: u64,
+    /// Protocol versions, the most frequent first.
+    pub protocols: Vec<FacetValue>,
+    /// Tags, the most frequent first.
+    pub tags: Vec<FacetValue>,
+    /// Skills, the most frequent first.
+    pub skills: Vec<FacetValue>,
+    /// The newest agents.
+    pub newest: Vec<Hit>,
+    /// When the card of an agent that everybody finds was last fetched, to within a minute.
+    pub crawled: Option<Timestamp>,
+}
+
+impl Overview {
+    /// The figures of a list of all agents, which come from that many domains.
+    pub fn new(mut list: AgentList, domains: u64, crawled: Option<Timestamp>) -> Self {
+        let mut values = |name: &str| {
+            let facet = list.facets.remove(name);
+            facet.map(|facet| facet.values).unwrap_or_default()
+        };
+        let count = |values: &[FacetValue], counted: fn(&str) -> bool| {
+            let counted = values.iter().filter(|one| counted(&one.value));
+            counted.map(|one| one.count).sum()
+        };
+        Self {
+            domains,
+            proved: count(&values("trust"), |level| !matches!(level, "none" | "L0")),
+            signed: count(&values("signature"), |state| state == "valid"),
+            protocols: values("protocol_version"),
+            tags: values("tag"),
+            skills: values("skill"),
+            agents: list.total,
+            newest: list.agents,
+            crawled,
+        }
+    }
+}
+
+/// The figures for a caller. They come from the index and the cache of searches, so that they are as exact as a search,
+/// and cost no more than one where nothing has changed since the last.
+///
+/// # Errors
+/// As a search.
+pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overview, AppError> {
+    let query = SearchQuery {
+        sort: Some("newest".to_owned()),
+        page_size: Some(NEWEST),
+        facets: FACETS.map(str::to_owned).to_vec(),
+        ..SearchQuery::default()
+    };
+    let answer = search(context, caller, &query).await?;
+    let mut list: AgentList = serde_json::from_slice(&answer)
+        .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
+    fetched::complete(context, &mut list.agents).await;
+    let domains = if list.total == 0 {
+        0
+    } else {
+        domains(context, caller).await?
+    };
+    // The stored time is of agents that were listed when they were fetched; a newer one may be approved since.
+    let newest = list
+        .agents
+        .iter()
+        .filter_map(|hit| hit.summary.liveness.last_seen);
+    let crawled = last_crawl(&context.store, context.now()).await?.into_iter();
+    let crawled = crawled.chain(newest).max();
+    Ok(Overview::new(list, domains, crawled))
+}
+
+/// The number of domains whose agents a caller may find, from the cache of searches where nothing has changed.
+async fn domains(context: &Context, caller: &Caller) -> Result<u64, AppError> {
+    let labels = caller.labels();
+    let key = format!(
+        "domains of {} {} {}",
+        labels.join(" "),
+        context.index.generation(),
+        context.index.overlay_version(),
+    );
+    let cached = context.searches.answers.get(&key);
+    if let Some(cached) =
+        cached.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?)))
+    {
+        return Ok(cached);
+    }
+    let count = run(context, move |index| index.domains(&labels)).await?;
+    let bytes = count.to_be_bytes().to_vec().into();
+    context.searches.answers.insert(key, bytes);
+    Ok(count)
+}

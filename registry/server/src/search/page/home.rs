@@ -1,0 +1,148 @@
+//! The first page: what the registry is, what is in it, and ways into it.
+
+use a2a_registry_api::{FacetValue, Hit};
+use a2a_registry_domain::timestamp::Timestamp;
+use askama::Template;
+
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::quote::{json, shell};
+use crate::pages::text::{self, LINE, TEASER};
+use crate::pages::trust::{self, Badge};
+use crate::pages::{auth, only};
+use crate::search::overview::Overview;
+
+/// The most tags and skills shown.
+const TAGS: usize = 14;
+const SKILLS: usize = 10;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "home.html")]
+pub(crate) struct HomePage {
+    frame: Frame,
+    /// What is in the registry; `None` while the index cannot be read.
+    contents: Option<Contents>,
+    /// How to register the first agent, where there is none.
+    first_step: Option<FirstStep>,
+}
+
+/// What is in the registry, for this caller.
+struct Contents {
+    agents: String,
+    domains: String,
+    /// When a card was last fetched.
+    crawled: Option<TimeView>,
+    skills: Vec<ValueLink>,
+    tags: Vec<ValueLink>,
+    newest: Vec<NewAgent>,
+}
+
+/// A value with its number of agents, as a link to them.
+struct ValueLink {
+    label: String,
+    count: String,
+    link: String,
+}
+
+/// An agent among the newest.
+struct NewAgent {
+    link: String,
+    name: String,
+    domain: String,
+    description: String,
+    auth: String,
+    trust: Badge,
+}
+
+/// How to register an agent, on the command line and over HTTP.
+pub(crate) struct FirstStep {
+    /// The command.
+    pub command: String,
+    /// The request.
+    pub request: String,
+}
+
+impl HomePage {
+    /// The page of a registry at that address.
+    pub(crate) fn new(
+        frame: Frame,
+        overview: Option<&Overview>,
+        registry: &str,
+        now: Timestamp,
+    ) -> Self {
+        let is_empty = overview.is_some_and(|overview| overview.agents == 0);
+        Self {
+            frame,
+            contents: overview
+                .filter(|_| !is_empty)
+                .map(|overview| Contents::new(overview, now)),
+            first_step: is_empty.then(|| FirstStep::new(registry)),
+        }
+    }
+}
+
+impl Contents {
+    fn new(overview: &Overview, now: Timestamp) -> Self {
+        Self {
+            agents: counted(overview.agents, "agent", "agents"),
+            domains: counted(overview.domains, "domain", "domains"),
+            crawled: TimeView::maybe(overview.crawled, now),
+            skills: links("skill", &overview.skills, SKILLS),
+            tags: links("tag", &overview.tags, TAGS),
+            newest: overview.newest.iter().map(NewAgent::new).collect(),
+        }
+    }
+}
+
+impl NewAgent {
+    fn new(hit: &Hit) -> Self {
+        let summary = &hit.summary;
+        Self {
+            link: format!("/agents/{}/", summary.id),
+            name: text::line(&summary.name, LINE),
+            domain: text::line(&summary.domain, LINE),
+            description: text::line(summary.description.as_deref().unwrap_or_default(), TEASER),
+            auth: auth::sentence(&summary.auth),
+            trust: trust::trust_badge(&summary.trust),
+        }
+    }
+}
+
+impl FirstStep {
+    /// How to register an agent with the registry at that address.
+    pub(crate) fn new(registry: &str) -> Self {
+        let body = format!("{{\"domain\": {}}}", json("agents.example.com"));
+        Self {
+            command: format!(
+                "a2a-registry register agents.example.com \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
+                shell(registry)
+            ),
+            request: format!(
+                "curl -sS {} \\\n  -H \"Authorization: Bearer $A2A_REGISTRY_TOKEN\" \\\n  \
+                 -H 'Content-Type: application/json' \\\n  -d {}",
+                shell(&format!("{registry}/v1/domains")),
+                shell(&body)
+            ),
+        }
+    }
+}
+
+/// A number with its noun.
+fn counted(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{} {noun}", text::grouped(number))
+}
+
+/// The most frequent values of a filter, as links to their agents.
+fn links(filter: &str, values: &[FacetValue], most: usize) -> Vec<ValueLink> {
+    let shown = values.iter().filter(|one| !one.value.trim().is_empty());
+    shown
+        .take(most)
+        .map(|one| ValueLink {
+            label: text::line(&one.value, 40),
+            count: text::grouped(one.count),
+            link: only(filter, &one.value),
+        })
+        .collect()
+}

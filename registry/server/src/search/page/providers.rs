@@ -1,0 +1,83 @@
+//! The names of providers as their cards write them. The index knows them in lower case, as the filter compares them.
+
+use std::collections::BTreeMap;
+
+use a2a_registry_api::{AgentList, Hit};
+use a2a_registry_search::{Filters, IndexError, SearchRequest};
+use serde::Deserialize;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::search::pool::run;
+
+/// The most providers whose names are looked up for one page; those on the page itself cost nothing.
+const LOOKED_UP: usize = 12;
+
+/// Names of providers, by their value in the filter.
+pub(crate) type ProviderNames = BTreeMap<String, String>;
+
+/// The part of a stored hit that names its provider.
+#[derive(Deserialize)]
+struct StoredHit {
+    provider: Option<StoredProvider>,
+}
+
+#[derive(Deserialize)]
+struct StoredProvider {
+    organization: Option<String>,
+}
+
+/// The names in these hits.
+pub(crate) fn names_in(hits: &[Hit]) -> ProviderNames {
+    let providers = hits.iter().filter_map(|hit| hit.summary.provider.as_ref());
+    let names = providers.filter_map(|provider| provider.organization.as_deref());
+    names
+        .map(|name| (name.to_lowercase(), name.to_owned()))
+        .collect()
+}
+
+/// The names of the providers that a list counts: from its hits, else from an agent of the provider that the caller
+/// finds. A name that cannot be looked up stays in lower case.
+pub(crate) async fn provider_names(
+    context: &Context,
+    caller: &Caller,
+    list: &AgentList,
+) -> ProviderNames {
+    let mut names = names_in(&list.agents);
+    let facet = list.facets.get("provider");
+    let counted = facet.into_iter().flat_map(|facet| &facet.values);
+    let missing: Vec<String> = counted
+        .map(|one| one.value.clone())
+        .filter(|value| !value.is_empty() && !names.contains_key(value))
+        .take(LOOKED_UP)
+        .collect();
+    if missing.is_empty() {
+        return names;
+    }
+    let (labels, class) = (caller.labels(), caller.class_labels());
+    let found = run(context, move |index| {
+        let of = |value: &String| -> Result<Option<Vec<u8>>, IndexError> {
+            let request = SearchRequest {
+                filters: Filters {
+                    provider: vec![value.clone()],
+                    ..Filters::default()
+                },
+                visible_to: labels.clone(),
+                class: class.clone(),
+                limit: 1,
+                ..SearchRequest::default()
+            };
+            let answer = index.search(&request)?;
+            Ok(answer.hits.into_iter().next().map(|row| row.hit))
+        };
+        missing.iter().map(of).collect::<Result<Vec<_>, _>>()
+    });
+    for hit in found.await.unwrap_or_default().into_iter().flatten() {
+        let stored = serde_json::from_slice::<StoredHit>(&hit).ok();
+        let provider = stored.and_then(|hit| hit.provider);
+        if let Some(name) = provider.and_then(|provider| provider.organization) {
+            names.entry(name.to_lowercase()).or_insert(name);
+        }
+    }
+    names
+}
