@@ -1,0 +1,321 @@
+//! Qualities that every page has: accessible in both themes, steady while it loads, within its screen, quiet, small, and
+//! unmoved by whatever a card says. The pictures of all pages are left in `target/screenshots` to be looked at.
+
+use std::path::{Path, PathBuf};
+
+use a2a_registry_api::AgentList;
+use serde_json::{Value, json};
+
+use crate::pages::{Demo, Visitor, demo};
+use crate::support::cards::card;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::waiting::eventually;
+use crate::support::{http, prepared};
+
+/// Screens on which each page is looked at.
+const SCREENS: [(u32, u32); 2] = [(390, 844), (1280, 800)];
+const THEMES: [&str; 2] = ["light", "dark"];
+
+/// Bytes of the first view with a page full of hits: page, style sheet and script, as they are sent.
+const FIRST_VIEW: usize = 50 * 1024;
+/// Agents of that page.
+const HITS: usize = 20;
+
+/// Text that would do something in one place or another if it were not text.
+const PAYLOADS: [&str; 8] = [
+    "<script>window.ran='script'</script>",
+    "\"><img src=x onerror=\"window.ran='image'\">",
+    "'><svg/onload=window.ran='svg'>",
+    "javascript:window.ran='link'",
+    "</title></textarea></style><script>alert('element')</script>",
+    "{{constructor.constructor('window.ran=1')()}} ${window.ran=1} <%= 1 %>",
+    "\u{202e}txet desrever\u{202c} \u{0}\u{1b}[31m\u{2028} \u{200b}hidden",
+    "Wunderbaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaar",
+];
+
+/// Sums up the layout shifts since the page began to load.
+const SHIFTS: &str = "
+    const done = arguments[arguments.length - 1];
+    let total = 0;
+    const add = (entries) => entries.forEach((entry) => { total += entry.value; });
+    const observer = new PerformanceObserver((list) => add(list.getEntries()));
+    observer.observe({type: 'layout-shift', buffered: true});
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+        add(observer.takeRecords());
+        done(total);
+    }));";
+
+/// The time of the largest paint so far, in milliseconds since the page was asked for.
+const PAINT: &str = "
+    const done = arguments[arguments.length - 1];
+    new PerformanceObserver((list) => done(list.getEntries().at(-1).startTime))
+        .observe({type: 'largest-contentful-paint', buffered: true});";
+
+/// Runs axe-core over the page; returns what it objects to.
+const AXE: &str = "
+    const done = arguments[arguments.length - 1];
+    axe.run().then(({violations}) => done(violations.map(
+        ({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 3).map((node) => node.html).join(' | ')}`)));";
+
+/// A card with the same text in every member that takes one.
+fn hostile_card(text: &str) -> String {
+    json!({
+        "name": text, "description": text, "version": text,
+        "provider": {"organization": text, "url": text},
+        "documentationUrl": text, "iconUrl": text,
+        "supportedInterfaces": [
+            {"url": "https://agent.example/", "protocolBinding": text, "protocolVersion": text, "tenant": text},
+            {"url": "https://agent.example/?a='\"<b>", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        ],
+        "capabilities": {"streaming": true, "extensions": [{"uri": text, "description": text}]},
+        "securitySchemes": {
+            text: {"apiKeySecurityScheme": {"location": "header", "name": text, "description": text}},
+        },
+        "securityRequirements": [{"schemes": {text: {"list": [text]}}}],
+        "defaultInputModes": [text], "defaultOutputModes": [text],
+        "skills": [{
+            "id": text, "name": text, "description": text, "tags": [text, text.repeat(3)], "examples": [text],
+            "inputModes": [text], "outputModes": [text],
+        }],
+        "signatures": [{"protected": text, "signature": text}],
+        text: {"tools": [text], "keywords": [text]},
+    })
+    .to_string()
+}
+
+/// Registers the cards of an origin with a demonstration, which approves them, and waits until all are listed.
+async fn publish(demo: &Demo, origin: &Origin, cards: &[String]) -> AgentList {
+    let address = format!("{}/v1/domains", demo.url);
+    for (number, card) in cards.iter().enumerate() {
+        let path = format!("/{number}.json");
+        origin.answer(&path, OriginReply::json(card.clone()));
+        let card_url = json!({"card_url": origin.url(&path)});
+        let request = http().post(&address).bearer_auth(&demo.token);
+        let answer = request.json(&card_url).send().await.unwrap();
+        assert_eq!(answer.status(), 202, "{}", answer.text().await.unwrap());
+    }
+    let domain = origin.address().to_string();
+    eventually("every card is listed", || async {
+        let path = format!("/v1/agents?domain={domain}&page_size=100");
+        let found = http().get(format!("{}{path}", demo.url)).send().await;
+        let list: AgentList = found.unwrap().json().await.unwrap();
+        (list.total == cards.len() as u64).then_some(list)
+    })
+    .await
+}
+
+/// The script of axe-core, which the preparation of the tests installs.
+fn axe() -> String {
+    let modules = PathBuf::from(prepared("A2A_REGISTRY_TEST_NODE"));
+    std::fs::read_to_string(modules.join("axe-core/axe.min.js")).unwrap()
+}
+
+/// Where the pictures go, beside the program; git ignores the folder.
+fn pictures() -> PathBuf {
+    let program = PathBuf::from(prepared("A2A_REGISTRY_BIN"));
+    let target = program.ancestors().nth(2).unwrap_or(Path::new("."));
+    target.join("screenshots")
+}
+
+impl Visitor<'_> {
+    /// The result of a script.
+    async fn asked(&self, script: &str) -> Value {
+        let page = self.browser.page();
+        let answer = page.execute_async(script, Vec::new()).await.unwrap();
+        answer.json().clone()
+    }
+
+    /// Checks the page that is open, and takes its picture.
+    async fn is_sound(&self, name: &str, (width, theme): (u32, &str), axe: Option<&str>) {
+        let screen = format!("{name} at {width} pixels, {theme}");
+        // Swagger UI draws the reference by itself, as it sees fit.
+        if name != "reference" {
+            self.fits(width).await;
+            assert_eq!(self.asked(SHIFTS).await, json!(0), "layout shift: {screen}");
+        }
+        if let Some(axe) = axe {
+            let page = self.browser.page();
+            page.execute(axe, Vec::new()).await.unwrap();
+            assert_eq!(self.asked(AXE).await, json!([]), "{screen}");
+        }
+        let file = pictures().join(format!("{name}-{width}-{theme}.png"));
+        self.browser.picture(&file).await;
+    }
+
+    /// What the browser complains of, but for failures that a page is asked for.
+    async fn is_quiet(&self, name: &str) {
+        let mut complaints = self.browser.complaints().await;
+        complaints.retain(|line| !line.contains("status of 404"));
+        assert_eq!(complaints, Vec::<String>::new(), "{name}");
+    }
+}
+
+/// Every page, on a phone and on a desktop, in light and in dark: axe-core objects to nothing, nothing moves while the
+/// page loads, nothing is cut off at the side, and the browser has nothing to complain of.
+#[tokio::test]
+async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    let axe = axe();
+    let agent = demo.agent("Trip Planner").await;
+    visitor.visit(&agent).await;
+    let domain = visitor.find("a[href^='/domains/']").await;
+    let domain = domain.attr("href").await.unwrap().unwrap();
+    let pages = [
+        ("home", "/"),
+        ("results", "/?q=book+a+trip"),
+        ("list", "/?q=&sort=name"),
+        ("nothing", "/?q=zzz&tag=nothing&auth=oauth2"),
+        ("agent", agent.as_str()),
+        ("domain", domain.as_str()),
+        ("register", "/register"),
+        ("about", "/about"),
+        ("missing", "/nowhere"),
+        ("problem", "/problems/invalid-request"),
+        ("reference", "/docs/"),
+    ];
+    for theme in THEMES {
+        visitor.browser.theme(theme).await;
+        for (width, height) in SCREENS {
+            visitor.browser.resize(width, height).await;
+            for (name, path) in pages {
+                visitor.visit(path).await;
+                visitor.find("a[href='/']").await;
+                // The rules are the same on both screens but for what each one hides.
+                let is_new = width > 390 || theme == "light";
+                let checked = Some(axe.as_str()).filter(|_| is_new && name != "reference");
+                visitor.is_sound(name, (width, theme), checked).await;
+                visitor.is_quiet(name).await;
+            }
+        }
+    }
+    visitor.leave().await;
+}
+
+/// Prints when the largest paint of each page was made, the median of some visits: a bench, because it depends on the
+/// machine. `cargo t --test registry -- --ignored --nocapture largest_paint`
+#[tokio::test]
+#[ignore = "a bench, which prints figures"]
+async fn largest_paint_of_each_page() {
+    let demo = demo().await;
+    let visitor = Visitor::of(&demo).await;
+    let agent = demo.agent("Trip Planner").await;
+    for path in [
+        "/",
+        "/?q=book+a+trip",
+        agent.as_str(),
+        "/register",
+        "/about",
+    ] {
+        let mut paints = Vec::new();
+        for _ in 0..9 {
+            visitor.visit(path).await;
+            paints.push(visitor.asked(PAINT).await.as_f64().unwrap());
+        }
+        paints.sort_by(f64::total_cmp);
+        println!(
+            "{path}: {:.0} ms ({:.0} to {:.0})",
+            paints[4], paints[0], paints[8]
+        );
+    }
+    visitor.leave().await;
+}
+
+/// Whatever a card says in whichever member is text: nothing of it runs, nothing breaks the page.
+#[tokio::test]
+async fn no_text_of_a_card_does_anything_to_a_page() {
+    let origin = Origin::start();
+    let demo = demo().await;
+    let cards: Vec<String> = PAYLOADS.iter().copied().map(hostile_card).collect();
+    let agents = publish(&demo, &origin, &cards).await.agents;
+    let visitor = Visitor::of(&demo).await;
+    let domain = format!("/domains/{}", origin.address());
+    let mut pages = vec![
+        ("hostile-home".to_owned(), "/".to_owned()),
+        ("hostile-list".to_owned(), "/?q=".to_owned()),
+        (
+            "hostile-results".to_owned(),
+            "/?q=script+window+ran+wunderbar&explain=true".to_owned(),
+        ),
+        ("hostile-domain".to_owned(), domain),
+    ];
+    pages.extend(agents.iter().enumerate().map(|(number, hit)| {
+        let path = format!("/agents/{}/", hit.summary.id);
+        (format!("hostile-agent-{number}"), path)
+    }));
+    for (width, height) in SCREENS {
+        visitor.browser.resize(width, height).await;
+        for (name, path) in &pages {
+            visitor.visit(path).await;
+            // A dialog would fail every command that follows it.
+            visitor.find("footer a[href='/about']").await;
+            let ran = visitor.asked("arguments[0](window.ran ?? null)").await;
+            assert_eq!(ran, Value::Null, "{name}");
+            visitor.is_sound(name, (width, "light"), None).await;
+            visitor.is_quiet(name).await;
+        }
+    }
+    visitor.leave().await;
+}
+
+/// The first view of a page full of hits is small, however many agents match: page, style sheet and script together.
+#[tokio::test]
+async fn the_first_view_of_a_full_page_of_hits_is_small() {
+    let origin = Origin::start();
+    let demo = demo().await;
+    let words = "translates contracts and invoices between languages, checks their terms, and explains each change";
+    let cards: Vec<String> = (0..HITS + 2)
+        .map(|number| {
+            let mut card: Value = serde_json::from_str(&card(&format!("Agent {number}"), "translate")).unwrap();
+            let skills = (0..8).map(|skill| {
+                json!({
+                    "id": format!("skill-{number}-{skill}"), "name": format!("Translate {words} {skill}"),
+                    "description": format!("{skill} {number}: {words}. {words}."),
+                    "tags": [format!("tag-{number}-{skill}"), "translate", format!("area-{skill}")],
+                    "examples": [format!("Please translate contract {number} into language {skill}")],
+                })
+            });
+            card["skills"] = skills.collect();
+            card["description"] = json!(format!("Agent {number} {words}. {words}. {words}."));
+            card["provider"] = json!({"organization": format!("Company {number} of {words}"), "url": "https://x.example/"});
+            card.to_string()
+        })
+        .collect();
+    publish(&demo, &origin, &cards).await;
+
+    let client = http();
+    let fetch = |path: String, coding: &'static str| {
+        let request = client.get(format!("{}{path}", demo.url));
+        async move {
+            let answer = request
+                .header("accept-encoding", coding)
+                .send()
+                .await
+                .unwrap();
+            let used = answer.headers().get("content-encoding").cloned();
+            (answer.bytes().await.unwrap(), used)
+        }
+    };
+    let path = "/?q=translate+contract".to_owned();
+    let (plain, _) = fetch(path.clone(), "identity").await;
+    let html = String::from_utf8(plain.to_vec()).unwrap();
+    assert_eq!(html.matches("<li class=\"hit\">").count(), HITS);
+    let address = |before: &str| {
+        let (_, rest) = html.split_once(before).unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    for coding in ["br", "gzip"] {
+        let mut sizes = Vec::new();
+        for path in [
+            path.clone(),
+            address("<link rel=\"stylesheet\" href=\""),
+            address("<script src=\""),
+        ] {
+            let (bytes, used) = fetch(path, coding).await;
+            assert_eq!(used.unwrap(), coding);
+            sizes.push(bytes.len());
+        }
+        let whole: usize = sizes.iter().sum();
+        assert!(whole <= FIRST_VIEW, "{coding}: {sizes:?} bytes");
+    }
+}
