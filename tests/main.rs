@@ -31,6 +31,7 @@ mod long;
 mod meaning;
 mod migrations;
 mod ownership;
+mod page_journeys;
 mod page_quality;
 mod pages;
 mod paging;

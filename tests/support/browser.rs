@@ -114,6 +114,16 @@ impl Browser {
         .await;
     }
 
+    /// Lets pages read and write the clipboard, which a person would be asked for.
+    pub async fn allow_clipboard(&self) {
+        let permissions = json!(["clipboardReadWrite", "clipboardSanitizedWrite"]);
+        self.devtools(
+            "Browser.grantPermissions",
+            json!({"permissions": permissions}),
+        )
+        .await;
+    }
+
     /// Asks pages for their `light` or `dark` colours from now on.
     pub async fn theme(&self, name: &str) {
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": name}]});

@@ -33,6 +33,7 @@ const ORDER: [&str; 38] = [
     "meaning",
     "search",
     "domains",
+    "agent_page",
     "reviews",
     "events",
     "accounts",

@@ -144,3 +144,59 @@ if (navigator.clipboard) {
   document.querySelectorAll(".code").forEach(addCopyButton);
 }
 document.querySelectorAll("input[data-complete]").forEach(completeAsTyped);
+
+/** What is wrong with the shape of a domain or a card URL, as a sentence; the registry itself decides. */
+function targetShape(text) {
+  if (/\s/.test(text)) {
+    return "There is a space in it.";
+  }
+  const whole = text.includes("://");
+  let url;
+  try {
+    url = new URL(whole ? text : `https://${text}`);
+  } catch {
+    return whole ? "This is not a URL." : "This is not a domain name.";
+  }
+  if (!["https:", "http:"].includes(url.protocol)) {
+    return "A card URL begins with https://.";
+  }
+  if (!whole && (url.pathname !== "/" || url.search || url.hash || text.endsWith("/"))) {
+    return "This has a path: write the whole card URL with https://, or the domain alone.";
+  }
+  if (url.username || url.password) {
+    return "Leave user name and password out.";
+  }
+  return "";
+}
+
+/** What is wrong with the shape of a pasted card, as a sentence. */
+function cardShape(text) {
+  let card;
+  try {
+    card = JSON.parse(text);
+  } catch (error) {
+    return `This is not JSON: ${error.message}.`;
+  }
+  const isObject = typeof card === "object" && card !== null && !Array.isArray(card);
+  return isObject ? "" : "An agent card is a JSON object.";
+}
+
+const shapes = { target: targetShape, card: cardShape };
+
+/** Shows beside a field what is wrong with its shape while it is typed. Nothing is refused for it. */
+function checkShape(field) {
+  const note = document.getElementById(`${field.id}-shape`);
+  const check = shapes[field.dataset.shape];
+  let waiting;
+  field.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const text = field.value.trim();
+      const fault = text ? check(text) : "";
+      note.textContent = fault;
+      field.ariaInvalid = fault ? "true" : null;
+    }, 250);
+  });
+}
+
+document.querySelectorAll("[data-shape]").forEach(checkShape);

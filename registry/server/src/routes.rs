@@ -8,8 +8,9 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::about;
 use crate::accounts::routes as tokens;
-use crate::agents::{card_routes as cards, page as agent_page, routes as agents};
-use crate::domains::{page as domain_page, register_page, routes as domains};
+use crate::agent_page;
+use crate::agents::{card_routes as cards, routes as agents};
+use crate::domains::{lint_form, page as domain_page, register_page, routes as domains};
 use crate::events::routes as events;
 use crate::health::routes as health;
 use crate::http::allowed;
@@ -74,9 +75,11 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         // The HTML pages.
         .service(search_page::show)
         .service(agent_page::show)
+        .service(agent_page::diff::show)
         .service(agent_page::without_slash)
         .service(register_page::blank)
         .service(register_page::submit)
+        .service(lint_form::submit)
         .service(domain_page::show)
         .service(about::show)
         .service(assets::show)
@@ -92,8 +95,10 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/", "GET"),
     ("/agents/{agent}", "GET"),
     ("/agents/{agent}/", "GET"),
+    ("/agents/{agent}/diff", "GET"),
     ("/register", "GET"),
     ("/register", "POST"),
+    ("/register/lint", "POST"),
     ("/domains/{domain}", "GET"),
     ("/about", "GET"),
     ("/crawler", "GET"),

@@ -6,7 +6,6 @@ pub mod cards;
 pub mod diff;
 pub mod documents;
 pub mod owner;
-pub mod page;
 pub mod records;
 pub mod routes;
 pub mod snippet;

@@ -69,6 +69,11 @@ pub(crate) struct AgentRecord {
 }
 
 impl AgentRecord {
+    /// Its sources, of kinds that this build knows.
+    pub(crate) fn sources(&self) -> &[source::Model] {
+        &self.sources
+    }
+
     fn hold_kinds(&self) -> Vec<Hold> {
         self.holds.iter().map(hold::Model::shown).collect()
     }

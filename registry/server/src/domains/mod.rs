@@ -5,6 +5,7 @@ pub mod adding;
 pub(crate) mod detail_level;
 pub mod generation;
 pub mod keys;
+pub mod lint_form;
 pub mod not_listed;
 pub mod owner;
 pub mod page;

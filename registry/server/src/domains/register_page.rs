@@ -1,4 +1,4 @@
-//! The registration form of the web pages.
+//! The registration form of the web pages, with the form that lints a pasted card beside it.
 //!
 //! The form itself carries the token and no cookie is set, so no other site can act with
 //! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
@@ -12,6 +12,7 @@ use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use url::Url;
 
@@ -20,6 +21,7 @@ use crate::caller::Caller;
 use crate::config::{Config, Registration as Admission};
 use crate::context::Context;
 use crate::domains::acts::domain_show;
+use crate::domains::lint_form::LintedView;
 use crate::domains::page::NEW;
 use crate::domains::register;
 use crate::error::AppError;
@@ -58,6 +60,7 @@ pub(crate) struct RegisterPage {
     target: String,
     approve: bool,
     problem: Option<String>,
+    lint: LintedView,
 }
 
 /// Shows the form.
@@ -79,7 +82,8 @@ pub(crate) async fn submit(
     body: UnreadBody,
 ) -> HttpResponse {
     let mut form = RegisterForm::default();
-    let outcome = match read(&request, body, &context.config().public_url()).await {
+    let ours = context.config().public_url();
+    let outcome = match read_form::<RegisterForm>(&request, body, &ours, FORM).await {
         Ok(sent) => {
             form = sent;
             register(&context, &request, &form).await
@@ -102,11 +106,16 @@ pub(crate) async fn submit(
     }
 }
 
-async fn read(
+/// The fields of a form that a page of this registry sent, in at most `limit` bytes.
+///
+/// # Errors
+/// `forbidden` from another site, `too-large`, `wrong-media-type`, `invalid-request`.
+pub(crate) async fn read_form<T: DeserializeOwned>(
     request: &HttpRequest,
     body: UnreadBody,
     ours: &str,
-) -> Result<RegisterForm, Problem> {
+    limit: usize,
+) -> Result<T, Problem> {
     let refused = |kind: &'static ProblemKind, text: &str| Err(Problem::new(kind, text));
     let authority = request
         .uri()
@@ -118,7 +127,7 @@ async fn read(
             "This form was sent from another site. Send it again from here.",
         );
     }
-    let bytes = body.read(FORM).await?;
+    let bytes = body.read(limit).await?;
     if request.content_type() != "application/x-www-form-urlencoded" {
         return refused(
             &problem_kinds::WRONG_MEDIA_TYPE,
@@ -249,12 +258,21 @@ impl RegisterPage {
             target: target.chars().take(TARGET).collect(),
             approve,
             problem: problem.map(sentence),
+            lint: LintedView::default(),
+        }
+    }
+
+    /// The page with what came of a pasted card.
+    pub(crate) fn with_lint(config: &Config, lint: LintedView) -> Self {
+        Self {
+            lint,
+            ..Self::new(config, "", false, None)
         }
     }
 }
 
 /// A phrase as a sentence: with a capital and a full stop.
-fn sentence(words: &str) -> String {
+pub(crate) fn sentence(words: &str) -> String {
     let words = text::line(words, 1_000);
     let mut characters = words.chars();
     let begun: String = match characters.next() {

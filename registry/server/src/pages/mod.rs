@@ -5,6 +5,7 @@
 
 pub mod assets;
 pub mod auth;
+pub mod findings;
 pub mod frame;
 pub mod moment;
 pub mod problems;

@@ -3,7 +3,7 @@
 use a2a_registry_api::{Liveness, Summary, Trust};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::open_enum::OpenEnum;
-use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::ownership::{DomainState, Method};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
 
@@ -135,6 +135,17 @@ pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
         Some(DomainState::Disputed) => "disputed: two accounts claim it",
         Some(DomainState::OptedOut) => "opted out: its owner does not want it listed",
         Some(DomainState::Unverified) | None => "unverified: no account has proved it",
+    }
+}
+
+/// The method of a proof, as a phrase after "proved by".
+pub(crate) fn proof_words(method: &OpenEnum<Method>) -> String {
+    match method.known() {
+        Some(Method::Dns) => "a DNS TXT record".to_owned(),
+        Some(Method::DnsParent) => "a DNS TXT record of a domain above".to_owned(),
+        Some(Method::Http) => "a file on the site".to_owned(),
+        Some(Method::Operator) => "the word of an admin of this registry".to_owned(),
+        None => text::line(method.as_str(), LINE),
     }
 }
 

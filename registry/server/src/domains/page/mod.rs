@@ -1,14 +1,17 @@
 //! The page of one domain: its sources, their results, and how to prove it.
 
 mod parts;
+mod standing;
 
 use a2a_registry_api::DomainView;
+use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 use parts::{AgentView, ChallengeView, CheckView, OwnerFingerprintView, ProofView, SourceView};
+use standing::StandingView;
 
 use crate::agents::views::agent_show;
 use crate::caller::Caller;
@@ -36,15 +39,20 @@ pub(crate) struct DomainPage {
     frame: Frame,
     domain: String,
     meaning: &'static str,
+    standing: StandingView,
     registered: TimeView,
     generation: i64,
     next_check: Option<TimeView>,
     proofs: Vec<ProofView>,
     challenges: Vec<ChallengeView>,
+    /// The command that has the records checked.
+    verify: String,
     no_challenge: Option<String>,
     known_by: Option<OwnerFingerprintView>,
     checks: Vec<CheckView>,
     sources: Vec<SourceView>,
+    /// The sources where nothing is published.
+    absent: Vec<SourceView>,
     agents: Vec<AgentView>,
     more_agents: usize,
     /// Why parts of it are not listed, for callers who may see the reason.
@@ -53,6 +61,16 @@ pub(crate) struct DomainPage {
     waiting: bool,
     /// Set if the page is the response to a registration.
     registered_now: Option<RegisteredNow>,
+}
+
+/// An agent of the domain that the caller may see.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedAgent {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+    /// `None` if only a later build knows it.
+    pub lifecycle: Option<ShownLifecycle>,
 }
 
 /// The note for a visitor who has just registered the domain.
@@ -131,19 +149,20 @@ fn show_command(domain: &str, registry: &str) -> String {
     )
 }
 
-/// Names and descriptions of the domain's agents that this caller may see, by id. They are read from the database: the
-/// index may not have an agent yet that a first visit has just found.
-async fn names(
-    context: &Context,
-    caller: &Caller,
-    view: &DomainView,
-) -> Vec<(String, String, String)> {
+/// The domain's agents that this caller may see. They are read from the database: the index may not have an agent yet
+/// that a first visit has just found.
+async fn names(context: &Context, caller: &Caller, view: &DomainView) -> Vec<NamedAgent> {
     let mut names = Vec::new();
     for id in view.agents.iter().take(LIST) {
         let id = id.to_string();
         if let Ok(agent) = agent_show(context, caller, &id).await {
             let summary = agent.hit.summary;
-            names.push((id, summary.name, summary.description.unwrap_or_default()));
+            names.push(NamedAgent {
+                id,
+                name: summary.name,
+                description: summary.description.unwrap_or_default(),
+                lifecycle: summary.lifecycle.known(),
+            });
         }
     }
     names
@@ -180,11 +199,11 @@ impl NothingPage {
 }
 
 impl DomainPage {
-    /// The page of a domain at `now`, with id, name and description of its listed agents.
+    /// The page of a domain at `now`, with its agents.
     pub(crate) fn new(
         mut frame: Frame,
         view: &DomainView,
-        names: Vec<(String, String, String)>,
+        names: Vec<NamedAgent>,
         wait: Option<u32>,
         now: Timestamp,
     ) -> Self {
@@ -192,9 +211,14 @@ impl DomainPage {
         let under_way = view.sources.iter().any(|source| source.state == NEW);
         let waiting =
             (under_way || view.agents.is_empty()) && reload(&mut frame, &view.domain, wait);
+        let (absent, sources): (Vec<_>, Vec<_>) = view
+            .sources
+            .iter()
+            .partition(|source| source.state == SourceState::Absent);
         Self {
             frame,
             waiting,
+            standing: StandingView::new(view, &names, now),
             registered_now: None,
             domain: text::line(&view.domain, LINE),
             meaning: trust::domain_meaning(&view.state),
@@ -210,10 +234,15 @@ impl DomainPage {
                 .no_challenge
                 .as_deref()
                 .map(|reason| text::line(reason, ADDRESS)),
+            verify: format!(
+                "a2a-registry domain verify {}",
+                crate::pages::quote::shell(&view.domain)
+            ),
             challenges: first(&view.challenges, |one| ChallengeView::new(one, now)),
             not_listed: first(&view.not_listed, |reason| text::line(reason, BLOCK)),
             checks: first(&view.checks, |check| CheckView::new(check, now)),
-            sources: first(&view.sources, |source| SourceView::new(source, now)),
+            sources: first(&sources, |source| SourceView::new(source, now)),
+            absent: first(&absent, |source| SourceView::new(source, now)),
             more_agents: view.agents.len().saturating_sub(LIST),
             agents: first(&view.agents, |id| AgentView::new(&id.to_string(), &names)),
         }

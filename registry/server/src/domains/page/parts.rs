@@ -5,22 +5,27 @@ use a2a_registry_api::{
     SourceView as Source,
 };
 use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 
-use crate::domains::page::{LIST, NEW};
+use crate::domains::page::{LIST, NEW, NamedAgent};
 use crate::pages::moment::TimeView;
-use crate::pages::text;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
+use crate::pages::trust::Badge;
+use crate::pages::{text, trust};
 
 /// The most attempts of one source on the page.
 const ATTEMPTS: usize = 10;
 
 /// A proof of the domain that holds.
 pub(crate) struct ProofView {
-    pub method: String,
+    /// The method, as a phrase.
+    pub words: String,
     pub since: TimeView,
+    /// The last check that found it.
+    pub seen: TimeView,
     pub missing: Option<TimeView>,
     pub reason: Option<String>,
 }
@@ -77,16 +82,20 @@ pub(crate) struct AttemptView {
 
 /// An agent of the domain.
 pub(crate) struct AgentView {
-    pub link: String,
+    /// Its page, unless only callers with a token may see it.
+    pub link: Option<String>,
     pub name: String,
     pub description: String,
+    /// Its lifecycle, unless it is approved.
+    pub badge: Option<Badge>,
 }
 
 impl ProofView {
     pub fn new(proof: &Proof, now: Timestamp) -> Self {
         Self {
-            method: text::line(proof.method.as_str(), LINE),
+            words: trust::proof_words(&proof.method),
             since: TimeView::new(proof.at, now),
+            seen: TimeView::new(proof.seen, now),
             missing: TimeView::maybe(proof.missing_since, now),
             reason: proof
                 .reason
@@ -207,12 +216,20 @@ impl AttemptView {
 
 impl AgentView {
     /// The view of the agent with that id, by its name if it is among these.
-    pub fn new(id: &str, names: &[(String, String, String)]) -> Self {
-        let known = names.iter().find(|(other, ..)| other == id);
+    pub fn new(id: &str, names: &[NamedAgent]) -> Self {
+        let known = names.iter().find(|agent| agent.id == id);
+        let lifecycle = known.and_then(|agent| agent.lifecycle);
+        let hidden = lifecycle.is_some_and(|lifecycle| {
+            !matches!(
+                lifecycle,
+                ShownLifecycle::Approved | ShownLifecycle::Deprecated
+            )
+        });
         Self {
-            link: format!("/agents/{id}/"),
-            name: text::line(known.map_or(id, |(_, name, _)| name), LINE),
-            description: text::line(known.map_or("", |(_, _, text)| text), 200),
+            link: (!hidden).then(|| format!("/agents/{id}/")),
+            name: text::line(known.map_or(id, |agent| &agent.name), LINE),
+            description: text::line(known.map_or("", |agent| &agent.description), 200),
+            badge: lifecycle.and_then(trust::lifecycle_badge),
         }
     }
 }

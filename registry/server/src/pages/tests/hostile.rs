@@ -4,9 +4,11 @@ use a2a_registry_domain::open_enum::OpenEnum;
 use actix_web::http::StatusCode;
 use askama::Template;
 
-use crate::agents::page::{AgentPage, Material};
+use crate::agent_page::diff::DiffPage;
+use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
-use crate::domains::page::DomainPage;
+use crate::domains::lint_form::{LintResultView, LintedView};
+use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::error::{AppError, ErrorKind};
 use crate::http::problem::Problem;
@@ -22,16 +24,17 @@ use crate::search::page::home::HomePage;
 use crate::search::query::SearchQuery;
 
 /// Every element our templates write.
-const ELEMENTS: [&str; 56] = [
+const ELEMENTS: [&str; 64] = [
     "html", "head", "meta", "title", "link", "script", "body", "a", "p", "strong", "b", "code",
     "header", "div", "img", "span", "nav", "main", "footer", "article", "section", "h1", "h2",
     "h3", "ul", "ol", "li", "form", "label", "input", "button", "small", "bdi", "mark", "aside",
     "details", "summary", "pre", "time", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th",
-    "td", "caption", "br", "i", "em", "hr", "abbr", "kbd", "samp",
+    "h4", "td", "caption", "br", "i", "em", "hr", "abbr", "kbd", "samp", "svg", "rect", "del", "ins",
+    "select", "option", "textarea",
 ];
 
 /// Every attribute our templates write.
-const ATTRIBUTES: [&str; 43] = [
+const ATTRIBUTES: [&str; 50] = [
     "lang",
     "charset",
     "name",
@@ -75,6 +78,13 @@ const ATTRIBUTES: [&str; 43] = [
     "colspan",
     "data-complete",
     "headers",
+    "viewBox",
+    "preserveAspectRatio",
+    "x",
+    "y",
+    "rows",
+    "selected",
+    "data-shape",
 ];
 
 fn frame() -> Frame {
@@ -110,8 +120,41 @@ pub fn hostile_agent(text: &str) -> AgentPage {
         agent,
         versions: Ok(versions),
         findings: Some(findings),
+        background: samples::background(text),
     };
-    AgentPage::new(frame(), material, REGISTRY, NOW)
+    AgentPage::new(frame(), material, &Config::default(), NOW)
+}
+
+fn hostile_diff(text: &str) -> DiffPage {
+    let mut material = samples::diff(text);
+    material.name = text.into();
+    material.diff.from = text.into();
+    material.diff.change_class = OpenEnum::read(text.into());
+    let change = &mut material.diff.changes[0];
+    change.pointer = text.into();
+    change.before = Some(serde_json::json!([text]));
+    change.after = Some(serde_json::json!({text: text}));
+    change.class = OpenEnum::read(text.into());
+    material.versions.versions[1].digest = text.into();
+    material.versions.versions[1].state = OpenEnum::read(text.into());
+    DiffPage::new(frame(), &material, NOW)
+}
+
+fn hostile_lint(text: &str) -> RegisterPage {
+    let mut linted = samples::linted(text);
+    linted.name = text.into();
+    linted.wire_family = text.into();
+    linted.reason = text.into();
+    let finding = &mut linted.findings[0];
+    finding.rule = text.into();
+    finding.pointer = text.into();
+    finding.severity = text.into();
+    let lint = LintedView {
+        card: text.into(),
+        problem: Some(crate::pages::text::line(text, 1_000)),
+        result: Some(LintResultView::new(&linted)),
+    };
+    RegisterPage::with_lint(&Config::default(), lint)
 }
 
 /// A query with that text everywhere, as far as an address may be long.
@@ -182,7 +225,12 @@ fn hostile_domain(text: &str) -> DomainPage {
     last.outcome = text.into();
     last.cache = Some(text.into());
     view.sources[1].last_attempt = None;
-    let names = vec![(view.agents[0].to_string(), text.into(), text.into())];
+    let names = vec![NamedAgent {
+        id: view.agents[0].to_string(),
+        name: text.into(),
+        description: text.into(),
+        lifecycle: None,
+    }];
     DomainPage::new(frame(), &view, names, Some(1), NOW)
 }
 
@@ -204,6 +252,8 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         ("home", hostile_home(text).render().unwrap()),
         ("problem", problem.render().unwrap()),
         ("domain", hostile_domain(text).render().unwrap()),
+        ("diff", hostile_diff(text).render().unwrap()),
+        ("linted", hostile_lint(text).render().unwrap()),
         (
             "register",
             RegisterPage::new(&Config::default(), text, true, Some(text))
@@ -279,9 +329,10 @@ fn a_link_needs_an_address_of_the_web() {
         agent: good,
         versions,
         findings: None,
+        background: samples::background(""),
     };
     let page = split(
-        &AgentPage::new(frame(), material, REGISTRY, NOW)
+        &AgentPage::new(frame(), material, &Config::default(), NOW)
             .render()
             .unwrap(),
     );
@@ -312,8 +363,9 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
         agent,
         versions: Ok(samples::versions("")),
         findings: None,
+        background: samples::background(""),
     };
-    let html = AgentPage::new(frame(), material, REGISTRY, NOW)
+    let html = AgentPage::new(frame(), material, &Config::default(), NOW)
         .render()
         .unwrap();
     assert!(html.len() < 200_000, "{} bytes", html.len());

@@ -22,6 +22,8 @@ pub struct Page {
     pub text: String,
     /// The text of each `code` inside a `pre`.
     pub code: Vec<String>,
+    /// The text of each `textarea`, as a visitor has typed it; it is no part of `text`.
+    pub typed: String,
 }
 
 /// Splits a page. Fails on markup that our templates never write: an attribute without quotes that has
@@ -30,12 +32,18 @@ pub fn split(html: &str) -> Page {
     let mut page = Page::default();
     let mut rest = html;
     let mut in_code = false;
+    let mut in_form = false;
     while let Some(start) = rest.find('<') {
         let text = unescape(&rest[..start]);
         if in_code && !text.is_empty() {
             page.code.push(text.clone());
         }
-        page.text.push_str(&text);
+        if page.tags.last().is_some_and(|tag| tag.name == "textarea") && in_form {
+            page.typed
+                .push_str(text.strip_prefix('\n').unwrap_or(&text));
+        } else {
+            page.text.push_str(&text);
+        }
         rest = &rest[start + 1..];
         let name: String = rest
             .chars()
@@ -69,6 +77,8 @@ pub fn split(html: &str) -> Page {
         match name.as_str() {
             "code" => in_code = page.tags.last().is_some_and(|tag| tag.name == "pre"),
             "/code" => in_code = false,
+            "textarea" => in_form = true,
+            "/textarea" => in_form = false,
             _ => {}
         }
         if !name.starts_with(['/', '!']) {

@@ -18,6 +18,9 @@ use uuid::Uuid;
 
 use crate::search::page::FoundList;
 use crate::search::page::providers::names_in;
+use crate::agent_page::background::{Background, DayTotal};
+use crate::agent_page::diff::DiffMaterial;
+use crate::config::Config;
 
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";
@@ -367,6 +370,80 @@ pub fn findings(text: &str) -> FindingList {
             line: None,
             column: None,
         }],
+    }
+}
+
+pub fn background(text: &str) -> Background {
+    let today = i32::try_from(NOW.0 / DAY).unwrap();
+    let day = |ago: i32, fetches, good| DayTotal {
+        day: today - ago,
+        fetches,
+        good,
+    };
+    Background {
+        days: vec![day(0, 2, 2), day(1, 2, 1)],
+        proofs: vec![Proof {
+            method: Method::Dns.into(),
+            at: NOW.plus(-9 * DAY),
+            seen: NOW.plus(-HOUR),
+            missing_since: None,
+            reason: None,
+        }],
+        owner: Some(text.into()).filter(|owner: &String| !owner.is_empty()),
+    }
+}
+
+/// A configuration with the address of the samples, and with a contact.
+pub fn config() -> Config {
+    let mut config = Config::default();
+    config.server.public_url = REGISTRY.to_owned();
+    config.crawler.contact = "mailto:ops@registry.example.com".to_owned();
+    config
+}
+
+/// The newest two of [`versions`] compared.
+pub fn diff(text: &str) -> DiffMaterial {
+    let versions = versions(text);
+    DiffMaterial {
+        name: "Northwind Travel Desk".into(),
+        agent: Uuid::from_u128(7).to_string(),
+        diff: Diff {
+            from: versions.versions[1].digest.clone(),
+            to: versions.versions[0].digest.clone(),
+            change_class: ChangeClass::Critical.into(),
+            changes: vec![
+                Change {
+                    pointer: "/supportedInterfaces/0/url".into(),
+                    before: Some(json!("https://old.northwind.example/rpc")),
+                    after: Some(json!("https://new.northwind.example/rpc")),
+                    class: ChangeClass::Critical.into(),
+                    reason: text.into(),
+                },
+                Change {
+                    pointer: "/documentationUrl".into(),
+                    before: None,
+                    after: Some(json!({"href": text})),
+                    class: ChangeClass::Low.into(),
+                    reason: text.into(),
+                },
+            ],
+            cut: true,
+        },
+        versions,
+    }
+}
+
+pub fn linted(text: &str) -> CardLint {
+    let mut found = findings(text).findings.remove(0);
+    found.rule = "endpoint.private".into();
+    found.line = Some(3);
+    found.column = Some(10);
+    CardLint {
+        digest: text.into(),
+        name: "Echo".into(),
+        wire_family: "0.3".into(),
+        reason: "it has a `url`".into(),
+        findings: vec![found],
     }
 }
 

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use a2a_registry_api::{Facet, FacetValue};
 use a2a_registry_domain::timestamp::MINUTE;
+use a2a_registry_domain::lifecycle::ShownLifecycle;
 use askama::Template;
 
-use crate::agents::page::{AgentPage, Material};
+use crate::agent_page::diff::DiffPage;
+use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
-use crate::domains::page::DomainPage;
+use crate::domains::lint_form::{LintResultView, LintedView};
+use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::pages::frame::Frame;
 use crate::pages::tests::markup::{Page, split};
@@ -59,20 +62,45 @@ fn agent(document: &serde_json::Value) -> String {
         findings: Some(samples::findings(
             "Give the skill at least one tag, so that it is found by it.",
         )),
+        background: samples::background(""),
     };
-    AgentPage::new(frame("agent"), material, REGISTRY, NOW)
+    AgentPage::new(frame("agent"), material, &samples::config(), NOW)
         .render()
         .unwrap()
 }
 
 fn domain() -> String {
     let view = samples::domain("The card has not changed since the last look.");
-    let names = vec![(
-        view.agents[0].to_string(),
-        "Northwind Travel Desk".to_owned(),
-        "Plans trips from the first idea to the boarding pass.".to_owned(),
-    )];
+    let names = vec![NamedAgent {
+        id: view.agents[0].to_string(),
+        name: "Northwind Travel Desk".to_owned(),
+        description: "Plans trips from the first idea to the boarding pass.".to_owned(),
+        lifecycle: Some(ShownLifecycle::Approved),
+    }];
     DomainPage::new(frame("domain"), &view, names, None, NOW)
+        .render()
+        .unwrap()
+}
+
+fn diff() -> String {
+    DiffPage::new(
+        frame("agent"),
+        &samples::diff("the address decides whom callers talk to"),
+        NOW,
+    )
+    .render()
+    .unwrap()
+}
+
+fn linted() -> String {
+    let lint = LintedView {
+        card: "{\"name\": \"Echo\"}".to_owned(),
+        problem: None,
+        result: Some(LintResultView::new(&samples::linted(
+            "serve the card over https",
+        ))),
+    };
+    RegisterPage::with_lint(&Config::default(), lint)
         .render()
         .unwrap()
 }
@@ -241,9 +269,98 @@ fn an_agent_page_shows_everything_with_its_reason() {
         "Find me a flight from Berlin to Lisbon on Friday",
         "skill.tags.empty",
         "https://registry.example.com/agents/",
+        "3 of 4 fetches of the card succeeded in the last 90 days; some failed on 1 day.",
+        "proved by a DNS TXT record on 2025-12-23 00:00 UTC, 9 days ago",
+        "Report this agent",
     ] {
-        assert!(page.text.contains(wanted), "{wanted}");
+        assert!(page.text.contains(wanted), "{wanted}: {}", page.text);
     }
+    let links = links(&page);
+    for wanted in [
+        "/about#trust",
+        "#findings",
+        "mailto:ops@registry.example.com?subject=Report%20of%20https%3A%2F%2Fregistry.example.com%2Fagents%2F00000000-0000-0000-0000-000000000007%2F",
+    ] {
+        assert!(links.contains(&wanted), "{wanted}: {links:?}");
+    }
+    let svg = page.tags.iter().find(|tag| tag.name == "svg").unwrap();
+    assert_eq!(svg.get("role"), Some("img"));
+    assert!(svg.get("aria-label").unwrap().starts_with("3 of 4 fetches"));
+}
+
+#[test]
+fn each_version_leads_to_what_changed_since_the_one_before() {
+    let page = split(&agent(&samples::travel()));
+    let diffs: Vec<&str> = links(&page)
+        .into_iter()
+        .filter(|link| link.contains("/diff?"))
+        .collect();
+    assert_eq!(
+        diffs.len(),
+        2,
+        "the first version has none before it: {diffs:?}"
+    );
+    let versions = samples::versions("").versions;
+    let (newest, older) = (&versions[0].digest, &versions[1].digest);
+    assert!(
+        diffs[0].ends_with(&format!("/diff?from={older}&to={newest}")),
+        "{diffs:?}"
+    );
+}
+
+#[test]
+fn without_a_contact_nothing_offers_a_report() {
+    let material = Material {
+        agent: samples::agent(samples::card(&samples::travel()), ""),
+        versions: Ok(samples::versions("")),
+        findings: None,
+        background: samples::background(""),
+    };
+    let html = AgentPage::new(frame("agent"), material, &Config::default(), NOW)
+        .render()
+        .unwrap();
+    assert!(!html.contains("Report this agent"));
+}
+
+#[test]
+fn a_diff_shows_each_change_with_its_importance_and_both_sides() {
+    let page = split(&diff());
+    for wanted in [
+        "/supportedInterfaces/0/url",
+        "critical",
+        "nothing is served until then",
+        "https://old.northwind.example/rpc",
+        "https://new.northwind.example/rpc",
+        "the address decides whom callers talk to",
+        "added",
+        "low",
+        "There are more changes than are listed.",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}: {}", page.text);
+    }
+    let selected: Vec<_> = page
+        .tags
+        .iter()
+        .filter(|tag| tag.name == "option" && tag.get("selected").is_some())
+        .filter_map(|tag| tag.get("value"))
+        .collect();
+    let versions = samples::versions("").versions;
+    assert_eq!(selected, [&versions[1].digest, &versions[0].digest]);
+}
+
+#[test]
+fn a_linted_card_comes_back_with_its_findings_and_their_places() {
+    let page = split(&linted());
+    for wanted in [
+        "1 warning.",
+        "Read as the card of Echo, format 0.3",
+        "endpoint.private",
+        "line 3, column 10",
+        "serve the card over https",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}: {}", page.text);
+    }
+    assert_eq!(page.typed, "{\"name\": \"Echo\"}");
 }
 
 #[test]
@@ -291,7 +408,11 @@ fn a_domain_page_shows_what_was_asked_and_what_came_of_it() {
         "not modified",
         "HTTP 304",
         "Not fetched yet.",
-        "Proved by operator",
+        "Proved by the word of an admin of this registry on 2025-12-23 00:00 UTC, 9 days ago",
+        "1 agent is listed.",
+        "Where it stands",
+        "Places where nothing is published (1)",
+        "a2a-registry domain verify 'agents.northwind.example'",
         "agent catalog (ARD)",
         "absent",
         "Northwind Travel Desk",
@@ -354,6 +475,8 @@ fn pages_to_look_at() {
                 .unwrap(),
         ),
         ("domain", domain()),
+        ("diff", diff()),
+        ("linted", linted()),
         (
             "register",
             RegisterPage::new(&banner, "10.0.0.1", true, Some(refused))

@@ -1,7 +1,11 @@
-//! The page of one agent: its card, state and versions, and snippets that call it.
+//! The page of one agent: what it does, how to call it, and the evidence for it.
 
+pub(crate) mod background;
 mod card;
+pub mod diff;
+mod facts;
 mod parts;
+mod uptime;
 
 use a2a_registry_api::{Agent, FindingList, Summary, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
@@ -9,27 +13,31 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
+use background::Background;
 use card::CardView;
-use parts::{
-    DecisionView, DeprecationView, FindingsView, HoldView, LivenessView, TrustView, VersionsView,
-};
+use facts::{OwnerView, ReportView, StateView, TrustView};
+use parts::{DeprecationView, HoldView, VersionsView};
+use uptime::UptimeView;
 
 use crate::agents::snippet;
 use crate::agents::snippet::{AgentLocation, NoPlan, Snippets};
 use crate::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
 use crate::caller::Caller;
+use crate::config::Config;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::path::AgentRef;
+use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
+use crate::pages::text;
 use crate::pages::text::{BLOCK, LINE};
-use crate::pages::trust::Badge;
-use crate::pages::{text, trust};
 use crate::paging::PageRequest;
 
 /// Versions on the page.
-const VERSIONS: u32 = 10;
+const VERSIONS: usize = 10;
+/// Findings on the page.
+const FINDINGS: usize = 25;
 /// Holds and labels on the page.
 const FEW: usize = 20;
 
@@ -43,16 +51,17 @@ pub(crate) struct AgentPage {
     card: CardView,
     domain: String,
     domain_link: String,
-    badges: Vec<Badge>,
     labels: Vec<(String, String)>,
     snippets: Result<Snippets, NoPlan>,
-    liveness: LivenessView,
+    state: StateView,
     trust: TrustView,
-    decision: DecisionView,
+    owner: OwnerView,
+    uptime: Option<UptimeView>,
     deprecation: Option<DeprecationView>,
     holds: Vec<HoldView>,
     versions: Result<VersionsView, String>,
     findings: Option<FindingsView>,
+    report: Option<ReportView>,
     links: LinksView,
     digest: String,
 }
@@ -72,6 +81,8 @@ pub(crate) struct Material {
     pub versions: Result<VersionList, AppError>,
     /// Its findings, if the caller may see them.
     pub findings: Option<FindingList>,
+    /// The history of its fetches, and the proofs of its domain.
+    pub background: Background,
 }
 
 /// Shows an agent.
@@ -83,13 +94,10 @@ pub(crate) async fn show(
 ) -> HttpResponse {
     let frame = Frame::new(context.config(), "agent");
     match material(&context, &caller, &agent).await {
-        Ok(material) => {
-            let registry = context.config().public_url();
-            crate::pages::page(
-                StatusCode::OK,
-                &AgentPage::new(frame, material, &registry, context.now()),
-            )
-        }
+        Ok(material) => crate::pages::page(
+            StatusCode::OK,
+            &AgentPage::new(frame, material, context.config(), context.now()),
+        ),
         Err(error) => crate::pages::problems::problem(frame, error),
     }
 }
@@ -103,37 +111,41 @@ pub(crate) async fn without_slash(request: HttpRequest) -> HttpResponse {
 }
 
 async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Material, AppError> {
+    // One more than is shown: what changed is told by the version before.
     let first = PageRequest {
-        page_size: Some(VERSIONS),
+        page_size: u32::try_from(VERSIONS + 1).ok(),
         page_token: None,
     };
     let shown = FindingsQuery::default();
-    let (agent, versions, findings) = futures::join!(
+    let (agent, versions, findings, background) = futures::join!(
         agent_show(context, caller, agent),
         agent_versions(context, caller, agent, &first),
         agent_findings(context, caller, agent, &shown),
+        Background::load(context, caller, agent),
     );
     Ok(Material {
         agent: agent?,
         versions,
         findings: findings.ok(),
+        background: background?,
     })
 }
 
 impl AgentPage {
     /// The page of an agent at `now`.
-    pub(crate) fn new(frame: Frame, material: Material, registry: &str, now: Timestamp) -> Self {
+    pub(crate) fn new(frame: Frame, material: Material, config: &Config, now: Timestamp) -> Self {
         let Material {
             agent,
             versions,
             findings,
+            background,
         } = material;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
         let place = AgentLocation {
             agent: &id,
             resolver: &summary.links.resolver,
-            registry,
+            registry: &config.public_url(),
         };
         let api = format!("/v1/agents/{id}");
         Self {
@@ -142,12 +154,12 @@ impl AgentPage {
             card: CardView::new(&agent.card, &agent.security),
             domain: text::line(&summary.domain, LINE),
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
-            badges: trust::badges(summary, now),
             labels: labels(summary),
             snippets: snippet::snippets(&agent.card, place),
-            liveness: LivenessView::new(&summary.liveness, now),
+            state: StateView::new(&agent, now),
             trust: TrustView::new(&agent),
-            decision: DecisionView::new(&agent.decision, now),
+            owner: OwnerView::new(summary, &background, now),
+            uptime: UptimeView::new(&background.days, now),
             deprecation: summary
                 .deprecation
                 .as_ref()
@@ -159,15 +171,16 @@ impl AgentPage {
                 .map(|hold| HoldView::new(hold, now))
                 .collect(),
             versions: versions
-                .map(|list| VersionsView::new(&list, &api, now))
+                .map(|list| VersionsView::new(&list, &id, VERSIONS, now))
                 .map_err(|error| text::line(&error.public, BLOCK)),
             findings: findings
                 .filter(|list| !list.findings.is_empty())
-                .map(|list| FindingsView::new(&list)),
+                .map(|list| FindingsView::new(&list.findings, FINDINGS)),
+            report: ReportView::new(&config.crawler.contact, &summary.links.page),
             links: LinksView {
                 card: format!("{api}/card"),
                 versions: format!("{api}/versions"),
-                resolver: summary.links.resolver.clone(),
+                resolver: text::line(&summary.links.resolver, text::ADDRESS),
                 this: api,
             },
             digest: text::line(&summary.card_digest, LINE),

@@ -1,0 +1,106 @@
+//! What the page of an agent shows beside the agent itself: how its fetches went, and who proved its domain.
+
+use a2a_registry_api::Proof;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::{accounts, crawl, domains};
+
+use crate::agents::views::{owns, record_visible};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::detail_level::DetailLevel;
+use crate::domains::row_views::proof_view;
+use crate::error::AppError;
+
+/// The fetches of one day, of all sources of an agent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DayTotal {
+    /// Days since 1970-01-01, in UTC.
+    pub day: i32,
+    /// Number of fetches.
+    pub fetches: u64,
+    /// Number of fetches that returned a card.
+    pub good: u64,
+}
+
+/// The history of an agent's fetches, and the proofs of its domain as far as the caller may see them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Background {
+    /// The days with a fetch, the newest first.
+    pub days: Vec<DayTotal>,
+    /// Proofs of its domain that are valid now.
+    pub proofs: Vec<Proof>,
+    /// The name of the account that owns its domain; only for that account and for callers who see everything.
+    pub owner: Option<String>,
+}
+
+impl Background {
+    /// Loads it for an agent that the caller sees.
+    ///
+    /// Proofs are shown with an agent that is listed, as its domain's page shows them (docs/model.md#visibility).
+    ///
+    /// # Errors
+    /// `NotFound` as for the agent.
+    pub(crate) async fn load(
+        context: &Context,
+        caller: &Caller,
+        agent: &str,
+    ) -> Result<Self, AppError> {
+        let store = &context.store;
+        let record = record_visible(context, caller, agent).await?;
+        let sources: Vec<i64> = record.sources().iter().map(|source| source.id).collect();
+        let days = crawl::source_days_of(store, &sources).await?;
+        let domain = [record.agent.domain_id];
+        let sees_all = caller.may(Permission::SeeAll);
+        let mut known = Self {
+            days: totals(days.iter().map(|row| DayTotal {
+                day: row.day,
+                fetches: u64::try_from(row.looks).unwrap_or(0),
+                good: u64::try_from(row.good).unwrap_or(0),
+            })),
+            ..Self::default()
+        };
+        if !(sees_all || record.listed() || owns(context, caller, &record.agent).await?) {
+            return Ok(known);
+        }
+        let proofs = domains::proofs_of(store, &domain).await?;
+        known.proofs = proofs
+            .iter()
+            .map(|proof| proof_view(proof, DetailLevel::Outside))
+            .collect();
+        let owner = domains::domains_by_ids(store, &domain).await?;
+        let owner = owner.first().and_then(|row| row.owner_id);
+        if let Some(owner) = owner.filter(|owner| sees_all || caller.is(Some(*owner))) {
+            let account = accounts::accounts_by_ids(store, &[owner]).await?.pop();
+            known.owner = account.map(|account| account.name);
+        }
+        Ok(known)
+    }
+}
+
+/// The totals of the days of several sources, the newest day first.
+fn totals(days: impl Iterator<Item = DayTotal>) -> Vec<DayTotal> {
+    let mut totals: Vec<DayTotal> = Vec::new();
+    for one in days {
+        match totals.iter_mut().find(|total| total.day == one.day) {
+            Some(total) => {
+                total.fetches = total.fetches.saturating_add(one.fetches);
+                total.good = total.good.saturating_add(one.good);
+            }
+            None => totals.push(one),
+        }
+    }
+    totals.sort_unstable_by_key(|total| std::cmp::Reverse(total.day));
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_days_of_several_sources_are_added_up() {
+        let day = |day, fetches, good| DayTotal { day, fetches, good };
+        let found = totals([day(7, 2, 1), day(9, 1, 1), day(7, 3, 3), day(8, 0, 0)].into_iter());
+        assert_eq!(found, [day(9, 1, 1), day(8, 0, 0), day(7, 5, 4)]);
+    }
+}

@@ -1,0 +1,259 @@
+//! The facts beside an agent: its state, the evidence for its trust level, its owner, and how to report it.
+
+use a2a_registry_api::{Agent, Decision, Liveness, Proof, SignatureEntryView, Summary};
+use a2a_registry_domain::lifecycle::LivenessState;
+use a2a_registry_domain::timestamp::Timestamp;
+
+use super::background::Background;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{ADDRESS, BLOCK, LINE};
+use crate::pages::trust::{Badge, TrustStep};
+use crate::pages::{text, trust};
+
+/// Signatures on the page.
+const SIGNATURES: usize = 20;
+/// Proofs on the page.
+const PROOFS: usize = 10;
+
+/// The state of an agent: the decision on its card, and the last fetch of it.
+pub(crate) struct StateView {
+    /// Its lifecycle and visibility, unless they are the usual ones.
+    pub unusual: Vec<Badge>,
+    /// `good`, `warn`, `bad` or `plain`.
+    pub tone: &'static str,
+    /// How the last fetch went, as a phrase.
+    pub fetched: String,
+    /// What that phrase means.
+    pub meaning: String,
+    pub reason: Option<String>,
+    pub last_changed: Option<TimeView>,
+    pub next_due: Option<TimeView>,
+    pub decision: DecisionView,
+}
+
+/// The decision on the version that is shown.
+pub(crate) struct DecisionView {
+    pub state: String,
+    pub by: String,
+    pub rules: String,
+    pub at: TimeView,
+    pub reason: Option<String>,
+    pub self_approved: bool,
+}
+
+/// The trust level with its evidence: domain, coverage and signatures.
+pub(crate) struct TrustView {
+    pub badge: Badge,
+    pub ladder: Vec<TrustStep>,
+    pub domain: &'static str,
+    pub coverage: String,
+    pub signature: &'static str,
+    /// The reason of the signature state, as a sentence.
+    pub reason: String,
+    pub entries: Vec<SignatureView>,
+}
+
+/// One signature of the card.
+pub(crate) struct SignatureView {
+    pub kid: Option<String>,
+    pub alg: Option<String>,
+    pub key: Option<String>,
+    pub from: Option<String>,
+    pub tone: &'static str,
+    pub verdict: String,
+    pub reason: String,
+}
+
+/// The owner of an agent's domain, as far as the caller may know.
+pub(crate) struct OwnerView {
+    pub name: Option<String>,
+    pub proofs: Vec<OwnerProofView>,
+    /// Whether an account has proved the domain, or an admin vouches for it.
+    pub proved: bool,
+}
+
+/// A proof of the domain in words.
+pub(crate) struct OwnerProofView {
+    pub words: String,
+    pub at: TimeView,
+    pub missing: Option<TimeView>,
+}
+
+/// The address to report an agent to.
+pub(crate) struct ReportView {
+    pub address: String,
+    /// Whether it is a page of the web, and not an address of mail.
+    pub web: bool,
+}
+
+impl StateView {
+    pub fn new(agent: &Agent, now: Timestamp) -> Self {
+        let summary = &agent.hit.summary;
+        let liveness = &summary.liveness;
+        let badge = trust::liveness_badge(liveness, now);
+        let last_seen = TimeView::maybe(liveness.last_seen, now);
+        let lifecycle = summary.lifecycle.known().and_then(trust::lifecycle_badge);
+        let visibility = summary.visibility.known().and_then(trust::visibility_badge);
+        Self {
+            unusual: lifecycle.into_iter().chain(visibility).collect(),
+            tone: badge.tone,
+            fetched: fetched(liveness, last_seen.as_ref()),
+            meaning: badge.meaning,
+            reason: liveness
+                .reason
+                .as_deref()
+                .map(|reason| text::line(reason, BLOCK)),
+            last_changed: TimeView::maybe(liveness.last_changed, now),
+            next_due: TimeView::maybe(liveness.next_due, now),
+            decision: DecisionView::new(&agent.decision, now),
+        }
+    }
+}
+
+/// How the last fetch of the card went.
+fn fetched(liveness: &Liveness, last_seen: Option<&TimeView>) -> String {
+    match (liveness.state.known(), last_seen) {
+        (Some(LivenessState::Fresh), Some(seen)) => format!("Card fetched {}", seen.distance),
+        (Some(LivenessState::Fresh), None) => "Card fetched".to_owned(),
+        (Some(LivenessState::Stale), Some(seen)) => {
+            format!("Last fetch failed; card fetched {}", seen.distance)
+        }
+        (Some(LivenessState::Stale), None) => "Last fetch failed".to_owned(),
+        (Some(LivenessState::Gone), Some(seen)) => format!("Unreachable since {}", seen.shown),
+        (Some(LivenessState::Gone), None) => "Unreachable".to_owned(),
+        (None, _) => text::line(liveness.state.as_str(), LINE),
+    }
+}
+
+impl DecisionView {
+    fn new(decision: &Decision, now: Timestamp) -> Self {
+        Self {
+            state: text::line(decision.state.as_str(), LINE),
+            by: text::line(&decision.by, LINE),
+            rules: text::line(&decision.rules.join(", "), BLOCK),
+            at: TimeView::new(decision.at, now),
+            reason: decision
+                .reason
+                .as_deref()
+                .map(|reason| text::block(reason, BLOCK)),
+            self_approved: decision.self_approved,
+        }
+    }
+}
+
+impl TrustView {
+    pub fn new(agent: &Agent) -> Self {
+        let trust = &agent.hit.summary.trust;
+        let verdict = &agent.signature_verdict;
+        Self {
+            badge: trust::trust_badge(trust),
+            ladder: trust::ladder(trust),
+            domain: trust::domain_meaning(&trust.domain),
+            coverage: agent.coverage_meaning(),
+            signature: trust::signature_meaning(&trust.signature),
+            reason: text::line(&verdict.reason, 500),
+            entries: verdict
+                .signatures
+                .iter()
+                .take(SIGNATURES)
+                .map(SignatureView::new)
+                .collect(),
+        }
+    }
+}
+
+impl SignatureView {
+    fn new(entry: &SignatureEntryView) -> Self {
+        let shown = |text: &Option<String>| text.as_deref().map(|text| text::line(text, LINE));
+        let verdict = text::line(entry.verdict.as_str(), LINE);
+        Self {
+            kid: shown(&entry.kid),
+            alg: shown(&entry.alg),
+            key: shown(&entry.key_thumbprint),
+            from: shown(&entry.key_from),
+            tone: match verdict.as_str() {
+                "valid" => "good",
+                "invalid" => "bad",
+                "unknown" => "warn",
+                _ => "plain",
+            },
+            verdict,
+            reason: text::line(&entry.reason, 500),
+        }
+    }
+}
+
+impl OwnerView {
+    pub fn new(agent: &Summary, background: &Background, now: Timestamp) -> Self {
+        Self {
+            name: background
+                .owner
+                .as_deref()
+                .map(|name| text::line(name, LINE)),
+            proofs: background
+                .proofs
+                .iter()
+                .take(PROOFS)
+                .map(|proof| OwnerProofView::new(proof, now))
+                .collect(),
+            proved: agent.trust.is_proved(),
+        }
+    }
+}
+
+impl OwnerProofView {
+    fn new(proof: &Proof, now: Timestamp) -> Self {
+        Self {
+            words: trust::proof_words(&proof.method),
+            at: TimeView::new(proof.at, now),
+            missing: TimeView::maybe(proof.missing_since, now),
+        }
+    }
+}
+
+impl ReportView {
+    /// The operator's contact, with the agent's page in the subject of a mail; `None` without a contact.
+    pub fn new(contact: &str, page: &str) -> Option<Self> {
+        if let Some(mail) = contact.strip_prefix("mailto:") {
+            let subject = serde_html_form::to_string([("subject", format!("Report of {page}"))]);
+            let subject = subject.ok()?.replace('+', "%20");
+            let mark = if mail.contains('?') { '&' } else { '?' };
+            let address = format!("mailto:{mail}{mark}{subject}");
+            return (address.len() <= ADDRESS && !mail.is_empty()).then_some(Self {
+                address,
+                web: false,
+            });
+        }
+        let address = text::web_address(contact)?;
+        Some(Self { address, web: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_reported_to_the_operators_contact() {
+        let page = "https://registry.example.com/agents/a/";
+        let report = |contact: &str| ReportView::new(contact, page);
+        let mail = report("mailto:ops@registry.example.com").map(|one| (one.address, one.web));
+        let address = "mailto:ops@registry.example.com?subject=Report%20of%20https%3A%2F%2Fregistry.example.com%2Fagents%2Fa%2F";
+        assert_eq!(mail, Some((address.to_owned(), false)));
+        let mail = report("mailto:ops@a.example?cc=b@a.example").map(|one| one.address);
+        assert!(mail.is_some_and(|mail| mail.contains("?cc=b@a.example&subject=")));
+        let web = report("https://registry.example.com/abuse").map(|one| (one.address, one.web));
+        assert_eq!(
+            web,
+            Some(("https://registry.example.com/abuse".to_owned(), true))
+        );
+        for none in [
+            "",
+            "mailto:",
+            "javascript:alert(1)",
+            "ops@registry.example.com",
+        ] {
+            assert!(report(none).is_none(), "{none}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The form that lints a pasted card before it is published: the same act as `POST /v1/cards:lint`.
+
+use a2a_card::MAX_CARD_BYTES;
+use a2a_registry_api::{CardLint, FindingView};
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, post, web};
+use serde::Deserialize;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::register_page::{RegisterPage, read_form, sentence};
+use crate::http::auth::admit_write;
+use crate::http::body::UnreadBody;
+use crate::http::problem::Problem;
+use crate::lint::card_lint;
+use crate::pages::findings::FindingsView;
+use crate::pages::text;
+use crate::pages::text::LINE;
+
+/// The most bytes of the form: each byte of a card may be escaped.
+const FORM: usize = 3 * MAX_CARD_BYTES + 64;
+/// Findings on the page.
+const FINDINGS: usize = 100;
+
+/// The fields of the form.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LintForm {
+    card: String,
+}
+
+/// A pasted card, and what came of it.
+#[derive(Default)]
+pub(crate) struct LintedView {
+    /// The text as it was pasted.
+    pub card: String,
+    /// Why it could not be read.
+    pub problem: Option<String>,
+    pub result: Option<LintResultView>,
+}
+
+/// The result for a card that was read.
+pub(crate) struct LintResultView {
+    pub name: String,
+    pub family: String,
+    pub reason: String,
+    /// How many findings of which severity there are.
+    pub summary: String,
+    pub list: FindingsView,
+}
+
+/// Lints the card of the form, and responds with the page and the findings.
+#[post("/register/lint")]
+pub(crate) async fn submit(
+    context: web::Data<Context>,
+    request: HttpRequest,
+    body: UnreadBody,
+) -> HttpResponse {
+    let mut linted = LintedView::default();
+    let status = match lint(&context, &request, body, &mut linted.card).await {
+        Ok(result) => {
+            linted.result = Some(LintResultView::new(&result));
+            StatusCode::OK
+        }
+        Err(problem) => {
+            crate::pages::log(&problem);
+            linted.problem = Some(sentence(&problem.to_string()));
+            problem.kind().status
+        }
+    };
+    crate::pages::page(status, &RegisterPage::with_lint(context.config(), linted))
+}
+
+async fn lint(
+    context: &Context,
+    request: &HttpRequest,
+    body: UnreadBody,
+    card: &mut String,
+) -> Result<CardLint, Problem> {
+    admit_write(request, &Caller::default())?;
+    let ours = context.config().public_url();
+    let form: LintForm = read_form(request, body, &ours, FORM).await?;
+    *card = form.card;
+    Ok(card_lint(context, card.clone().into()).await?)
+}
+
+impl LintResultView {
+    pub(crate) fn new(linted: &CardLint) -> Self {
+        Self {
+            name: text::line(&linted.name, LINE),
+            family: text::line(&linted.wire_family, LINE),
+            reason: text::line(&linted.reason, 300),
+            summary: summary(&linted.findings),
+            list: FindingsView::new(&linted.findings, FINDINGS),
+        }
+    }
+}
+
+/// "2 errors, 1 warning": how many findings of which severity there are.
+fn summary(findings: &[FindingView]) -> String {
+    let kinds = [
+        ("error", "errors"),
+        ("warning", "warnings"),
+        ("info", "hints"),
+    ];
+    let counts: Vec<String> = kinds
+        .iter()
+        .filter_map(|(severity, plural)| {
+            let count = findings
+                .iter()
+                .filter(|one| one.severity == *severity)
+                .count();
+            match count {
+                0 => None,
+                1 => Some(format!("1 {}", plural.trim_end_matches('s'))),
+                _ => Some(format!("{count} {plural}")),
+            }
+        })
+        .collect();
+    if counts.is_empty() {
+        "Nothing to mend.".to_owned()
+    } else {
+        format!("{}.", counts.join(", "))
+    }
+}

@@ -1,0 +1,343 @@
+//! Journeys through the pages of an agent, of a domain and of the registration in a real browser, with script and
+//! without.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use thirtyfour::extensions::query::ElementQueryable as _;
+use thirtyfour::{By, WebElement};
+use tokio::process::Command;
+
+use crate::support::DEADLINE;
+use crate::support::browser::Browser;
+use crate::support::cards::card;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::program::{Program, registry, text};
+use crate::support::serving::started;
+use crate::support::setup::{ADMIN, Setup};
+use crate::support::waiting::poll_until_deadline;
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+/// Pause between two polls of a browser, which sends no events.
+const POLL_PAUSE: Duration = Duration::from_millis(50);
+
+/// A browser on the pages of a registry.
+struct Visitor {
+    url: String,
+    browser: Browser,
+}
+
+impl Visitor {
+    async fn of(url: &str, with_script: bool) -> Self {
+        let browser = Browser::open().await;
+        if !with_script {
+            browser.without_script().await;
+        }
+        Self {
+            url: url.to_owned(),
+            browser,
+        }
+    }
+
+    async fn visit(&self, path: &str) {
+        let url = format!("{}{path}", self.url);
+        self.browser.page().goto(url).await.unwrap();
+    }
+
+    /// The first matching element, once it exists.
+    async fn find(&self, selector: &str) -> WebElement {
+        let found = self.browser.page().query(By::Css(selector));
+        match found.wait(DEADLINE, POLL_PAUSE).first().await {
+            Ok(found) => found,
+            Err(error) => panic!("{selector}: {error}\n{}", self.text().await),
+        }
+    }
+
+    async fn click(&self, selector: &str) {
+        self.find(selector).await.click().await.unwrap();
+    }
+
+    async fn type_into(&self, selector: &str, text: &str) {
+        let field = self.find(selector).await;
+        field.clear().await.unwrap();
+        field.send_keys(text).await.unwrap();
+    }
+
+    /// The visible text of the page.
+    async fn text(&self) -> String {
+        let body = self.browser.page().find(By::Css("body")).await;
+        match body {
+            Ok(body) => body.text().await.unwrap_or_default(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Waits until all of these words are visible.
+    async fn sees(&self, words: &[&str]) {
+        let found = poll_until_deadline(async || {
+            let text = self.text().await;
+            words.iter().all(|word| text.contains(word)).then_some(())
+        });
+        if found.await.is_none() {
+            panic!(
+                "not all of {words:?} are visible in:\n{}",
+                self.text().await
+            );
+        }
+    }
+
+    /// Checks that the page needs no horizontal scrolling, on a phone and on a desktop.
+    async fn fits(&self) {
+        for (width, height) in [(390, 844), (1280, 800)] {
+            self.browser.resize(width, height).await;
+            let script = "return document.documentElement.scrollWidth";
+            let needed = self.browser.page().execute(script, Vec::new()).await;
+            let needed: u32 = needed.unwrap().convert().unwrap();
+            assert!(
+                needed <= width,
+                "{needed} of {width} pixels:\n{}",
+                self.text().await
+            );
+        }
+    }
+
+    /// Ends the visit; the browser has complained of nothing but refused requests with that status.
+    async fn leave(self, refused: &str) {
+        let complaints = self.browser.complaints().await;
+        let expected = |line: &String| !refused.is_empty() && line.contains(refused);
+        assert!(complaints.iter().all(expected), "{complaints:?}");
+        self.browser.close().await;
+    }
+}
+
+/// A card at another address, with another skill.
+fn changed(name: &str) -> String {
+    let mut card: Value = serde_json::from_str(&card(name, "repeat")).unwrap();
+    card["url"] = json!("https://moved.agents.dev/a2a");
+    card["skills"][0]["examples"] = json!(["please", "again"]);
+    card.to_string()
+}
+
+/// From an agent's page to what changed between two versions of its card, and on to another comparison.
+async fn a_change_is_read(with_script: bool) {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    origin.answer(CARD, OriginReply::json(card("Echo", "repeat")));
+    let domain = served.register(&origin.url(CARD)).await.domain;
+    let hit = served.found("skill=repeat").await;
+    origin.answer(CARD, OriginReply::json(changed("Echo")));
+    served.recrawl(&domain).await;
+    let page = format!("/agents/{}/", hit.summary.id);
+    let visitor = Visitor::of(&served.url, with_script).await;
+    let changed = poll_until_deadline(async || {
+        visitor.visit(&page).await;
+        let diffs = visitor
+            .browser
+            .page()
+            .find_all(By::Css("#versions a[href*='/diff?']"));
+        (diffs.await.unwrap().len() == 1).then_some(())
+    });
+    assert!(changed.await.is_some(), "{}", visitor.text().await);
+    visitor
+        .sees(&[
+            "What it does",
+            "State",
+            "card fetched",
+            "of 2 fetches",
+            "unproved",
+        ])
+        .await;
+    if with_script {
+        visitor.fits().await;
+    }
+    visitor.click("#versions a[href*='/diff?']").await;
+    visitor
+        .sees(&[
+            "What changed in Echo",
+            "/url",
+            "critical",
+            "https://echo.agents.dev/a2a",
+            "https://moved.agents.dev/a2a",
+        ])
+        .await;
+    if with_script {
+        visitor.fits().await;
+    }
+    // The other way round, with the form.
+    let newest = visitor
+        .find("#to option[selected]")
+        .await
+        .value()
+        .await
+        .unwrap()
+        .unwrap();
+    let option = format!("#from option[value='{newest}']");
+    visitor.click(&option).await;
+    visitor.click(".compare button").await;
+    visitor.sees(&["Both sides are", "no other version"]).await;
+    visitor.leave("").await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_reads_what_changed() {
+    a_change_is_read(true).await;
+}
+
+#[tokio::test]
+async fn a_person_reads_what_changed_without_script() {
+    a_change_is_read(false).await;
+}
+
+/// Runs a line like a reader would: in a shell, without the environment of the tests.
+async fn typed(line: &str) -> String {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(line);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("A2A") {
+            shell.env_remove(name);
+        }
+    }
+    let finished = Program::run(shell).await;
+    assert!(finished.status.success(), "{line}\n{finished:?}");
+    text(&finished.stdout)
+}
+
+/// The button copies the curl snippet, and the copy runs as pasted against the sample agent.
+#[tokio::test]
+async fn a_copied_snippet_runs_as_pasted() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", folder.path());
+    let (_program, status_line) = started(command).await;
+    let visitor = Visitor::of(status_line.url(), true).await;
+    visitor.browser.allow_clipboard().await;
+    visitor.visit("/?q=trip").await;
+    visitor.click(".hit h2 a").await;
+    visitor.sees(&["Trip Planner", "Call it"]).await;
+    visitor.click("#panel-curl .copy").await;
+    visitor.sees(&["Copied"]).await;
+    let read = "const done = arguments[0]; navigator.clipboard.readText().then(done, (error) => done(String(error)));";
+    let copied = visitor.browser.page().execute_async(read, Vec::new()).await;
+    let copied: String = copied.unwrap().convert().unwrap();
+    let shown = visitor.find("#panel-curl code").await.text().await.unwrap();
+    assert_eq!(copied.trim(), shown.trim());
+    let answer: Value = serde_json::from_str(&typed(&copied).await).unwrap();
+    let result = &answer["result"];
+    assert!(
+        result["task"].is_object() || result["message"].is_object(),
+        "{answer}"
+    );
+    visitor.leave("").await;
+}
+
+/// A domain is registered with the form, and its page leads to the review that its card waits for.
+async fn a_domain_is_registered(with_script: bool) {
+    let served = Setup::new().start().await;
+    let origin = Origin::start();
+    origin.answer(CARD, OriginReply::json(card("Echo <b>", "repeat")));
+    let domain = origin.address().to_string();
+    let visitor = Visitor::of(&served.url, with_script).await;
+    visitor.visit("/register").await;
+    if with_script {
+        visitor.type_into("#target", "agents example").await;
+        visitor.sees(&["There is a space in it."]).await;
+        visitor
+            .type_into("#target", &format!("{domain}/agents"))
+            .await;
+        visitor.sees(&["This has a path"]).await;
+        visitor.fits().await;
+    }
+    // The response waits some seconds for the first crawl; sending the form again registers nothing twice.
+    let waiting = poll_until_deadline(async || {
+        visitor.visit("/register").await;
+        visitor.type_into("#target", &domain).await;
+        visitor.type_into("#token", ADMIN).await;
+        visitor.click("#register button").await;
+        visitor.sees(&["Where it stands"]).await;
+        let text = visitor.text().await;
+        text.contains("Echo <b> is waiting for its review")
+            .then_some(text)
+    });
+    let text = waiting.await.unwrap();
+    for told in [
+        "Registered",
+        "A card was found and read.",
+        "next",
+        "Domain proved",
+        &domain,
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(text.contains("Places where nothing is published"), "{text}");
+    assert!(
+        !text.contains("ai-catalog.json"),
+        "what is absent is folded: {text}"
+    );
+    visitor.click("#sources summary").await;
+    visitor.sees(&["ai-catalog.json"]).await;
+    if with_script {
+        visitor.fits().await;
+    }
+    visitor.leave("").await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_registers_a_domain_up_to_its_review() {
+    a_domain_is_registered(true).await;
+}
+
+#[tokio::test]
+async fn a_person_registers_a_domain_up_to_its_review_without_script() {
+    a_domain_is_registered(false).await;
+}
+
+/// A pasted card is linted; what is not JSON and what is no card says so, and nothing is registered.
+async fn a_card_is_linted(with_script: bool) {
+    let served = Setup::new().start().await;
+    let visitor = Visitor::of(&served.url, with_script).await;
+    visitor.visit("/register").await;
+    let pasted = "{\"name\": \"Echo\", \"url\": \"http://localhost:9000\"}";
+    visitor.type_into("#card", pasted).await;
+    visitor.click("#lint button").await;
+    visitor
+        .sees(&[
+            "Read as the card of Echo",
+            "endpoint.private",
+            "line 1, column",
+        ])
+        .await;
+    let kept = visitor.find("#card").await.value().await.unwrap();
+    assert_eq!(kept.as_deref(), Some(pasted));
+    if with_script {
+        visitor.fits().await;
+        visitor.type_into("#card", "{\"name\": ").await;
+        visitor.sees(&["This is not JSON"]).await;
+    }
+    for (text, told) in [("{\"name\": ", "not JSON"), ("[]", "not an agent card")] {
+        visitor.type_into("#card", text).await;
+        visitor.click("#lint button").await;
+        let problem = visitor.find("#lint-problem").await;
+        let said = poll_until_deadline(async || {
+            let said = visitor.find("#lint-problem").await.text().await.ok()?;
+            said.contains(told).then_some(said)
+        });
+        assert!(said.await.is_some(), "{told}: {:?}", problem.text().await);
+    }
+    assert_eq!(served.search("").await["total"], 0);
+    // The browser rightly logs the two refused requests.
+    visitor.leave("/register/lint").await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_lints_a_card() {
+    a_card_is_linted(true).await;
+}
+
+#[tokio::test]
+async fn a_person_lints_a_card_without_script() {
+    a_card_is_linted(false).await;
+}
