@@ -26,6 +26,7 @@ mod index;
 mod ingest;
 mod interop;
 mod journey;
+mod kept_answers;
 mod leases;
 mod long;
 mod meaning;

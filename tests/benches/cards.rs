@@ -1,4 +1,5 @@
-//! Card requests through the whole server, against a bare server with the same bytes.
+//! Card requests and requests for agents through the whole server, against a bare server with the same bytes; those for
+//! agents against those for cards, too.
 //!
 //! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) the number of runs of each side, taken in turns,
 //! `BENCH_AGENTS` (1000) the number of cards, requested in turn, and `BENCH_CONNECTIONS` (64) the number of connections.
@@ -19,10 +20,13 @@ mod load;
 mod report;
 mod stock;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::rendered::agent_answered;
 use a2a_registry_server::caller::Caller;
+use a2a_registry_server::context::Context;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::search::indexing::index_anew;
@@ -81,7 +85,7 @@ async fn main() {
         Load::new(ours, &paths, "", "200"),
         Load::new(bare.address, &bare_paths, "", "200"),
     ];
-    compare("200", &whole);
+    compare("200", &whole, Some(0.85));
     let unchanged = [
         Load::new(ours, &paths[..1], &known, "304"),
         Load::new(
@@ -91,12 +95,39 @@ async fn main() {
             "304",
         ),
     ];
-    compare("304", &unchanged);
+    compare("304", &unchanged, Some(0.85));
+    compare_agents(app, ours, &ids, &whole[0]).await;
 
     shutdown.cancel();
     bare.stop().await;
     jobs.stop().await;
     stock.close().await;
+}
+
+/// Runs requests for agents against a bare server with the same bytes, and against those for cards.
+async fn compare_agents(app: &Context, ours: SocketAddr, ids: &[String], cards: &Load) {
+    let mut answers = Vec::with_capacity(ids.len());
+    for id in ids {
+        let agent = agent_answered(app, &Caller::default(), id).await.unwrap();
+        answers.push(Bytes::from(serde_json::to_vec(&agent).unwrap()));
+    }
+    let bytes: usize = answers.iter().map(Bytes::len).sum();
+    let bare = Bare::start(answers, None).unwrap();
+    let paths: Vec<String> = ids.iter().map(|id| format!("/v1/agents/{id}")).collect();
+    let bare_paths: Vec<String> = (0..ids.len()).map(|index| format!("/{index}")).collect();
+    head(
+        &format!(
+            "agent GET, {} answers of {} B on average",
+            ids.len(),
+            bytes / ids.len()
+        ),
+        "requests/s",
+    );
+    let agents = Load::new(ours, &paths, "", "200");
+    let same = Load::new(bare.address, &bare_paths, "", "200");
+    compare("agent, against bare", &[agents.clone(), same], None);
+    compare("agent, against card", &[agents, cards.clone()], Some(0.5));
+    bare.stop().await;
 }
 
 /// The ids of all agents, from a search.
@@ -125,7 +156,7 @@ async fn ids(stock: &Stock) -> Vec<String> {
 }
 
 /// Runs both sides in turns and prints the medians.
-fn compare(what: &str, sides: &[Load; 2]) {
+fn compare(what: &str, sides: &[Load; 2], target: Option<f64>) {
     let connections = size("BENCH_CONNECTIONS", 64);
     let run = |load: &Load| -> Measured {
         let mut load = load.clone();
@@ -148,7 +179,7 @@ fn compare(what: &str, sides: &[Load; 2]) {
         of(|one| one.rate, 0),
         of(|one| one.rate, 1),
         ratio(|[ours, bare]| ours.rate / bare.rate),
-        Some(0.85),
+        target,
     );
     line(
         &format!("{what}, server's processor time, us"),

@@ -9,7 +9,8 @@ use a2a_registry_domain::lifecycle::{Hold, ShownLifecycle};
 use a2a_registry_server::agents::acts::{agent_resume, agent_suspend};
 use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::views::{agent_show, agent_versions};
+use a2a_registry_server::agents::rendered::agent_answered;
+use a2a_registry_server::agents::views::agent_versions;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::{domain_list, domain_show};
 use a2a_registry_server::error::ErrorKind;
@@ -25,6 +26,7 @@ use tokio::runtime::Builder;
 use uuid::Uuid;
 
 use crate::support::database::Database;
+use crate::support::shown::agent_show;
 use crate::support::stage::{Stage, card};
 use crate::support::waiting::eventually;
 use crate::support::{DEADLINE, both_databases};
@@ -139,6 +141,10 @@ async fn an_unreadable_agent_hides_only_itself(url: &str) {
 async fn an_unspecified_change_counts_as_silence(url: &str) {
     let stage = Stage::with(url, |config| config.store.stale_limit = 60).await;
     let ids = agents(&stage, 3).await;
+    for id in &ids {
+        let kept = agent_answered(&stage.app, &Caller::default(), &id.to_string()).await;
+        assert!(kept.is_ok());
+    }
     put_on_hold(&stage, ids[0], Hold::Operator.into()).await;
     sql(&stage, "ALTER TABLE versions RENAME TO versions_elsewhere").await;
     index_next(&stage.app).await.unwrap_err();
@@ -150,6 +156,8 @@ async fn an_unspecified_change_counts_as_silence(url: &str) {
     stage.advance(Duration::minutes(2));
     index_next(&stage.app).await.unwrap_err();
     assert_eq!(refusal(&stage, ids[2]).await, Some(ErrorKind::Unavailable));
+    let kept = agent_answered(&stage.app, &Caller::default(), &ids[2].to_string()).await;
+    assert_eq!(kept.unwrap_err().kind, ErrorKind::Unavailable);
     sql(&stage, "ALTER TABLE holds_elsewhere RENAME TO holds").await;
     sql(&stage, "ALTER TABLE versions_elsewhere RENAME TO versions").await;
     stage.settle().await;

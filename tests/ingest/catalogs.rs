@@ -7,7 +7,6 @@ use a2a_registry_api::{Act, DomainView, Registration, SourceView};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::domains::acts::domain_show;
 use a2a_registry_server::domains::register::register;
@@ -18,6 +17,7 @@ use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Read, Stage, card};
 
 const DOMAIN: &str = "site.agents-test.com";

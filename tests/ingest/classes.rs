@@ -3,10 +3,10 @@
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::review::ChangeClass::{Critical, High, Low};
 use a2a_registry_server::agents::diff::{DiffQuery, agent_diff};
-use a2a_registry_server::agents::views::agent_show;
 use serde_json::{Value, json};
 
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "classes.agents-test.com";

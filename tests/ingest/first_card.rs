@@ -10,7 +10,6 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_server::agents::acts::{
     agent_deprecate, agent_resume, agent_retire, agent_suspend, agent_undeprecate,
 };
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::register::register;
@@ -19,6 +18,7 @@ use a2a_registry_server::reviews::queue::{review_approve, review_reject};
 use a2a_registry_server::search::search;
 
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card, reordered, signed};
 
 const DOMAIN: &str = "one.agents-test.com";

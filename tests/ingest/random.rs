@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::dice::Dice;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card, reordered};
 
 /// Steps per sequence.
@@ -147,6 +148,10 @@ async fn check(stage: &Stage, memory: &Memory) {
     let found = stage.found_by_anyone().await;
     for row in stage.agents().await {
         let served = stage.served(row.id).await;
+        for caller in [&Caller::default(), &stage.admin] {
+            // Compares the answer that is kept with the rows.
+            let _ = agent_show(&stage.app, caller, &row.id.to_string()).await;
+        }
         if memory.hidden.contains(&row.id) || memory.ended.contains(&row.id) {
             assert_eq!(served, None, "a hidden agent is served: {row:?}");
             assert!(!found.contains(&row.id), "a hidden agent is found: {row:?}");

@@ -5,12 +5,13 @@ use a2a_registry_api::Vouch;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_server::agents::acts::agent_resume;
-use a2a_registry_server::agents::views::{agent_findings, agent_show};
+use a2a_registry_server::agents::views::agent_findings;
 use a2a_registry_server::crawl::derivation::derive_again;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::events::list::events_after;
 
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::signer::Signer;
 use crate::support::stage::{OriginAnswer, Stage, card};
 

@@ -5,7 +5,6 @@ use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::domains::acts::domain_show;
@@ -18,6 +17,7 @@ use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 const DOMAIN: &str = "many.agents-test.com";

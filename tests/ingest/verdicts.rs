@@ -7,9 +7,7 @@ use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::signature::SignatureState::{Invalid, Unknown, Unsigned, Untrusted};
 use a2a_registry_server::agents::diff::{DiffQuery, agent_diff};
-use a2a_registry_server::agents::views::{
-    FindingsQuery, agent_findings, agent_show, agent_versions,
-};
+use a2a_registry_server::agents::views::{FindingsQuery, agent_findings, agent_versions};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::crawl::derivation::derive_again;
@@ -27,6 +25,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::signer::Signer;
 use crate::support::stage::{OriginAnswer, Stage, card};
 

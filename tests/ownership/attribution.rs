@@ -3,7 +3,6 @@
 use a2a_registry_api::Registration;
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Lifecycle;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_store::entity::{
     agent, decision, event, setting, source, source_registrant, version, version_source,
@@ -21,6 +20,7 @@ use uuid::Uuid;
 
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 /// Puts an agent into the older release's state: approved by that rule, with that name.

@@ -12,7 +12,6 @@ use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::{Config, Registration as WhoRegisters};
@@ -33,6 +32,7 @@ use super::ways::Step::{
 use super::ways::Who::{self, AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 use super::ways::{ALLOWED, APPROVE_ALL, OPEN, WAYS, WELL_KNOWN, Way};
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Read, card};
 
 /// The accounts of a setup, and the responses of each row's domain.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Registration, Vouch};
 use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::register::register;
@@ -13,6 +12,7 @@ use a2a_registry_store::entity::source;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Read, Stage, card, card_url};
 
 const TRAVEL: &str = "urn:air:travel.agents-test.com:agents:travel";

@@ -5,7 +5,7 @@ use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
 use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::views::{agent_show, agent_versions};
+use a2a_registry_server::agents::views::agent_versions;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::{domain_list, domain_show};
 use a2a_registry_server::domains::generation::domain_new_generation;
@@ -19,6 +19,7 @@ use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Read, card};
 
 pub(super) fn url(path: &str) -> String {

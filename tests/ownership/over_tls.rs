@@ -2,7 +2,6 @@
 
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_server::agents::views::agent_show;
 use serde_json::Value;
 
 use super::site::{ProofFile, Site};
@@ -11,6 +10,7 @@ use crate::support::both_databases;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, card};
 use crate::support::tls::{Authority, TlsFront};
 use crate::support::waiting::eventually;

@@ -8,7 +8,6 @@ use a2a_registry_server::agents::acts::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
 use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::generation::domain_new_generation;
 use a2a_registry_server::domains::keys::{key_enrol, key_withdraw};
@@ -22,6 +21,7 @@ use uuid::Uuid;
 
 use super::{DOMAIN, OwnershipSetup, STANDING, moved};
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, card};
 
 both_databases!(

@@ -4,7 +4,6 @@ use a2a_crawler::dns::{TxtAnswer, TxtRecords};
 use a2a_registry_api::DomainPatch;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::owner::domain_patch;
@@ -14,6 +13,7 @@ use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
+use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(

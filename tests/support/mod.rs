@@ -22,6 +22,7 @@ pub mod program;
 pub mod sdk;
 pub mod serving;
 pub mod setup;
+pub mod shown;
 pub mod signer;
 pub mod stage;
 pub mod tls;

@@ -12,7 +12,6 @@ use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, Rev
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
@@ -39,6 +38,7 @@ use uuid::Uuid;
 use super::clock::ManualClock;
 use super::database::options;
 use super::setup::{ADMIN, Setup, build};
+use super::shown::agent_show;
 use super::waiting::eventually;
 
 pub use super::outcomes::{OriginAnswer, Read, card, card_url, reordered, result, signed};

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
 use crate::data_dir::DataDir;
+use crate::memory::agents::AgentCache;
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
@@ -36,6 +37,7 @@ pub struct Context {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) changes: Changes,
     pub(crate) cards: CardCache,
+    pub(crate) agents: AgentCache,
     pub(crate) searches: SearchCache,
     pub(crate) lints: LintPlaces,
     pub(crate) meanings: Meanings,

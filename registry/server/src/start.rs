@@ -17,6 +17,7 @@ use crate::config::{Config, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
 use crate::error::StartError;
+use crate::memory::agents::{AgentCache, READ_AGAIN_AFTER};
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
@@ -120,6 +121,10 @@ impl Context {
         let context = Self {
             network,
             cards: CardCache::new(config.limits.card_cache_megabytes),
+            agents: AgentCache::new(
+                config.limits.card_cache_megabytes / 2,
+                store.is_postgres().then_some(READ_AGAIN_AFTER),
+            ),
             searches: SearchCache::new(config.search.cache_megabytes),
             lints: LintPlaces::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),

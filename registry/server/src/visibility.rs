@@ -72,10 +72,15 @@ pub(crate) fn visible_to(
     labels
 }
 
-/// Whether an agent is the caller's own: as its owner, or as its submitter while its domain never had an owner.
+/// The account whose own an agent is: its owner, or its submitter while its domain never had an owner.
+pub(crate) fn keeper(agent: &agent::Model, was_never_owned: bool) -> Option<Uuid> {
+    let submitter = agent.submitter.filter(|_| was_never_owned);
+    agent.owner_id.or(submitter)
+}
+
+/// Whether an agent is the caller's own.
 pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, was_never_owned: bool) -> bool {
-    let submitted = was_never_owned && agent.owner_id.is_none() && caller.is(agent.submitter);
-    submitted || caller.is(agent.owner_id)
+    caller.is(keeper(agent, was_never_owned))
 }
 
 /// Whether a caller sees an agent, listed or not, with a source that the caller has registered.

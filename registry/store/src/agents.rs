@@ -119,6 +119,7 @@ impl Write {
         if rows.is_empty() {
             return Ok(());
         }
+        self.changed.domains(rows.iter().map(|row| row.domain_id));
         let conflict = OnConflict::column(C::Id)
             .update_columns([
                 C::Slot,
@@ -157,6 +158,7 @@ impl Write {
         if rows.is_empty() {
             return Ok(());
         }
+        self.changed.agents(rows.iter().map(|row| &row.agent_id));
         let conflict = OnConflict::columns([hold::Column::AgentId, hold::Column::Hold])
             .do_nothing()
             .to_owned();
@@ -169,6 +171,7 @@ impl Write {
 
     /// Removes one hold of one agent; returns whether it existed.
     pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
+        self.changed.agents([&agent]);
         let outcome = hold::Entity::delete_by_id((agent, hold.into()))
             .exec(self.connection())
             .await?;

@@ -42,6 +42,7 @@ impl Store {
                 continue;
             }
             let write = self.write().await?;
+            write.changed.everywhere();
             let on = write.connection();
             let update = format!("UPDATE {table} SET {changes} WHERE {broken}");
             let changed = on

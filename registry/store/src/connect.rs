@@ -15,6 +15,7 @@ use sea_orm::{
 use sea_orm_migration::MigratorTrait;
 
 use super::StoreError;
+use super::row_changes::{ChangedRows, RowChanges};
 
 /// The PostgreSQL advisory lock under which migrations run.
 const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
@@ -104,22 +105,40 @@ pub struct Store {
     write: DatabaseConnection,
     /// SQLite's writers queue here, in order, instead of in its busy handler.
     write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
+    changes: Arc<RowChanges>,
 }
 
 /// A write under way. Nothing of it is stored until [`Write::commit`].
 #[derive(Debug)]
 pub struct Write {
     transaction: DatabaseTransaction,
-    _turn: Option<tokio::sync::OwnedMutexGuard<()>>,
+    /// What it has changed so far: every method that writes rows of agents or domains notes them here.
+    pub(super) changed: ChangedRows,
+    changes: Arc<RowChanges>,
+    turn: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 impl Write {
-    /// Commits the write.
+    /// Commits the write, and counts what it has changed, both also if the caller goes away meanwhile.
     ///
     /// # Errors
     /// Where the database refuses; the transaction is rolled back.
     pub async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.transaction.commit().await?)
+        let Self {
+            transaction,
+            changed,
+            changes,
+            turn,
+        } = self;
+        let committing = tokio::spawn(async move {
+            let outcome = transaction.commit().await;
+            // After a failure, too: it may have been one of the response alone.
+            changes.count(changed);
+            drop(turn);
+            outcome
+        });
+        let outcome = committing.await;
+        Ok(outcome.map_err(|error| StoreError::other(error.to_string()))??)
     }
 }
 
@@ -147,6 +166,7 @@ impl Store {
                 read,
                 write,
                 write_turn,
+                changes: Arc::default(),
             });
         }
         is_there(&options.url).await?;
@@ -167,6 +187,7 @@ impl Store {
             read: pool.clone(),
             write: pool,
             write_turn: None,
+            changes: Arc::default(),
         })
     }
 
@@ -201,6 +222,11 @@ impl Store {
         self.write.get_database_backend() == DbBackend::Postgres
     }
 
+    /// The changes that writes of this process have made to the rows of agents and domains.
+    pub fn changes(&self) -> &RowChanges {
+        &self.changes
+    }
+
     /// The pool behind a PostgreSQL store.
     pub(super) fn postgres_pool(&self) -> &sea_orm::sqlx::PgPool {
         self.read.get_postgres_connection_pool()
@@ -223,7 +249,9 @@ impl Store {
         let transaction = self.write.begin_with_options(options).await?;
         Ok(Write {
             transaction,
-            _turn: turn,
+            changed: ChangedRows::default(),
+            changes: Arc::clone(&self.changes),
+            turn,
         })
     }
 

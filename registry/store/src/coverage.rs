@@ -201,6 +201,10 @@ impl Write {
 
     /// Inserts a registrant of a source; returns whether it is new.
     pub async fn registrant_add(&self, row: source_registrant::Model) -> Result<bool, StoreError> {
+        // One without an account sees no more than before.
+        if row.account_id.is_some() {
+            self.changed.everywhere();
+        }
         let active = unnumbered(row, |active: &mut source_registrant::ActiveModel| {
             active.id = unset();
         });
@@ -218,6 +222,7 @@ impl Write {
         sources: &[i64],
         account: Uuid,
     ) -> Result<(), StoreError> {
+        self.changed.everywhere();
         source_registrant::Entity::delete_many()
             .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
             .filter(source_registrant::Column::AccountId.eq(account))
@@ -268,6 +273,7 @@ impl Write {
         if ids.is_empty() {
             return Ok(());
         }
+        self.changed.everywhere();
         source::Entity::update_many()
             .col_expr(source::Column::AgentId, Expr::value(Option::<Uuid>::None))
             .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))

@@ -80,6 +80,7 @@ impl Write {
         if rows.is_empty() {
             return Ok(());
         }
+        self.changed.domains(rows.iter().map(|row| row.domain_id));
         let conflict = OnConflict::column(C::Id)
             .update_columns([
                 C::Identifier,

@@ -58,6 +58,7 @@ pub async fn decisions_by_rule(
 impl Write {
     /// Records decisions.
     pub async fn decisions_insert(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {
+        self.changed.agents(rows.iter().map(|row| &row.agent_id));
         if rows.is_empty() {
             return Ok(());
         }

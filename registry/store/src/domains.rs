@@ -195,6 +195,7 @@ impl Write {
 
     /// Adds a source; its key is given by the database.
     pub async fn source_insert(&self, row: source::Model) -> Result<source::Model, StoreError> {
+        self.changed.domains([row.domain_id]);
         let active = unnumbered(row, |active: &mut source::ActiveModel| active.id = unset());
         Ok(source::Entity::insert(active)
             .exec_with_returning(self.connection())
@@ -256,6 +257,7 @@ impl Write {
 
     /// Makes the next visit of a domain due at this time, and all its sources with it. Their planned times are stored.
     pub async fn domain_make_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        self.changed.domains([id]);
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_due_at: Set(Some(at)),
@@ -287,6 +289,7 @@ impl Write {
         if agents.is_empty() {
             return Ok(());
         }
+        self.changed.agents(agents);
         source::Entity::update_many()
             .col_expr(source::Column::EndedAt, Expr::value(at))
             .filter(source::Column::AgentId.is_in(agents.iter().copied()))
@@ -298,6 +301,7 @@ impl Write {
 
     /// Ends this source.
     pub async fn source_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        self.changed.everywhere();
         source::Entity::update_many()
             .col_expr(source::Column::EndedAt, Expr::value(at))
             .filter(source::Column::Id.eq(id))
@@ -308,6 +312,7 @@ impl Write {
 
     /// Changes the URL of a source, to one that no live source of its kind in its domain has.
     pub async fn source_move(&self, id: i64, url: &str) -> Result<(), StoreError> {
+        self.changed.everywhere();
         source::Entity::update_many()
             .col_expr(source::Column::Url, Expr::value(url))
             .filter(source::Column::Id.eq(id))
@@ -339,6 +344,7 @@ impl Write {
 
     /// Ends a domain with its visits, sources and proofs; its name can be registered again.
     pub async fn domain_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        self.changed.domains([id]);
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 deleted_at: Set(Some(at)),

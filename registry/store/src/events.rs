@@ -45,6 +45,8 @@ impl Write {
         if events.is_empty() {
             return Ok(None);
         }
+        self.changed
+            .agents(events.iter().filter_map(|event| event.agent_id.as_ref()));
         let postgres = self.connection().get_database_backend() == DbBackend::Postgres;
         if postgres {
             advisory_lock(self.connection(), APPEND_LOCK).await?;

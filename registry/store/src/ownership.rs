@@ -174,6 +174,7 @@ impl Write {
 
     /// Updates a domain's state, owner, generation, contact, opt-out, and the time of its next check.
     pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
+        self.changed.domains([row.id]);
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 state: Set(row.state.clone()),
@@ -218,6 +219,7 @@ impl Write {
     /// Inserts the owner marks of a domain, or replaces them.
     pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
         use owner_marks::Column as C;
+        self.changed.domains([row.domain_id]);
         let known = OnConflict::column(C::DomainId)
             .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
             .to_owned();
@@ -230,6 +232,7 @@ impl Write {
 
     /// Deletes the owner marks of a domain.
     pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
+        self.changed.domains([domain]);
         owner_marks::Entity::delete_by_id(domain)
             .exec(self.connection())
             .await?;
@@ -239,6 +242,7 @@ impl Write {
     /// Inserts an enrolled key of a domain, or replaces the one with its `kid`.
     pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
         use enrolled_key::Column as C;
+        self.changed.domains([row.domain_id]);
         let active = unnumbered(row, |active: &mut enrolled_key::ActiveModel| {
             active.id = unset()
         });
@@ -254,6 +258,7 @@ impl Write {
 
     /// Deletes an enrolled key; returns whether there was one.
     pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
+        self.changed.domains([domain]);
         let outcome = enrolled_key::Entity::delete_many()
             .filter(enrolled_key::Column::DomainId.eq(domain))
             .filter(enrolled_key::Column::Kid.eq(kid))

@@ -212,6 +212,7 @@ impl Write {
     /// Replaces the columns derived from a version's bytes, but not its state and its count of repeats, which other
     /// writes may have changed since the row was read.
     pub async fn version_derived(&self, row: version::Model) -> Result<(), StoreError> {
+        self.changed.agents([&row.agent_id]);
         version::Entity::update_many()
             .set(version::ActiveModel {
                 content_digest: Set(row.content_digest),

@@ -7,6 +7,7 @@ pub mod diff;
 pub mod documents;
 pub mod owner;
 pub mod records;
+pub mod rendered;
 pub mod routes;
 pub mod snippet;
 pub mod views;

@@ -5,6 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, patch, post, web};
 
 use crate::agents::diff::DiffQuery;
+use crate::agents::rendered::agent_rendered;
 use crate::agents::views::FindingsQuery;
 use crate::agents::{acts, diff, owner, views as agents};
 use crate::http::answer;
@@ -35,8 +36,8 @@ pub async fn agent_show(
     agent: AgentRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = agents::agent_show(&state.context, &caller.0, &agent.0).await?;
-    answer::resource(&request, &agent)
+    let agent = agent_rendered(&state.context, &caller.0, &agent.0).await?;
+    Ok(answer::rendered(&request, &agent))
 }
 
 /// List the stored versions of an agent's card, newest first

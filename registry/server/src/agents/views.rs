@@ -20,7 +20,9 @@ use crate::error::AppError;
 use crate::ownership::was_never_owned;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::signatures::KeyBinding;
-use crate::visibility::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
+use crate::visibility::{
+    Openness, is_listed, keeper, looks_after, visible_to, visible_to_registrant,
+};
 
 /// Which version's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -53,12 +55,20 @@ pub(crate) async fn agent_view(
     caller: &Caller,
     record: &AgentRecord,
 ) -> Result<Agent, AppError> {
-    let owner = owns(context, caller, &record.agent).await?;
-    let holds = if caller.may(Permission::SeeAll) || owner {
-        record.holds.iter().map(hold_view).collect()
-    } else {
-        Vec::new()
-    };
+    let sees_holds = caller.may(Permission::SeeAll) || owns(context, caller, &record.agent).await?;
+    let mut view = view_with_holds(context, record).await?;
+    if !sees_holds {
+        view.holds.clear();
+    }
+    Ok(view)
+}
+
+/// An agent with its holds. It is cached as rendered (`agents::rendered`), so what it reads must be rows whose changes
+/// the store counts for the agent or its domain, and must not depend on the time.
+pub(crate) async fn view_with_holds(
+    context: &Context,
+    record: &AgentRecord,
+) -> Result<Agent, AppError> {
     Ok(Agent {
         hit: Hit {
             summary: summary(context, record),
@@ -69,7 +79,7 @@ pub(crate) async fn agent_view(
         card: record.card.clone(),
         decision: decision(context, record).await?,
         coverage: record.coverage().into(),
-        holds,
+        holds: record.holds.iter().map(hold_view).collect(),
     })
 }
 
@@ -297,11 +307,19 @@ pub(crate) async fn owns(
     if !looks_after(caller, agent, true) {
         return Ok(false);
     }
+    Ok(caller.is(keeper_of(context, agent).await?))
+}
+
+/// The account whose own an agent is.
+pub(crate) async fn keeper_of(
+    context: &Context,
+    agent: &agent::Model,
+) -> Result<Option<Uuid>, AppError> {
     let domain = [agent.domain_id];
     let rows = domains::domains_by_ids(&context.store, &domain).await?;
     let marks = ownership::owner_marks_of(&context.store, &domain).await?;
     let nobodys = rows.iter().any(|row| was_never_owned(row, &marks));
-    Ok(looks_after(caller, agent, nobodys))
+    Ok(keeper(agent, nobodys))
 }
 
 fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {

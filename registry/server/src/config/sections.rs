@@ -261,7 +261,7 @@ pub struct LimitsConfig {
     pub facets: usize,
     /// Event streams open at once.
     pub streams: usize,
-    /// Megabytes of the cache of card bytes.
+    /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
     pub card_cache_megabytes: u64,
 }
 

@@ -14,6 +14,7 @@ pub const BODY_RETENTION: i64 = 90 * DAY;
 pub fn forget_ended(context: &Context) {
     context.searches.forget_ended();
     context.cards.forget_ended();
+    context.agents.forget_ended();
     context.meanings.forget_ended();
 }
 

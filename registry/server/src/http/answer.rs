@@ -4,13 +4,12 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
-use data_encoding::BASE64URL_NOPAD;
-use ring::digest;
 use serde::Serialize;
 
 use crate::error::AppError;
 use crate::http::conditional::conditional;
 use crate::http::problem::Problem;
+use crate::memory::agents::RenderedJson;
 
 /// The default media type.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -36,19 +35,17 @@ pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
 
 /// One resource as JSON with an entity tag, or 304 if the caller has it already.
 ///
-/// The tag is weak, since a compressed answer has other bytes (RFC 9110 section 8.8.1).
-///
 /// # Errors
 /// `internal` where it cannot be written.
 pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpResponse, Problem> {
-    let body = encode(value)?;
-    let hash = digest::digest(&digest::SHA256, &body);
-    Ok(conditional(
-        request,
-        &format!("W/\"{}\"", BASE64URL_NOPAD.encode(&hash.as_ref()[..16])),
-        REVALIDATE,
-        || bytes(StatusCode::OK, Bytes::from(body)),
-    ))
+    Ok(rendered(request, &RenderedJson::of(value)?))
+}
+
+/// As [`resource`], for one that is already rendered.
+pub(crate) fn rendered(request: &HttpRequest, value: &RenderedJson) -> HttpResponse {
+    conditional(request, &value.tag, REVALIDATE, || {
+        bytes(StatusCode::OK, value.body.clone())
+    })
 }
 
 fn encode(value: &impl Serialize) -> Result<Vec<u8>, Problem> {

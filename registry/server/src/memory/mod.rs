@@ -1,5 +1,6 @@
 //! In-memory state of one process: caches and states that every start rebuilds.
 
+pub mod agents;
 pub mod cards;
 pub mod changes;
 pub mod database;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Registration;
+use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use ring::digest::{SHA256, digest};
 
@@ -181,5 +182,71 @@ async fn cards_are_handed_out_untouched() {
         registry.ask(request).await.problem(404, "not-found");
     }
     jobs.stop().await;
+    samples.stop().await;
+}
+
+#[actix_web::test]
+async fn an_agent_has_a_tag_for_what_each_caller_sees() {
+    let registry = Registry::with(|config| config.governance.approve_all = true).await;
+    let (id, jobs, samples) = with_agents(&registry).await;
+    jobs.stop().await;
+    let path = format!("/v1/agents/{id}");
+    let ask = async |token: Option<&str>, tag: &str| {
+        let request = TestRequest::get()
+            .uri(&path)
+            .insert_header(("if-none-match", tag));
+        let request = match token {
+            Some(token) => bearer(request, token),
+            None => request,
+        };
+        registry.ask(request).await
+    };
+    let post = async |act: &str| {
+        let uri = format!("{path}:{act}");
+        let request = bearer(TestRequest::post().uri(&uri), ADMIN);
+        let body = serde_json::json!({"reason": "a test"});
+        assert_eq!(registry.ask(request.set_json(body)).await.status, 200);
+    };
+    let first = ask(None, "").await.header("etag").to_owned();
+    assert!(first.starts_with("W/"));
+    for _ in 0..2 {
+        for token in [None, Some(ADMIN)] {
+            assert_eq!(ask(token, &first).await.status, 304);
+            assert_eq!(ask(token, "W/\"other\"").await.status, 200);
+        }
+    }
+    post("suspend").await;
+    for _ in 0..2 {
+        ask(None, &first).await.problem(404, "not-found");
+        let held = ask(Some(ADMIN), &first).await;
+        assert_eq!(
+            (
+                held.status.as_u16(),
+                held.json()["holds"].as_array().unwrap().len()
+            ),
+            (200, 1)
+        );
+        assert_eq!(ask(Some(ADMIN), held.header("etag")).await.status, 304);
+    }
+    post("resume").await;
+    let patch = bearer(TestRequest::patch().uri(&path), ADMIN);
+    let labels = serde_json::json!({"labels": {"team": "blue"}});
+    assert_eq!(registry.ask(patch.set_json(labels)).await.status, 200);
+    let labelled = ask(None, &first).await;
+    assert_eq!(
+        (labelled.status.as_u16(), &labelled.json()["labels"]["team"]),
+        (200, &"blue".into())
+    );
+    // A token that has ended is refused whatever is kept.
+    let token = registry.token(Role::Publisher).await;
+    assert_eq!(ask(Some(&token), "").await.status, 200);
+    let gone = crate::authentication::hash(&token);
+    let (row, _) = a2a_registry_store::accounts::token_by_hash(&registry.context().store, &gone)
+        .await
+        .unwrap()
+        .unwrap();
+    let end = TestRequest::delete().uri(&format!("/v1/tokens/{}", row.id));
+    assert!(registry.ask(bearer(end, ADMIN)).await.status.is_success());
+    ask(Some(&token), "").await.problem(401, "unauthenticated");
     samples.stop().await;
 }

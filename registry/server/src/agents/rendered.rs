@@ -1,0 +1,108 @@
+//! Agents as they are answered: rendered once for each class of callers, and kept while nothing of them has changed.
+
+use std::sync::Arc;
+
+use a2a_registry_api::Agent;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::agents;
+use uuid::Uuid;
+
+use crate::agents::records::records;
+use crate::agents::views::{keeper_of, view_with_holds};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::database::demand_database;
+use crate::error::AppError;
+use crate::memory::agents::{AgentStamp, RenderedAgent, RenderedJson};
+
+/// One agent in full, as [`agent_show`](crate::agents::views::agent_show) gives it, rendered.
+///
+/// # Errors
+/// `NotFound` where there is none, or none the caller may see; `Unavailable` if the database has not responded for too
+/// long.
+pub(crate) async fn agent_rendered(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<RenderedJson, AppError> {
+    demand_database(context)?;
+    let missing = || AppError::no_agent(agent);
+    let id = match agent.parse::<Uuid>() {
+        Ok(id) => id,
+        Err(_) if agent.starts_with("urn:") => {
+            let row = agents::agent_by_urn(&context.store, agent).await?;
+            row.ok_or_else(missing)?.id
+        }
+        Err(_) => return Err(missing()),
+    };
+    let rendered = rendered(context, id).await?.ok_or_else(missing)?;
+    if !rendered.is_visible_to(caller) {
+        return Err(missing());
+    }
+    let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
+    let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
+    Ok(with_holds.unwrap_or(&rendered.without_holds).clone())
+}
+
+/// The answer that [`agent_rendered`] gives, read again.
+///
+/// # Errors
+/// As for [`agent_rendered`].
+pub async fn agent_answered(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Agent, AppError> {
+    let rendered = agent_rendered(context, caller, agent).await?;
+    serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
+}
+
+/// The entry of an agent; `None` if there is none that anybody may see.
+async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgent>>, AppError> {
+    if let Some(kept) = context.agents.get(id, context.uptime())
+        && kept.stamp == stamp(context, id, kept.domain)
+    {
+        return Ok(Some(kept));
+    }
+    let Some(domain) = row_of(context, id).await?.map(|row| row.domain_id) else {
+        return Ok(None);
+    };
+    // Before the rows, so that a change in between is noticed later.
+    let (stamp, read_at) = (stamp(context, id, domain), context.uptime());
+    let row = row_of(context, id).await?;
+    let rows = row.into_iter().collect();
+    let Some(record) = records(&context.store, rows).await?.pop() else {
+        return Ok(None);
+    };
+    let mut view = view_with_holds(context, &record).await?;
+    let with_holds = match view.holds.is_empty() {
+        true => None,
+        false => Some(RenderedJson::of(&view)?),
+    };
+    view.holds.clear();
+    let entry = Arc::new(RenderedAgent {
+        stamp,
+        read_at,
+        domain,
+        visible_to: record.visible_to(),
+        keeper: keeper_of(context, &record.agent).await?,
+        without_holds: RenderedJson::of(&view)?,
+        with_holds,
+    });
+    context.agents.insert(id, Arc::clone(&entry));
+    Ok(Some(entry))
+}
+
+fn stamp(context: &Context, id: Uuid, domain: i64) -> AgentStamp {
+    AgentStamp {
+        events: context.changes.stamp(id),
+        rows: context.store.changes().stamp(id, domain),
+    }
+}
+
+async fn row_of(
+    context: &Context,
+    id: Uuid,
+) -> Result<Option<a2a_registry_store::entity::agent::Model>, AppError> {
+    Ok(agents::agents_by_ids(&context.store, &[id]).await?.pop())
+}

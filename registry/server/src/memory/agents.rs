@@ -1,0 +1,177 @@
+//! The cache of rendered agents.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
+use moka::sync::Cache;
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::caller::{Caller, PUBLIC};
+use crate::error::AppError;
+use crate::memory::KEPT_UNUSED;
+
+/// The age at which an entry is read again where other processes write to the database: a fetch that finds a card
+/// unchanged changes times that are shown, and appends no event that would tell them.
+pub(crate) const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// A rough size of an entry beside its bodies.
+const ENTRY_BYTES: usize = 512;
+
+/// A value rendered as JSON, with its entity tag.
+#[derive(Debug, Clone)]
+pub(crate) struct RenderedJson {
+    pub(crate) body: Bytes,
+    /// Weak, since a compressed response has other bytes (RFC 9110 section 8.8.1).
+    pub(crate) tag: String,
+}
+
+impl RenderedJson {
+    /// Renders a value.
+    ///
+    /// # Errors
+    /// `Internal` if it cannot be written as JSON.
+    pub(crate) fn of(value: &impl Serialize) -> Result<Self, AppError> {
+        let body =
+            serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()))?;
+        let hash = digest(&SHA256, &body);
+        Ok(Self {
+            tag: format!("W/\"{}\"", BASE64URL_NOPAD.encode(&hash.as_ref()[..16])),
+            body: Bytes::from(body),
+        })
+    }
+}
+
+/// What shows that the rows of an entry are unchanged, read before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AgentStamp {
+    /// Counts the agent's events, those of other processes included.
+    pub(crate) events: u64,
+    /// Counts the changes of the agent's and its domain's rows by this process.
+    pub(crate) rows: u64,
+}
+
+/// An agent rendered for each class of callers, and what decides which class a caller belongs to.
+#[derive(Debug)]
+pub(crate) struct RenderedAgent {
+    pub(crate) stamp: AgentStamp,
+    /// The uptime at which its rows were read.
+    pub(crate) read_at: Duration,
+    pub(crate) domain: i64,
+    /// The labels that may see it.
+    pub(crate) visible_to: Vec<String>,
+    /// The account that sees its holds, beside those who see everything.
+    pub(crate) keeper: Option<Uuid>,
+    pub(crate) without_holds: RenderedJson,
+    /// `None` if it is on no hold.
+    pub(crate) with_holds: Option<RenderedJson>,
+}
+
+impl RenderedAgent {
+    /// Whether a caller may see it.
+    pub(crate) fn is_visible_to(&self, caller: &Caller) -> bool {
+        let public = self.visible_to.iter().any(|label| label == PUBLIC);
+        public || {
+            let labels = caller.labels();
+            self.visible_to.iter().any(|label| labels.contains(label))
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        let held = self.with_holds.as_ref().map_or(0, |one| one.body.len());
+        let labels: usize = self.visible_to.iter().map(String::len).sum();
+        let bytes = self.without_holds.body.len() + held + labels + ENTRY_BYTES;
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+/// The cache of rendered agents, bounded by the bytes it holds.
+#[derive(Debug)]
+pub(crate) struct AgentCache {
+    entries: Cache<Uuid, Arc<RenderedAgent>>,
+    /// [`READ_AGAIN_AFTER`]; `None` where no other process writes.
+    oldest: Option<Duration>,
+}
+
+impl AgentCache {
+    /// An empty cache of at most that many megabytes.
+    pub(crate) fn new(megabytes: u64, oldest: Option<Duration>) -> Self {
+        Self {
+            entries: Cache::builder()
+                .max_capacity(megabytes * 1024 * 1024)
+                .weigher(|_, agent: &Arc<RenderedAgent>| agent.weight())
+                .time_to_idle(KEPT_UNUSED)
+                .build(),
+            oldest,
+        }
+    }
+
+    /// The entry of an agent, if it is young enough; the caller compares its stamp.
+    pub(crate) fn get(&self, id: Uuid, uptime: Duration) -> Option<Arc<RenderedAgent>> {
+        let entry = self.entries.get(&id)?;
+        let age = uptime.saturating_sub(entry.read_at);
+        let young = self.oldest.is_none_or(|oldest| age < oldest);
+        young.then_some(entry)
+    }
+
+    pub(crate) fn insert(&self, id: Uuid, agent: Arc<RenderedAgent>) {
+        self.entries.insert(id, agent);
+    }
+
+    /// Frees entries that were not used lately: without requests the cache would not free them itself.
+    pub(crate) fn forget_ended(&self) {
+        self.entries.run_pending_tasks();
+    }
+
+    /// Its bytes, by weight.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.entries.run_pending_tasks();
+        self.entries.weighted_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn agent(read_at: u64, bytes: usize) -> Arc<RenderedAgent> {
+        Arc::new(RenderedAgent {
+            stamp: AgentStamp { events: 0, rows: 0 },
+            read_at: Duration::from_secs(read_at),
+            domain: 1,
+            visible_to: vec![PUBLIC.into()],
+            keeper: None,
+            without_holds: RenderedJson::of(&"x".repeat(bytes)).unwrap(),
+            with_holds: None,
+        })
+    }
+
+    #[test]
+    fn the_cache_holds_its_megabytes_and_no_more() {
+        let cache = AgentCache::new(1, None);
+        for id in 0..1000 {
+            cache.insert(Uuid::from_u128(id), agent(0, 10_000));
+            let _ = cache.get(Uuid::from_u128(id), Duration::ZERO);
+        }
+        let bytes = cache.bytes();
+        assert!((500_000..=1024 * 1024).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn an_entry_ends_with_its_age_where_others_may_write() {
+        let id = Uuid::from_u128(1);
+        for (oldest, ends) in [(Some(Duration::from_secs(1)), true), (None, false)] {
+            let cache = AgentCache::new(1, oldest);
+            cache.insert(id, agent(5, 10));
+            let at = |seconds| cache.get(id, Duration::from_secs(seconds));
+            assert!(at(5).is_some());
+            assert_eq!(at(6).is_none(), ends);
+            assert_eq!(at(1_000_000).is_none(), ends);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Counts the changes that writes of this process make to the rows of agents and domains, for caches.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use uuid::Uuid;
+
+/// The number of counters that agents and domains share. Two on one counter only cost each other a reload.
+const STRIPES: usize = 16_384;
+
+/// Counters of changed rows. A cache entry stores the stamp that was read *before* its rows, and is valid while the stamp
+/// is the same. Writes of other processes are not counted.
+#[derive(Debug)]
+pub struct RowChanges {
+    everywhere: AtomicU64,
+    stripes: Box<[AtomicU64]>,
+}
+
+impl Default for RowChanges {
+    fn default() -> Self {
+        Self {
+            everywhere: AtomicU64::new(0),
+            stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+impl RowChanges {
+    /// The stamp of an agent of a domain: another one after each committed change of its rows, its domain's, or the rows
+    /// of either's sources, keys and registrants.
+    pub fn stamp(&self, agent: Uuid, domain: i64) -> u64 {
+        let count = |stripe: usize| self.stripes[stripe].load(Ordering::Acquire);
+        // Each of them only grows, so the sum is the same only if all of them are.
+        self.everywhere.load(Ordering::Acquire) + count(of_agent(agent)) + count(of_domain(domain))
+    }
+
+    /// Counts what a write has changed.
+    pub(super) fn count(&self, rows: ChangedRows) {
+        let changed = rows.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if changed.everywhere {
+            self.everywhere.fetch_add(1, Ordering::AcqRel);
+        }
+        for stripe in changed.stripes {
+            self.stripes[stripe].fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// The rows that a write has changed so far.
+#[derive(Debug, Default)]
+pub(super) struct ChangedRows(Mutex<Changed>);
+
+#[derive(Debug, Default)]
+struct Changed {
+    /// Whether it is not known which agents and domains the rows belong to.
+    everywhere: bool,
+    stripes: Vec<usize>,
+}
+
+impl ChangedRows {
+    pub(super) fn agents<'a>(&self, agents: impl IntoIterator<Item = &'a Uuid>) {
+        self.changed()
+            .stripes
+            .extend(agents.into_iter().map(|agent| of_agent(*agent)));
+    }
+
+    pub(super) fn domains(&self, domains: impl IntoIterator<Item = i64>) {
+        self.changed()
+            .stripes
+            .extend(domains.into_iter().map(of_domain));
+    }
+
+    /// Rows of agents or domains that the statement does not name.
+    pub(super) fn everywhere(&self) {
+        self.changed().everywhere = true;
+    }
+
+    fn changed(&self) -> MutexGuard<'_, Changed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn of_agent(agent: Uuid) -> usize {
+    // The low bits of a UUIDv7 are random, so they spread evenly.
+    usize::try_from(agent.as_u128() % STRIPES as u128).unwrap_or(0)
+}
+
+fn of_domain(domain: i64) -> usize {
+    usize::try_from(domain.unsigned_abs() % STRIPES as u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_changes_with_its_agent_its_domain_and_what_is_not_known() {
+        let changes = RowChanges::default();
+        let (agent, other) = (Uuid::from_u128(7), Uuid::from_u128(8));
+        let mut last = changes.stamp(agent, 1);
+        let mut moves = |note: &dyn Fn(&ChangedRows)| {
+            let rows = ChangedRows::default();
+            note(&rows);
+            changes.count(rows);
+            let before = std::mem::replace(&mut last, changes.stamp(agent, 1));
+            before != last
+        };
+        assert!(moves(&|rows| rows.agents(&[other, agent])));
+        assert!(moves(&|rows| rows.domains([2, 1])));
+        assert!(moves(&ChangedRows::everywhere));
+        assert!(!moves(&|rows| rows.agents(&[other])));
+        assert!(!moves(&|rows| rows.domains([2])));
+        assert!(!moves(&|_| ()));
+    }
+}

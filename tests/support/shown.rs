@@ -1,0 +1,30 @@
+//! An agent as a caller sees it, read from its rows and compared with the answer that is kept in memory.
+
+use a2a_registry_api::Agent;
+use a2a_registry_server::agents::rendered::agent_answered;
+use a2a_registry_server::agents::views;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::error::AppError;
+
+/// One agent in full. Every call also checks that the answer kept since the last one is not out of date.
+///
+/// # Errors
+/// As the registry gives them.
+pub async fn agent_show(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Agent, AppError> {
+    let kept = agent_answered(context, caller, agent).await;
+    let read = views::agent_show(context, caller, agent).await;
+    match (&kept, &read) {
+        (Ok(kept), Ok(read)) => assert_eq!(kept, read, "the answer that is kept of {agent}"),
+        (Err(kept), Err(read)) => {
+            let shown = |error: &AppError| (error.kind, error.public.clone());
+            assert_eq!(shown(kept), shown(read), "the refusal for {agent}");
+        }
+        _ => panic!("{agent} is answered with {kept:?} and its rows say {read:?}"),
+    }
+    read
+}
