@@ -19,6 +19,7 @@ mod answer;
 mod bits;
 mod blend;
 mod collect;
+mod compiled;
 mod damage;
 mod demands;
 mod document;
@@ -68,6 +69,7 @@ pub use answer::{
     SuggestionKind,
 };
 pub use blend::Blended;
+pub use compiled::CompiledQuery;
 pub use document::{
     Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText,
 };
@@ -81,7 +83,7 @@ pub use request::{
     SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
-pub use search::CompiledQuery;
+
 pub use syntax::asked_text;
 
 use damage::Counter;

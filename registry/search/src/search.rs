@@ -24,7 +24,8 @@ use super::ranking::ranked;
 use super::request::{
     Filters, MAX_FILTER_VALUES, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
-use super::rescore::{RESCORED, RescoreGain, Rescorer};
+use super::rescore::{RescoreGain, Rescorer};
+use super::schema::Fields;
 use super::seen::VisibleAgents;
 use super::statistics::{QueryStatistics, Statistics};
 use super::syntax::{self, ParsedQuery};
@@ -35,31 +36,6 @@ const SHORT_QUERY: usize = 2;
 
 /// The most hits that [`Index::lookup`] returns.
 const MAX_LOOKUP: usize = 100;
-
-/// A search as a tantivy query, for measuring it without its surroundings.
-pub struct CompiledQuery {
-    /// State of the index that the query runs on.
-    pub searcher: Searcher,
-    /// Text and filters; the same object that [`Index::search`] runs.
-    pub query: Box<dyn Query>,
-    /// The text alone, without filters; `None` if every agent matches.
-    pub text: Option<Box<dyn Query>>,
-}
-
-impl CompiledQuery {
-    /// Runs the query with the registry's own collector: finds the candidates of a page by relevance and returns the
-    /// exact total. Nothing is rescored, and no hit is read.
-    pub fn first_look(&self) -> Result<u64, IndexError> {
-        let page = PageCollector {
-            order: Order::Score,
-            top: RESCORED,
-            after: None,
-            facets: Facets::default(),
-            apart: None,
-        };
-        Ok(self.searcher.search(&*self.query, &page)?.total)
-    }
-}
 
 /// A request compiled for one state of the index.
 pub(super) struct PreparedQuery {
@@ -282,13 +258,7 @@ impl Inner {
         } = entry;
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
-        let hit = match text(self.fields.hit) {
-            Some(hit) => hit.as_bytes(),
-            None => stored
-                .get_first(self.fields.hit_bytes)
-                .and_then(|value| value.as_bytes())
-                .unwrap_or_default(),
-        };
+        let hit = rendered_hit(&stored, &self.fields);
         let (highlights, matched_skills) = if words.is_empty() {
             Default::default()
         } else {
@@ -438,15 +408,17 @@ impl Index {
         }
         Ok(hits)
     }
+}
 
-    /// Compiles a request into its query objects, to run them without the rest of a search.
-    pub fn compiled_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
-        let prepared = self.0.prepare(request)?;
-        Ok(CompiledQuery {
-            query: Box::new(prepared.filtered()),
-            searcher: prepared.view.searcher,
-            text: prepared.text,
-        })
+/// The rendered hit of a stored document.
+pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &Fields) -> &'a [u8] {
+    let first = |field| stored.get_first(field);
+    let text = first(fields.hit).and_then(|value| value.as_str());
+    match text {
+        Some(hit) => hit.as_bytes(),
+        None => first(fields.hit_bytes)
+            .and_then(|value| value.as_bytes())
+            .unwrap_or_default(),
     }
 }
 

@@ -1,0 +1,67 @@
+//! Searches as query objects, for measuring them without their surroundings.
+
+use tantivy::query::Query;
+use tantivy::{Searcher, TantivyDocument};
+
+use super::Index;
+use super::collect::{CollectedPage, Order, PageCollector};
+use super::error::IndexError;
+use super::facets::Facets;
+use super::request::SearchRequest;
+use super::rescore::RESCORED;
+use super::schema::Fields;
+use super::search::rendered_hit;
+
+/// A search as a tantivy query, for measuring it without its surroundings.
+pub struct CompiledQuery {
+    /// State of the index that the query runs on.
+    pub searcher: Searcher,
+    /// Text and filters; the same object that [`Index::search`] runs.
+    pub query: Box<dyn Query>,
+    /// The text alone, without filters; `None` if every agent matches.
+    pub text: Option<Box<dyn Query>>,
+    fields: Fields,
+}
+
+impl CompiledQuery {
+    /// Runs the query with the registry's own collector: finds the candidates of a page by relevance and returns the
+    /// exact total. Nothing is rescored, and no hit is read.
+    pub fn first_look(&self) -> Result<u64, IndexError> {
+        Ok(self.collected()?.total)
+    }
+
+    /// As [`first_look`](Self::first_look), and reads the rendered hits of the first `count` agents; nothing is
+    /// rescored or highlighted.
+    pub fn first_hits(&self, count: usize) -> Result<(u64, Vec<Vec<u8>>), IndexError> {
+        let page = self.collected()?;
+        let hits = page.entries.iter().take(count).map(|entry| {
+            let stored: TantivyDocument = self.searcher.doc(entry.address)?;
+            Ok(rendered_hit(&stored, &self.fields).to_vec())
+        });
+        Ok((page.total, hits.collect::<Result<_, IndexError>>()?))
+    }
+
+    fn collected(&self) -> Result<CollectedPage, IndexError> {
+        let page = PageCollector {
+            order: Order::Score,
+            top: RESCORED,
+            after: None,
+            facets: Facets::default(),
+            apart: None,
+        };
+        Ok(self.searcher.search(&*self.query, &page)?)
+    }
+}
+
+impl Index {
+    /// Compiles a request into its query objects, to run them without the rest of a search.
+    pub fn compiled_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
+        let prepared = self.0.prepare(request)?;
+        Ok(CompiledQuery {
+            query: Box::new(prepared.filtered()),
+            searcher: prepared.view.searcher,
+            text: prepared.text,
+            fields: self.0.fields.clone(),
+        })
+    }
+}
