@@ -369,7 +369,7 @@ fn searches_equal_a_naive_scan() {
 fn facet_limits() -> [FacetLimits; 6] {
     let by_sets = FacetLimits {
         least_agents: 1,
-        sparse: u64::MAX,
+        counting: u64::MAX,
         ..FacetLimits::default()
     };
     [
