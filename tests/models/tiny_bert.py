@@ -66,8 +66,8 @@ def single(number):
     return struct.unpack("<f", struct.pack("<f", number))[0]
 
 
-def weights(vocabulary_size):
-    dice = random.Random(SEED)
+def weights(vocabulary_size, seed=SEED, types=2):
+    dice = random.Random(seed)
 
     def matrix(rows, columns, spread):
         return (rows, columns), [single(dice.gauss(0.0, spread)) for _ in range(rows * columns)]
@@ -87,7 +87,7 @@ def weights(vocabulary_size):
 
     tensors["embeddings.word_embeddings.weight"] = matrix(vocabulary_size, HIDDEN, 1.0)
     tensors["embeddings.position_embeddings.weight"] = matrix(POSITIONS, HIDDEN, 0.3)
-    tensors["embeddings.token_type_embeddings.weight"] = matrix(2, HIDDEN, 0.3)
+    tensors["embeddings.token_type_embeddings.weight"] = matrix(types, HIDDEN, 0.3)
     norm("embeddings.LayerNorm")
     for layer in range(LAYERS):
         name = f"encoder.layer.{layer}"
@@ -229,12 +229,12 @@ class Encoder:
                     )
         return mixed
 
-    def encode(self, ids):
+    def encode(self, ids, positions=None):
         def plus(left, right):
             return [[a + b for a, b in zip(x, y)] for x, y in zip(left, right)]
 
         rows = []
-        for position, token in enumerate(ids):
+        for position, token in zip(positions or range(len(ids)), ids):
             parts = (
                 self.row("embeddings.word_embeddings.weight", token),
                 self.row("embeddings.position_embeddings.weight", position),

@@ -21,6 +21,8 @@ const MAX_VOCABULARY: usize = 1_000_000;
 const MAX_POSITIONS: usize = 8192;
 /// Fewest tokens in a useful text, the two special ones included.
 pub(super) const MIN_POSITIONS: usize = 8;
+/// The padding token of a `RoBERTa` whose configuration names none.
+const ROBERTA_PADDING: u32 = 1;
 /// Most token types.
 const MAX_TYPES: usize = 16;
 
@@ -35,7 +37,7 @@ pub(super) enum Activation {
     Relu,
 }
 
-/// The configuration of a BERT network.
+/// The configuration of a BERT network, or of a `RoBERTa`, which has the same layers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BertConfig {
     /// Tokens in the vocabulary.
@@ -50,6 +52,10 @@ pub(super) struct BertConfig {
     pub intermediate: usize,
     /// Tokens in the longest text.
     pub positions: usize,
+    /// Rows of the table of positions before that of the first token.
+    pub before_positions: usize,
+    /// The token that fills up texts, where it takes no position of its own.
+    pub padding: Option<u32>,
     /// Token types.
     pub types: usize,
     /// Added to the variance, so that a norm never divides by zero.
@@ -73,6 +79,7 @@ struct Written {
     max_position_embeddings: usize,
     #[serde(default = "two")]
     type_vocab_size: usize,
+    pad_token_id: Option<u32>,
     #[serde(default = "tiny")]
     layer_norm_eps: f64,
     position_embedding_type: Option<String>,
@@ -108,9 +115,10 @@ impl BertConfig {
         let malformed = |error: serde_json::Error| ModelError::malformed(CONFIG, error);
         // A network of another type has other members, so its type is read first.
         let kind: Kind = serde_json::from_slice(bytes).map_err(malformed)?;
-        match kind.model_type.as_deref() {
-            None | Some("bert") => {}
-            // RoBERTa and similar networks count positions from another number, others have other layers.
+        let counts_behind_padding = match kind.model_type.as_deref() {
+            None | Some("bert") => false,
+            Some("roberta" | "xlm-roberta") => true,
+            // Others have other layers.
             Some(other) => {
                 let other: String = other
                     .chars()
@@ -118,12 +126,15 @@ impl BertConfig {
                     .flat_map(char::escape_debug)
                     .collect();
                 return Err(unsupported(format!(
-                    "model_type is \"{other}\", and only \"bert\" is supported"
+                    "model_type is \"{other}\", and only \"bert\", \"roberta\" and \"xlm-roberta\" are supported"
                 )));
             }
-        }
+        };
         let written: Written = serde_json::from_slice(bytes).map_err(malformed)?;
         written.check()?;
+        let padding =
+            counts_behind_padding.then(|| written.pad_token_id.unwrap_or(ROBERTA_PADDING));
+        let before_positions = written.before_positions(padding)?;
         let activation = match written.hidden_act.as_str() {
             "gelu" | "gelu_python" => Activation::Gelu,
             "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluByTanh,
@@ -136,7 +147,9 @@ impl BertConfig {
             layers: written.num_hidden_layers,
             heads: written.num_attention_heads,
             intermediate: written.intermediate_size,
-            positions: written.max_position_embeddings,
+            positions: written.max_position_embeddings - before_positions,
+            before_positions,
+            padding,
             types: written.type_vocab_size,
             epsilon: written.layer_norm_eps as f32,
             activation,
@@ -146,6 +159,25 @@ impl BertConfig {
 }
 
 impl Written {
+    /// Number of positions before the first token's: `RoBERTa` and its kin count positions from the number behind that
+    /// of the padding token.
+    fn before_positions(&self, padding: Option<u32>) -> Result<usize, ModelError> {
+        let Some(padding) = padding else {
+            return Ok(0);
+        };
+        let before = usize::try_from(padding)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        let left = self.max_position_embeddings.checked_sub(before);
+        match left.filter(|left| *left >= MIN_POSITIONS) {
+            Some(_) => Ok(before),
+            None => Err(unsupported(format!(
+                "pad_token_id is {padding}, which leaves fewer than {MIN_POSITIONS} of {} positions",
+                self.max_position_embeddings
+            ))),
+        }
+    }
+
     fn check(&self) -> Result<(), ModelError> {
         for (name, value, least, most) in [
             ("hidden_size", self.hidden_size, 1, MAX_DIMENSIONS),

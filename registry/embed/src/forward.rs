@@ -20,6 +20,8 @@ use super::weights::Weights;
 pub(super) struct Bert {
     hidden: usize,
     heads: usize,
+    before_positions: usize,
+    padding: Option<u32>,
     /// The tables of tokens, positions and types: one row of `hidden` numbers for each.
     words: Vec<f32>,
     positions: Vec<f32>,
@@ -57,8 +59,13 @@ impl Bert {
         Ok(Self {
             hidden: config.hidden,
             heads: config.heads,
+            before_positions: config.before_positions,
+            padding: config.padding,
             words: table("word_embeddings.weight", config.vocabulary)?,
-            positions: table("position_embeddings.weight", config.positions)?,
+            positions: table(
+                "position_embeddings.weight",
+                config.before_positions + config.positions,
+            )?,
             kinds: table("token_type_embeddings.weight", config.types)?,
             norm: norm(config, weights, "embeddings.LayerNorm")?,
             layers: (0..config.layers)
@@ -95,7 +102,14 @@ impl Bert {
         let outside = "a token or its place is in none of the tables";
         let mut rows = Vec::new();
         for text in texts {
-            for (place, token) in text.iter().enumerate() {
+            let mut next = self.before_positions;
+            for token in text {
+                // A padding token within a text has the place before all others, and takes none.
+                let place = match self.padding {
+                    Some(padding) if padding == token.id => self.before_positions - 1,
+                    _ => next,
+                };
+                next += usize::from(place == next);
                 let word = row(&self.words, token.id as usize).ok_or(outside)?;
                 let place = row(&self.positions, place).ok_or(outside)?;
                 let kind = row(&self.kinds, token.kind as usize).ok_or(outside)?;

@@ -7,8 +7,8 @@ use safetensors::{Dtype, SafeTensors};
 use super::error::ModelError;
 use super::folder::WEIGHTS;
 
-/// Prefixes of a BERT's weights: by itself, or as a part of another model.
-const PREFIXES: [&str; 2] = ["", "bert."];
+/// Prefixes of a network's weights: by itself, or as a part of another model.
+const PREFIXES: [&str; 3] = ["", "bert.", "roberta."];
 /// A weight that every BERT has.
 const ANY: &str = "embeddings.word_embeddings.weight";
 /// Length of the number at the beginning of the file that gives the header's length.

@@ -1,10 +1,11 @@
-//! Tests of the sentence encoder on the tiny model of `tests/models`, and on what can be wrong with a model.
+//! Tests of the sentence encoder on the tiny models of `tests/models`, and on what can be wrong with a model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
 mod encoder;
 mod identity;
 mod install;
+mod multilingual;
 mod pool;
 mod threads;
 
@@ -18,6 +19,11 @@ use super::*;
 /// The tiny model's folder.
 fn tiny() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models/tiny")
+}
+
+/// The folder of the tiny multilingual model.
+fn tiny_xlmr() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models/tiny_xlmr")
 }
 
 /// The files a model consists of.
@@ -35,10 +41,15 @@ struct Altered(TempDir);
 
 impl Altered {
     fn new() -> Self {
+        Self::of(&tiny())
+    }
+
+    /// A copy of this model.
+    fn of(model: &Path) -> Self {
         let copy = Self(tempfile::tempdir().unwrap());
         std::fs::create_dir_all(copy.path().join("1_Pooling")).unwrap();
         for file in FILES {
-            std::fs::copy(tiny().join(file), copy.path().join(file)).unwrap();
+            std::fs::copy(model.join(file), copy.path().join(file)).unwrap();
         }
         copy
     }
