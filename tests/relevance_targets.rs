@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::relevance::{compare, held_out, own};
+use crate::relevance::{Trial, compare, held_out, languages, own, real};
 
 /// Held-out examples of real cards find their cards, better than a plain full-text search does on either half of the
 /// cards. All weightings of words that were tried gained no more than a few hundredths.
@@ -30,5 +30,43 @@ async fn queries_of_users_find_the_intended_agents() {
     for (kind, least) in [("keyword", 0.95), ("typo", 0.95), ("task", 0.75)] {
         let (ours, _) = found.kinds[kind];
         assert!(ours.recall() >= least, "{kind}: {found}");
+    }
+}
+
+/// Questions to real cards find the intended agents by their words alone, in both halves: the one that ranking was tuned
+/// on, and the one that was set aside.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_to_real_cards_find_the_intended_agents() {
+    let Some(shared) = std::env::var_os("A2A_REGISTRY_SHARED").map(PathBuf::from) else {
+        eprintln!("SKIPPED: A2A_REGISTRY_SHARED names no folder with real cards");
+        return;
+    };
+    let real = real(&shared.join("cards"));
+    let trial = Trial::new(&real.cards, None).await;
+    for half in [&real.tuned_on, &real.set_aside] {
+        let found = trial.compare(half, "lexical").await;
+        println!("{found}");
+        for (kind, least) in [("keyword", 0.85), ("typo", 0.85)] {
+            let (ours, theirs) = found.kinds[kind];
+            assert!(ours.recall() >= least, "{kind}: {found}");
+            assert!(ours.mrr() >= theirs.mrr(), "{kind}: {found}");
+        }
+        let (ours, theirs) = found.all();
+        assert!(ours.recall() > theirs.recall(), "{found}");
+    }
+    trial.close().await;
+}
+
+/// Questions in nine languages find the agents whose cards are in those languages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_in_nine_languages_find_the_intended_agents() {
+    let found = compare(&languages()).await;
+    println!("{found}");
+    assert_eq!(found.kinds.len(), 9);
+    let (ours, theirs) = found.all();
+    assert!(ours.recall() >= 0.9, "{found}");
+    assert!(ours.mrr() > theirs.mrr(), "{found}");
+    for (language, (ours, _)) in &found.kinds {
+        assert!(ours.recall() >= 0.75, "{language}: {found}");
     }
 }

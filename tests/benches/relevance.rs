@@ -2,7 +2,9 @@
 //!
 //! Real cards are read from `A2A_REGISTRY_SHARED/cards`; `BENCH_SEEDS` (5) is the number of different choices of held-out
 //! examples. `A2A_REGISTRY_TEST_MODEL` names the folder of a sentence encoder; with it every query is also run in hybrid
-//! and in semantic mode. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query whose first hit is wrong.
+//! and in semantic mode. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query whose first hit is wrong. `BENCH_SETS` names
+//! the collections to run, separated by commas: `own`, `languages`, `tuned-on` and `set-aside` (the halves of the
+//! questions to real cards) and `held-out`. Whoever tunes the ranking looks at `tuned-on` alone.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,22 +23,65 @@ use std::path::Path;
 use std::sync::Arc;
 
 use a2a_registry_embed::{Embedder, Encoder, EncoderOptions};
-use relevance::{Collection, compare, compare_by, held_out, own};
+use relevance::{JudgedQuery, Trial, held_out, languages, own, real};
 use report::size;
+
+/// The modes without a model and with one.
+const MODES: [&str; 3] = ["lexical", "hybrid", "semantic"];
 
 #[tokio::main]
 async fn main() {
     let model = model();
-    print_scores("Our own queries", &own(), model.as_ref()).await;
+    if is_wanted("own") {
+        let own = own();
+        print_scores(&own.cards, &[("Our own queries", &own.queries)], &model).await;
+    }
+    if is_wanted("languages") {
+        let some = languages();
+        let title = "Cards and questions in nine languages";
+        print_scores(&some.cards, &[(title, &some.queries)], &model).await;
+    }
     let Some(shared) = std::env::var_os("A2A_REGISTRY_SHARED") else {
         println!("SKIPPED: A2A_REGISTRY_SHARED names no folder with real cards");
         return;
     };
     let folder = Path::new(&shared).join("cards");
+    print_real(&folder, &model).await;
     for seed in 1..=size("BENCH_SEEDS", 5) as u64 {
-        let title = format!("Held-out examples of real cards, seed {seed}, by half");
-        print_scores(&title, &held_out(&folder, seed), model.as_ref()).await;
+        if is_wanted("held-out") {
+            let title = format!("Held-out examples of real cards, seed {seed}, by half");
+            let held_out = held_out(&folder, seed);
+            print_scores(&held_out.cards, &[(&title, &held_out.queries)], &model).await;
+        }
     }
+}
+
+/// Prints the scores of the questions to real cards, by half.
+async fn print_real(folder: &Path, model: &Option<Arc<dyn Embedder>>) {
+    let real = real(folder);
+    let halves = [
+        (
+            "tuned-on",
+            "Questions to real cards, tuned on",
+            &real.tuned_on,
+        ),
+        (
+            "set-aside",
+            "Questions to real cards, set aside",
+            &real.set_aside,
+        ),
+    ];
+    let wanted = halves.into_iter().filter(|(set, ..)| is_wanted(set));
+    let wanted: Vec<(&str, &Vec<JudgedQuery>)> =
+        wanted.map(|(_, title, queries)| (title, queries)).collect();
+    if !wanted.is_empty() {
+        print_scores(&real.cards, &wanted, model).await;
+    }
+}
+
+/// Whether `BENCH_SETS` names this collection, or is not set.
+fn is_wanted(set: &str) -> bool {
+    std::env::var("BENCH_SETS").map_or(true, |wanted| wanted.split(',').any(|one| one == set))
 }
 
 /// The sentence encoder for hybrid and semantic queries, if one is named.
@@ -56,13 +101,20 @@ fn model() -> Option<Arc<dyn Embedder>> {
     Some(Arc::new(encoder))
 }
 
-/// Prints the scores of a collection, in every mode that is available.
-async fn print_scores(title: &str, queries: &Collection, model: Option<&Arc<dyn Embedder>>) {
-    println!("{title}, lexical\n{}", compare(queries).await);
-    for mode in ["hybrid", "semantic"] {
-        if let Some(model) = model {
-            let found = compare_by(queries, mode, Some(Arc::clone(model))).await;
-            println!("{title}, {mode}\n{found}");
+/// Prints the scores of several lists of queries to the same cards, in every mode that is available.
+async fn print_scores(
+    cards: &[Vec<u8>],
+    lists: &[(&str, &Vec<JudgedQuery>)],
+    model: &Option<Arc<dyn Embedder>>,
+) {
+    let trial = Trial::new(cards, model.clone()).await;
+    for (title, queries) in lists {
+        for mode in MODES {
+            if mode == "lexical" || model.is_some() {
+                let found = trial.compare(queries, mode).await;
+                println!("{title}, {mode}\n{found}");
+            }
         }
     }
+    trial.close().await;
 }

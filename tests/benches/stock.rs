@@ -75,6 +75,8 @@ impl Stock {
         config.crawler.least_rate = 1_000_000.0;
         // Searches wait for the encoder, so that no result falls back to full text.
         config.search.embed_timeout = 60_000;
+        // No job hears from the database here, while a slow encoder makes the vectors.
+        config.store.stale_limit = 86_400;
         config.server.public_url = "http://registry.agents.test".into();
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::through(&config, Arc::new(SystemClock), resolver).unwrap();

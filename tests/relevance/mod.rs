@@ -19,7 +19,7 @@ use a2a_registry_server::search::query::SearchQuery;
 
 use crate::stock::Stock;
 
-pub use sets::{Collection, JudgedQuery, held_out, own};
+pub use sets::{Collection, JudgedQuery, held_out, languages, own, real};
 
 /// Number of hits that count for the reciprocal rank, and for recall.
 const RANKED: usize = 10;
@@ -106,50 +106,65 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Runs every query of a collection on both sides, in full-text mode on the registry. With
-/// `A2A_REGISTRY_RELEVANCE_MISSES` set, prints the queries whose first hit is wrong.
+/// Runs every query of a collection on both sides, in full-text mode on the registry.
 pub async fn compare(collection: &Collection) -> Comparison {
-    compare_by(collection, "lexical", None).await
+    let trial = Trial::new(&collection.cards, None).await;
+    let comparison = trial.compare(&collection.queries, "lexical").await;
+    trial.close().await;
+    comparison
 }
 
-/// Like [`compare`], in this search mode, with the model that the mode needs.
-pub async fn compare_by(
-    collection: &Collection,
-    mode: &str,
-    model: Option<Arc<dyn Embedder>>,
-) -> Comparison {
-    let stock = Stock::new().await;
-    stock.add_sources(collection.cards.len(), 1, 80).await;
-    stock
-        .fill(|index| collection.cards[usize::try_from(index).unwrap()].clone())
-        .await;
-    while index_next(&stock.app).await.unwrap() {}
-    if let Some(model) = model {
-        let mut embedding = embedding_open(&stock.app, model).await.unwrap();
-        while embedding_step(&stock.app, &mut embedding).await.unwrap() != EmbeddingStep::Done {}
-    }
-    let fts5 = fts5::Table::of(&collection.cards).await;
-    let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
-    let mut comparison = Comparison::default();
-    for judged in &collection.queries {
-        let ours = search(&stock, &judged.query, mode).await;
-        let theirs = fts5.search(&judged.query, RANKED).await;
-        if misses
-            && !ours
-                .first()
-                .is_some_and(|name| judged.expect.contains(name))
-        {
-            println!(
-                "{}: {:?}\n  wanted {:?}\n  got {ours:?}",
-                judged.kind, judged.query, judged.expect
-            );
+/// Cards in a registry and in an FTS5 table, ready for any number of queries.
+pub struct Trial {
+    stock: Stock,
+    fts5: fts5::Table,
+}
+
+impl Trial {
+    /// Both sides filled with these cards; with a model, the registry has made all vectors.
+    pub async fn new(cards: &[Vec<u8>], model: Option<Arc<dyn Embedder>>) -> Self {
+        let stock = Stock::new().await;
+        stock.add_sources(cards.len(), 1, 80).await;
+        stock
+            .fill(|index| cards[usize::try_from(index).unwrap()].clone())
+            .await;
+        while index_next(&stock.app).await.unwrap() {}
+        if let Some(model) = model {
+            let mut embedding = embedding_open(&stock.app, model).await.unwrap();
+            while embedding_step(&stock.app, &mut embedding).await.unwrap() != EmbeddingStep::Done {
+            }
         }
-        let scores = comparison.kinds.entry(judged.kind.clone()).or_default();
-        scores.0.add(judged, &ours);
-        scores.1.add(judged, &theirs);
+        Self {
+            stock,
+            fts5: fts5::Table::of(cards).await,
+        }
     }
-    stock.close().await;
-    comparison
+
+    /// Runs these queries on both sides, in this search mode on the registry. With `A2A_REGISTRY_RELEVANCE_MISSES` set,
+    /// prints the queries whose first hit is wrong.
+    pub async fn compare(&self, queries: &[JudgedQuery], mode: &str) -> Comparison {
+        let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
+        let mut comparison = Comparison::default();
+        for judged in queries {
+            let ours = search(&self.stock, &judged.query, mode).await;
+            let theirs = self.fts5.search(&judged.query, RANKED).await;
+            let is_right = |name: &String| judged.expect.contains(name);
+            if misses && !ours.first().is_some_and(is_right) {
+                println!(
+                    "{mode} {}: {:?}\n  wanted {:?}\n  got {ours:?}",
+                    judged.kind, judged.query, judged.expect
+                );
+            }
+            let scores = comparison.kinds.entry(judged.kind.clone()).or_default();
+            scores.0.add(judged, &ours);
+            scores.1.add(judged, &theirs);
+        }
+        comparison
+    }
+
+    pub async fn close(self) {
+        self.stock.close().await;
+    }
 }
 
 /// The names of the agents that the registry finds, best first.

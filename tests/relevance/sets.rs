@@ -1,4 +1,5 @@
-//! Collections of cards and judged queries: our own, and held-out examples of real cards.
+//! Collections of cards and judged queries: our own, questions about real cards in two halves, cards and questions in
+//! nine languages, and held-out examples of real cards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,18 +26,60 @@ pub struct JudgedQuery {
 
 /// Our own collection: 60 agents, and 120 queries in the words of users.
 pub fn own() -> Collection {
-    let cards: Vec<Value> = serde_json::from_str(include_str!("agents.json")).unwrap();
-    let queries = serde_json::from_str(include_str!("queries.json")).unwrap();
+    written(include_str!("agents.json"), include_str!("queries.json"))
+}
+
+/// Cards in nine languages, and questions to them in those languages; the kinds are the languages.
+pub fn languages() -> Collection {
+    written(
+        include_str!("language_agents.json"),
+        include_str!("language_queries.json"),
+    )
+}
+
+fn written(cards: &str, queries: &str) -> Collection {
+    let cards: Vec<Value> = serde_json::from_str(cards).unwrap();
     let bytes = |card| serde_json::to_vec(card).unwrap();
     Collection {
         cards: cards.iter().map(bytes).collect(),
-        queries,
+        queries: serde_json::from_str(queries).unwrap(),
     }
 }
 
-/// Real cards, one per name. Of each card with examples one example, chosen by `seed`, is removed, and is a query to which
-/// this card is relevant. The kinds are the halves of the cards by the parity of their digests.
-pub fn held_out(folder: &Path, seed: u64) -> Collection {
+/// Real cards, and questions to them that were written before anything was tuned.
+#[derive(Debug, Clone)]
+pub struct RealQuestions {
+    /// Bytes of cards with different names.
+    pub cards: Vec<Vec<u8>>,
+    /// The questions that ranking may be tuned on.
+    pub tuned_on: Vec<JudgedQuery>,
+    /// The questions that only tell how well the tuning holds for others.
+    pub set_aside: Vec<JudgedQuery>,
+}
+
+/// The real cards of a folder, and the questions to them, halved by the parity of the queries' digests.
+pub fn real(folder: &Path) -> RealQuestions {
+    let mut cards: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for (name, bytes) in named(folder) {
+        cards.entry(name).or_insert(bytes);
+    }
+    let queries: Vec<JudgedQuery> =
+        serde_json::from_str(include_str!("real_queries.json")).unwrap();
+    for expected in queries.iter().flat_map(|judged| &judged.expect) {
+        assert!(cards.contains_key(expected), "no card of {expected:?}");
+    }
+    let (tuned_on, set_aside) = queries
+        .into_iter()
+        .partition(|judged| is_odd(&digest(judged.query.as_bytes())));
+    RealQuestions {
+        cards: cards.into_values().collect(),
+        tuned_on,
+        set_aside,
+    }
+}
+
+/// The cards of a folder that can be parsed, with their names, in the order of their files.
+fn named(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -46,18 +89,24 @@ pub fn held_out(folder: &Path, seed: u64) -> Collection {
         })
         .collect();
     files.sort();
+    let read = files.into_iter().map(|file| std::fs::read(file).unwrap());
+    read.filter_map(|bytes| Some((a2a_card::parse(&bytes).ok()?.card.name, bytes)))
+        .collect()
+}
+
+fn is_odd(digest: &str) -> bool {
+    digest.bytes().last().unwrap() % 2 == 1
+}
+
+/// Real cards, one per name. Of each card with examples one example, chosen by `seed`, is removed, and is a query to which
+/// this card is relevant. The kinds are the halves of the cards by the parity of their digests.
+pub fn held_out(folder: &Path, seed: u64) -> Collection {
     let mut cards: BTreeMap<String, (String, Value)> = BTreeMap::new();
-    for file in files {
-        let bytes = std::fs::read(file).unwrap();
-        let Ok(parsed) = a2a_card::parse(&bytes) else {
-            continue;
-        };
+    for (name, bytes) in named(folder) {
         let Ok(card) = serde_json::from_slice(&bytes) else {
             continue;
         };
-        cards
-            .entry(parsed.card.name)
-            .or_insert((digest(&bytes), card));
+        cards.entry(name).or_insert((digest(&bytes), card));
     }
     let mut collection = Collection {
         cards: Vec::new(),
@@ -65,10 +114,9 @@ pub fn held_out(folder: &Path, seed: u64) -> Collection {
     };
     for (name, (digest, mut card)) in cards {
         if let Some(query) = hold_out(&mut card, &name, seed) {
-            let odd = digest.bytes().last().unwrap() % 2 == 1;
             collection.queries.push(JudgedQuery {
                 query,
-                kind: if odd { "odd" } else { "even" }.to_owned(),
+                kind: if is_odd(&digest) { "odd" } else { "even" }.to_owned(),
                 expect: BTreeSet::from([name]),
             });
         }

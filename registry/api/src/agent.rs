@@ -34,6 +34,10 @@ pub struct Match {
     /// Relevance, if the search has a text. It is not a measure of trust.
     #[serde(default)]
     pub score: Option<f32>,
+    /// Whether it fits the search badly: it only shares words that say little about the query, and is not close to it in
+    /// meaning. In the order `relevance` such agents come after all others.
+    #[serde(default)]
+    pub weak: bool,
     /// Excerpts in which something matched.
     #[serde(default)]
     pub highlights: Vec<HighlightView>,

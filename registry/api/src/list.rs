@@ -48,7 +48,7 @@ pub struct FacetValue {
 /// Suggestion for a better search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Hint {
-    /// Kind of the suggestion, such as `filter` or `empty`.
+    /// Kind of the suggestion, such as `filter`, `empty` or `only_weak`.
     pub kind: String,
     /// The suggestion, as a sentence.
     pub text: String,

@@ -42,8 +42,12 @@ pub struct HitRow {
     pub id: Uuid,
     /// The rendered hit, byte for byte as in its [`Document`](super::Document).
     pub hit: Vec<u8>,
-    /// Relevance score, if there was a text; comparable only within one response.
+    /// Relevance score, if there was a text; comparable only within one response, and only among hits that are equally
+    /// weak.
     pub score: Option<f32>,
+    /// Whether the hit fits the query badly: it has only words that say little about the query, and is not close in
+    /// meaning. In the order by relevance weak hits come after all others.
+    pub weak: bool,
     /// Position after which the next page continues.
     pub position: SortPosition,
     /// Excerpts with words of the query.
@@ -108,6 +112,8 @@ pub enum HintKind {
     Syntax,
     /// The caller may see no agent at all.
     Empty,
+    /// Every match is weak.
+    OnlyWeak,
 }
 
 impl HintKind {
@@ -119,6 +125,7 @@ impl HintKind {
             Self::TooManyWords => "too_many_words",
             Self::Syntax => "syntax",
             Self::Empty => "empty",
+            Self::OnlyWeak => "only_weak",
         }
     }
 }

@@ -5,6 +5,9 @@
 //! words that hardly any agent uses is ranked mostly by its meaning. All nearest neighbours are collected whatever
 //! their full-text score; the other matches are ordered by their full-text score alone, so the top of the order
 //! consists of neighbours and of the best full-text matches.
+//!
+//! An entry is weak if it is no close neighbour and covers too little of the query. Weak entries come after all others,
+//! each kind in the order of its scores.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,6 +21,7 @@ use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
 use super::meaning::NearAgents;
+use super::ranking::mark_weak;
 use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED, Rescorer};
 use crate::vectors::Similarity;
@@ -146,9 +150,13 @@ impl Blended {
                 ));
             }
             part.add_detail(Explanation::new("similarity of the card", similarity.card));
-            if let Some((skill, value)) = similarity.skill {
+            if let Some((place, value)) = similarity.part {
+                // The first part is the name and description, the others are the skills.
                 part.add_detail(Explanation::new_with_string(
-                    format!("similarity of skill {}", skill + 1),
+                    match place {
+                        0 => "similarity of name and description".to_owned(),
+                        skill => format!("similarity of skill {skill}"),
+                    },
                     value,
                 ));
             }
@@ -175,7 +183,7 @@ pub(super) fn blended(
         apart: Some(Arc::clone(&blend.meant)),
     };
     let mut collected = searcher.search(query, &first)?;
-    let deepest = collected.entries.last().map(words_of);
+    let deepest = collected.entries.last().map(PageEntry::first_score);
     let entries = &mut collected.entries;
     entries.append(&mut collected.apart);
     let read = entries.len();
@@ -183,12 +191,18 @@ pub(super) fn blended(
     let by_words_alone = entries
         .iter()
         .take(RESCORED)
-        .take_while(|entry| words_of(entry) > 0.0)
+        .take_while(|entry| entry.first_score() > 0.0)
         .count();
+    let mut enough = 0.0;
     if let Some(rescorer) = rescorer {
         rescorer.rescore(searcher, &mut entries[..by_words_alone])?;
+        enough = rescorer.enough_behind(&entries[..by_words_alone]);
+        mark_weak(&mut entries[by_words_alone..], enough);
     }
-    let best = entries.iter().map(words_of).fold(0.0, Score::max);
+    let best = entries
+        .iter()
+        .map(PageEntry::first_score)
+        .fold(0.0, Score::max);
     let scale = WordScale::new(best, rescorer.map(Rescorer::promise));
     for entry in entries.iter_mut() {
         blend.put_together(searcher, entry, scale);
@@ -197,14 +211,15 @@ pub(super) fn blended(
     if let Some(after) = &page.after {
         let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
         entries.retain(|entry| compare(after, &entry.position).is_lt());
-        if entries.len() < page.top && collected.total > read as u64 {
+        // Neighbours that were read may come after matches that were not.
+        if collected.total > read as u64 {
             let deepest = deepest.unwrap_or(Score::MAX);
             let further = further(
                 searcher,
                 query,
                 blend,
                 (after, page.top),
-                (scale, deepest),
+                (scale, deepest, enough),
                 &known,
             )?;
             entries.extend(further);
@@ -222,7 +237,7 @@ fn further(
     query: &FilteredQuery,
     blend: &Blend,
     (after, count): (&SortPosition, usize),
-    (scale, deepest): (WordScale, Score),
+    (scale, deepest, enough): (WordScale, Score, Score),
     known: &HashSet<DocAddress>,
 ) -> Result<Vec<PageEntry>, IndexError> {
     let nothing = Blended {
@@ -232,15 +247,19 @@ fn further(
         meaning: None,
     };
     let from = match after.value {
-        SortValue::Score(score) => nothing.words_of(score).min(deepest) * (1.0 + ROUNDING),
+        // After the last match that is not weak the weak ones follow, from the best of them on.
+        SortValue::Score(score) if !after.weak => nothing.words_of(score).max(enough),
+        SortValue::Score(score) => nothing.words_of(score),
         _ => deepest,
     };
+    let from = from.min(deepest) * (1.0 + ROUNDING);
     let mut read = count + AGAIN;
     loop {
         let page = PageCollector {
             order: Order::Score,
             top: read,
             after: Some(SortPosition {
+                weak: false,
                 value: SortValue::Score(from),
                 id: Uuid::nil(),
             }),
@@ -251,6 +270,7 @@ fn further(
         let mut entries = searcher.search(query, &page)?.entries;
         let was_all = entries.len() < read;
         entries.retain(|entry| !known.contains(&entry.address));
+        mark_weak(&mut entries, enough);
         entries
             .iter_mut()
             .for_each(|entry| blend.put_together(searcher, entry, scale));
@@ -259,14 +279,6 @@ fn further(
             return Ok(entries);
         }
         read = read.saturating_mul(2);
-    }
-}
-
-/// Full-text score of an entry before it is combined.
-fn words_of(entry: &PageEntry) -> Score {
-    match entry.position.value {
-        SortValue::Score(score) => score,
-        _ => 0.0,
     }
 }
 
@@ -284,10 +296,12 @@ impl Blend {
         self.meant.get(segment, entry.address.doc_id)
     }
 
-    /// Combines the full-text score of an entry with its semantic score.
+    /// Combines the full-text score of an entry, which is marked if that is weak, with its semantic score.
     fn put_together(&self, searcher: &Searcher, entry: &mut PageEntry, scale: WordScale) {
-        let words = Some(words_of(entry)).filter(|score| *score > 0.0 && self.counts_words());
+        let words = Some(entry.first_score()).filter(|score| *score > 0.0 && self.counts_words());
         let near = self.near(searcher, entry);
+        let is_close = near.is_some_and(|near| self.meant.is_close(near));
+        entry.position.weak = !is_close && (words.is_none() || entry.position.weak);
         let blended = Blended {
             balance: self.balance,
             words,

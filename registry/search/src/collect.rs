@@ -43,6 +43,16 @@ pub(super) struct PageEntry {
     pub address: DocAddress,
 }
 
+impl PageEntry {
+    /// Full-text score of an entry that was collected by score, before it is rescored or combined; otherwise 0.
+    pub fn first_score(&self) -> Score {
+        match self.position.value {
+            SortValue::Score(score) => score,
+            _ => 0.0,
+        }
+    }
+}
+
 /// The collected page.
 pub(super) struct CollectedPage {
     pub total: u64,
@@ -145,8 +155,8 @@ fn keep_global_best(segments: &mut [SegmentBest], top: usize) {
     }
 }
 
-/// Compares two positions of the same sort key: better scores, later times and smaller names come first; ties are
-/// ordered by id.
+/// Compares two positions of the same sort key: weak hits come last; better scores, later times and smaller names come
+/// first; ties are ordered by id.
 pub(super) fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Ordering {
     let by_value = match (&left.value, &right.value) {
         (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
@@ -154,7 +164,10 @@ pub(super) fn compare(left: &SortPosition, right: &SortPosition) -> std::cmp::Or
         (SortValue::Time(left), SortValue::Time(right)) => right.cmp(left),
         _ => std::cmp::Ordering::Equal,
     };
-    by_value.then_with(|| left.id.cmp(&right.id))
+    left.weak
+        .cmp(&right.weak)
+        .then(by_value)
+        .then_with(|| left.id.cmp(&right.id))
 }
 
 /// Reader of the agent ids of a segment's documents.
@@ -420,7 +433,11 @@ impl SegmentBest {
         Ok(entries.map(|(ranked, value)| {
             let id = self.ids.get(ranked.document);
             PageEntry {
-                position: SortPosition { value, id },
+                position: SortPosition {
+                    weak: false,
+                    value,
+                    id,
+                },
                 added: RescoreGain::default(),
                 blended: None,
                 address: DocAddress::new(self.ordinal, ranked.document),

@@ -97,13 +97,19 @@ impl Index {
         let explaining = request.explain && weight.is_some();
         let mut entries = Vec::with_capacity(found.len());
         let mut scored = Vec::with_capacity(found.len());
-        for (FrozenPlace { id, blended }, place) in places.iter().zip(place..) {
+        for (FrozenPlace { id, weak, blended }, place) in places.iter().zip(place..) {
             let Some((address, score)) = found.remove(id) else {
                 continue;
             };
             let matches_words = score.is_some();
-            scored.push((matches_words || blended.is_some(), matches_words, place));
+            scored.push((
+                matches_words || blended.is_some(),
+                matches_words,
+                *weak,
+                place,
+            ));
             let position = SortPosition {
+                weak: *weak,
                 value: SortValue::Score(score.unwrap_or(0.0)),
                 id: *id,
             };
@@ -119,7 +125,9 @@ impl Index {
             rescorer.rescore(searcher, &mut entries[..again])?;
         }
         let mut hits = Vec::with_capacity(entries.len());
-        for (mut entry, (scored, matches_words, _)) in entries.into_iter().zip(scored) {
+        for (mut entry, (scored, matches_words, weak, _)) in entries.into_iter().zip(scored) {
+            // The order stays that of the first page, and with it what was weak.
+            entry.position.weak = weak;
             if let Some(blended) = entry.blended {
                 entry.position.value = SortValue::Score(blended.score());
             }

@@ -72,6 +72,8 @@ pub struct FrozenOrder {
 pub struct FrozenPlace {
     /// Id of the agent.
     pub id: Uuid,
+    /// Whether the hit is weak.
+    pub weak: bool,
     /// How its score was combined, in a hybrid search.
     pub blended: Option<Box<Blended>>,
 }
@@ -124,6 +126,7 @@ impl FrozenOrder {
         let entries = ranked(&self.searcher, &self.query, &page, rescorer, blend)?.entries;
         let places = entries.into_iter().map(|entry| FrozenPlace {
             id: entry.position.id,
+            weak: entry.position.weak,
             blended: entry.blended.map(Box::new),
         });
         Ok(places.collect())

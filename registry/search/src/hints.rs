@@ -1,10 +1,10 @@
 //! Search hints. If nothing was found: the filters that hide agents, and the words that no agent uses. For every
-//! search: the parts of the query that did not count.
+//! search: the parts of the query that did not count, and whether nothing but weak hits was found.
 
 use tantivy::collector::Count;
 use tantivy::query::Query;
 
-use super::answer::{Hint, HintKind};
+use super::answer::{Hint, HintKind, HitRow};
 use super::error::IndexError;
 use super::filter::{Clause, clauses, visible};
 use super::filtered::FilteredQuery;
@@ -38,14 +38,19 @@ struct Narrowing {
 }
 
 impl Inner {
-    /// Hints for a search with this many matches. All counts are restricted to agents that the caller may see.
+    /// Hints for a search with this many matches and this first hit. All counts are restricted to agents that the caller may see.
     pub(super) fn hints(
         &self,
         request: &SearchRequest,
         prepared: &PreparedQuery,
         total: u64,
+        first: Option<&HitRow>,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = what_did_not_count(prepared);
+        // Weak hits come last, so if the first one of all is weak, no other fits better.
+        if request.after.is_none() && first.is_some_and(|hit| hit.weak) {
+            hints.push(Hint::of(HintKind::OnlyWeak, String::new()));
+        }
         if total > 0 {
             return Ok(hints);
         }

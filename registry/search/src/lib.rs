@@ -16,6 +16,7 @@
 
 mod analysis;
 mod answer;
+mod asking;
 mod bits;
 mod blend;
 mod collect;

@@ -18,6 +18,9 @@ use crate::vectors::{NO_SLOT, Near, Similarity, SlotBits, Vectors};
 /// stay until they are evicted.
 const SLOT_TABLES: u64 = 64 * 1024 * 1024;
 
+/// Number of nearest neighbours that match whatever their similarity.
+pub(super) const NEVER_CUT: usize = 20;
+
 /// Rank, from 0, of the nearest neighbour whose similarity counts as "no longer near".
 const FAR_RANK: usize = 49;
 /// Score of the neighbour at [`FAR_RANK`]. The nearest scores 1; the others lie between that and 0.
@@ -70,8 +73,8 @@ pub(super) struct NearAgents {
 }
 
 impl NearAgents {
-    /// Finds the nearest neighbours of a query among the agents that pass `filter` and match `demands`; neighbours
-    /// below the similarity cutoff are left out.
+    /// Finds the nearest neighbours of a query among the agents that pass `filter` and match `demands`. Neighbours below
+    /// the similarity cutoff are left out, except for the nearest [`NEVER_CUT`].
     pub fn find(
         searcher: &Searcher,
         filter: &Filter,
@@ -102,14 +105,18 @@ impl NearAgents {
             bits.iter()
                 .for_each(|document| allowed.insert(slot(slots, document)));
         }
-        let near = snapshot.nearest(&meaning.query, &allowed)?;
+        let mut near = snapshot.nearest(&meaning.query, &allowed)?;
+        near.sort_unstable_by(|left, right| {
+            let by_similarity = right.similarity.mean().total_cmp(&left.similarity.mean());
+            by_similarity.then_with(|| snapshot.id(left.slot).cmp(&snapshot.id(right.slot)))
+        });
         let mut meant = Self::of(&near, meaning.cutoff);
         meant.digest = meaning.digest(&snapshot);
+        let close = near.partition_point(|near| meant.is_close(near.similarity));
+        near.truncate(close.max(NEVER_CUT));
         let mut chosen = SlotBits::none(snapshot.slots());
-        let near = near
-            .iter()
-            .filter(|near| near.similarity.mean() >= meaning.cutoff);
         let by_slot: HashMap<u32, Similarity> = near
+            .iter()
             .map(|near| {
                 chosen.insert(near.slot);
                 (near.slot, near.similarity)
@@ -129,17 +136,22 @@ impl NearAgents {
         Ok(meant)
     }
 
-    /// Creates an empty set of neighbours, scaled by the similarities of these.
+    /// Creates an empty set of neighbours, scaled by the similarities of these, the nearest first.
     fn of(near: &[Near], cutoff: f32) -> Self {
-        let mut all: Vec<f32> = near.iter().map(|near| near.similarity.mean()).collect();
-        all.sort_unstable_by(|left, right| right.total_cmp(left));
+        let similarity = |near: &Near| near.similarity.mean();
+        let far = near.get(FAR_RANK).or(near.last());
         Self {
             segments: HashMap::new(),
-            best: all.first().copied().unwrap_or(cutoff),
-            far: all.get(FAR_RANK).or(all.last()).copied().unwrap_or(cutoff),
+            best: near.first().map_or(cutoff, similarity),
+            far: far.map_or(cutoff, similarity),
             cutoff,
             digest: 0,
         }
+    }
+
+    /// Whether a neighbour reaches the similarity cutoff.
+    pub fn is_close(&self, similarity: Similarity) -> bool {
+        similarity.mean() >= self.cutoff
     }
 
     /// Digest of the query and the vectors behind these neighbours.

@@ -1,13 +1,17 @@
 //! Order by relevance: the best candidates of the first scoring are rescored and come first, the others follow
 //! unchanged. Rescoring never reduces a score, so all pages together are one order by score.
+//!
+//! A candidate that covers too little of the query is weak, and comes after all others. If any of the candidates is weak,
+//! so are all matches behind them, so this keeps the order of the pages.
 
-use tantivy::{Searcher, TantivyError};
+use tantivy::{Score, Searcher, TantivyError};
 
 use super::blend::{Blend, blended};
-use super::collect::{CollectedPage, Order, PageCollector, compare};
+use super::collect::{CollectedPage, Order, PageCollector, PageEntry, compare};
 use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
+use super::request::SortPosition;
 use super::rescore::{RESCORED, Rescorer};
 
 /// The first `page.top` matches after `page.after`, the total and the facets.
@@ -39,6 +43,8 @@ pub(super) fn ranked(
     let read = entries.len() as u64;
     let again = entries.len().min(RESCORED);
     rescorer.rescore(searcher, &mut entries[..again])?;
+    let enough = rescorer.enough_behind(&entries[..again]);
+    mark_weak(&mut entries[again..], enough);
     entries[..again].sort_by(|left, right| compare(&left.position, &right.position));
     if let Some(after) = &page.after {
         entries.retain(|entry| compare(after, &entry.position).is_lt());
@@ -47,19 +53,34 @@ pub(super) fn ranked(
             let deepest = deepest.ok_or_else(|| {
                 TantivyError::InternalError("matches were counted and none was kept".into())
             })?;
+            // Behind the candidates the first scores alone make the order.
+            let by_score_alone = SortPosition {
+                weak: false,
+                ..after.clone()
+            };
             let further = PageCollector {
                 order: page.order,
                 top: missing,
-                after: Some(match compare(after, &deepest).is_lt() {
+                after: Some(match compare(&by_score_alone, &deepest).is_lt() {
                     true => deepest,
-                    false => after.clone(),
+                    false => by_score_alone,
                 }),
                 facets: Facets::default(),
                 apart: None,
             };
-            entries.extend(searcher.search(query, &further)?.entries);
+            let mut further = searcher.search(query, &further)?.entries;
+            mark_weak(&mut further, enough);
+            further.retain(|entry| compare(after, &entry.position).is_lt());
+            entries.append(&mut further);
         }
     }
     entries.truncate(page.top);
     Ok(collected)
+}
+
+/// Marks those of the entries, none of them rescored, whose first score is below `enough` as weak.
+pub(super) fn mark_weak(entries: &mut [PageEntry], enough: Score) {
+    for entry in entries {
+        entry.position.weak = entry.first_score() < enough;
+    }
 }

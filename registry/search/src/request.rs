@@ -54,7 +54,7 @@ pub struct Meaning {
     pub vectors: Arc<Vectors>,
     /// Vector of the query, of unit length, computed by the same model.
     pub query: Arc<[f32]>,
-    /// The least similarity of a match, as a cosine.
+    /// The least similarity, as a cosine, of a neighbour that is close. Of the others the nearest twenty match too.
     pub cutoff: f32,
     /// Whether the search is purely semantic, so that full text is neither searched nor scored.
     pub alone: bool,
@@ -149,9 +149,11 @@ impl Sort {
     }
 }
 
-/// Position of one hit in a sort order: its sort value and its id.
+/// Position of one hit in a sort order: whether it is weak, its sort value and its id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortPosition {
+    /// Whether the hit is weak. In the order by relevance all weak hits come after the others; elsewhere none is weak.
+    pub weak: bool,
     /// Value that the order compares first.
     pub value: SortValue,
     /// Id of the agent, which decides between equal values.

@@ -1,5 +1,6 @@
 //! Rescoring of the best candidates, from the positions of words: it adds the score of the best skill, of words that
 //! follow each other as in the query or are near each other, and of the stop words that the first scoring leaves out.
+//! Candidates that contain too little of the query are marked as weak.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,9 @@ use super::pairs::Pairs;
 use super::query::OTHER_WEIGHT;
 use super::request::SortValue;
 use super::schema::Fields;
+use super::seen::CountHolders as _;
 use super::statistics::Statistics;
+use super::syntax::ParsedQuery;
 
 /// Number of best candidates that are rescored.
 pub(super) const RESCORED: usize = 200;
@@ -36,6 +39,9 @@ const STOP_WEIGHT: Score = 0.5;
 /// The most distinct stop words of a query that are scored.
 const MAX_STOP_WORDS: usize = 8;
 
+/// Part of a query's words, by their idf, from which a candidate covers the query; below it the candidate is weak.
+const COVERED: Score = 0.5;
+
 /// BM25 parameters, the same as tantivy's.
 const K1: Score = 1.2;
 const B: Score = 0.75;
@@ -46,6 +52,8 @@ pub(super) struct Rescorer {
     words: Vec<ScoredWord>,
     pairs: Pairs,
     mean_length: Score,
+    /// Sum of the shares of words from which a candidate is not weak; 0 if none is.
+    least: Score,
 }
 
 #[derive(Debug, Clone)]
@@ -53,6 +61,8 @@ struct ScoredWord {
     /// The word's own form first, then other forms that count for it; each with its weight times its idf.
     forms: Vec<(Term, Score)>,
     kind: WordKind,
+    /// Share of a content word in the query: the idf of the form in which agents use it.
+    share: Score,
 }
 
 /// Role of a word in a query.
@@ -101,6 +111,7 @@ impl Rescorer {
         statistics: &Statistics,
         fields: &Fields,
         query: &QueryText,
+        written: &ParsedQuery,
     ) -> Result<Option<Self>, IndexError> {
         if query.words.is_empty() {
             return Ok(None);
@@ -114,6 +125,11 @@ impl Rescorer {
             let forms = std::iter::once((word.form(), 1.0)).chain(others(word));
             rescorer.add(statistics, fields, forms, WordKind::Content)?;
             places.push(word.form());
+        }
+        // A match of a single word covers the query, and so does whatever meets its demands.
+        if query.words.len() > 1 && written.demands.is_empty() {
+            let shares = rescorer.words.iter().map(|word| word.share);
+            rescorer.least = COVERED * shares.sum::<Score>();
         }
         let known: HashSet<&str> = places.iter().copied().collect();
         let mut stop_words: Vec<&str> = Vec::new();
@@ -142,14 +158,36 @@ impl Rescorer {
         forms: impl Iterator<Item = (&'a str, Score)>,
         kind: WordKind,
     ) -> Result<(), IndexError> {
-        let forms = forms.map(|(form, weight)| {
+        let mut weighed = Vec::new();
+        let mut share: Option<Score> = None;
+        let mut own = 0.0;
+        for (form, weight) in forms {
             let term = Term::from_field_text(fields.text, form);
             let idf = statistics.idf(&term)?;
-            Ok((term, weight * idf))
+            if kind == WordKind::Content && share.is_none() {
+                if weighed.is_empty() {
+                    own = idf;
+                }
+                // A word that nobody uses has the share of what it may stand for.
+                share = (statistics.holders(&term, 1)? > 0).then_some(idf);
+            }
+            weighed.push((term, weight * idf));
+        }
+        self.words.push(ScoredWord {
+            forms: weighed,
+            kind,
+            share: share.unwrap_or(own),
         });
-        let forms = forms.collect::<tantivy::Result<_>>()?;
-        self.words.push(ScoredWord { forms, kind });
         Ok(())
+    }
+
+    /// First score below which matches behind these rescored candidates are weak. They are not examined word by word: if
+    /// any of the candidates is weak, all matches behind them are.
+    pub fn enough_behind(&self, rescored: &[PageEntry]) -> Score {
+        match rescored.iter().any(|entry| entry.position.weak) {
+            true => Score::INFINITY,
+            false => self.least,
+        }
     }
 
     /// Maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often.
@@ -162,7 +200,7 @@ impl Rescorer {
         (K1 + 1.0) * worths.map(|(_, worth)| worth).sum::<Score>()
     }
 
-    /// Adds the rescoring gain to these matches. No score is ever reduced.
+    /// Adds the rescoring gain to these matches, and marks those that are weak. No score is ever reduced.
     pub fn rescore(
         &self,
         searcher: &Searcher,
@@ -184,6 +222,7 @@ impl Rescorer {
             };
             let added = segment.score(address.doc_id);
             entry.added = added;
+            entry.position.weak = segment.covered() < self.least;
             if let SortValue::Score(score) = &mut entry.position.value {
                 *score += added.sum();
             }
@@ -287,6 +326,15 @@ impl<'a> RescoredSegment<'a> {
             stop_words: self.stop_words(1.0 - B + B * length),
             written: self.written(),
         }
+    }
+
+    /// Sum of the shares of the content words that the last scored document has in any form.
+    fn covered(&self) -> Score {
+        let words = self.rescorer.words.iter().zip(&self.places);
+        words
+            .filter(|(_, forms)| forms.iter().any(|places| !places.is_empty()))
+            .map(|(word, _)| word.share)
+            .sum()
     }
 
     /// Highest score of any single skill, or of the agent's own texts.

@@ -124,7 +124,7 @@ impl Inner {
         let cut_prefixes = self.expand(&mut query, &written, visible_to, &view, &statistics)?;
         // Only the order by relevance is rescored.
         let rescorer = match request.sort {
-            Sort::Relevance => Rescorer::new(&statistics, &self.fields, &query)?,
+            Sort::Relevance => Rescorer::new(&statistics, &self.fields, &query, &written)?,
             _ => None,
         };
         let asked_text = TextQuery {
@@ -284,6 +284,7 @@ impl Inner {
             .transpose()?;
         Ok(HitRow {
             id: position.id,
+            weak: position.weak,
             hit: hit.to_vec(),
             score: match position.value {
                 SortValue::Score(score) => Some(score),
@@ -349,12 +350,13 @@ impl Index {
         let explained = explained.then(|| prepared.explained_words(&query, order));
         let hits = inner.hits(entries, &prepared, explained)?;
         let facets = page.facets.counts(searcher, &inner.fields, matches)?;
+        let hints = inner.hints(request, &prepared, total, hits.first())?;
         Ok(SearchAnswer {
             hits,
             more,
             total,
             facets,
-            hints: inner.hints(request, &prepared, total)?,
+            hints,
             frozen: (request.freeze && more).then(|| Arc::new(prepared.frozen(query, order))),
             applied_seq: prepared.view.applied,
             generation: prepared.view.generation,

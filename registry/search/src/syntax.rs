@@ -7,6 +7,7 @@
 //! plain text: it demands nothing, and a hint reports that too.
 
 use super::analysis::{fold, has_word, is_stop_word};
+use super::asking::without_asking;
 use super::request::FacetName;
 
 /// The most phrases, exclusions, conditions, prefixes and joined words of one query; later ones are read as plain
@@ -91,10 +92,11 @@ pub(super) fn read(text: &str) -> ParsedQuery {
     reader.written
 }
 
-/// Words of a query, both required and optional ones; `None` if it searches for no word.
+/// Words of a query, both required and optional ones, without those that only ask for an agent; `None` if it searches for
+/// no word.
 pub fn asked_text(query: &str) -> Option<String> {
     let words = read(query).words;
-    has_word(&words).then(|| words.trim().to_owned())
+    has_word(&words).then(|| without_asking(words.trim()).to_owned())
 }
 
 /// Parser state.

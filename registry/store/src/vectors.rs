@@ -84,6 +84,25 @@ impl Store {
         kept.ok_or_else(|| StoreError::other(format!("model {id} vanished while it was written")))
     }
 
+    /// The same model before its first walk, which is stored: all its vectors are to be made anew.
+    pub async fn model_walk_again(&self, row: model::Model) -> Result<model::Model, StoreError> {
+        let write = self.write().await?;
+        let change = model::ActiveModel {
+            walked_to: Set(None),
+            completed_at: Set(None),
+            cutoff: Set(None),
+            ..Default::default()
+        };
+        write.model_change(&row.id, change).await?;
+        write.commit().await?;
+        Ok(model::Model {
+            walked_to: None,
+            completed_at: None,
+            cutoff: None,
+            ..row
+        })
+    }
+
     /// Stores that a model is used, in a write of its own.
     pub async fn model_use(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let write = self.write().await?;
@@ -108,6 +127,16 @@ impl Write {
         agent_vectors::Entity::delete_many()
             .filter(agent_vectors::Column::ModelId.eq(model))
             .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes the vectors by a model whose texts have a digest that does not begin like this.
+    pub async fn vectors_forget_unlike(&self, model: &str, begin: &str) -> Result<(), StoreError> {
+        agent_vectors::Entity::delete_many()
+            .filter(agent_vectors::Column::ModelId.eq(model))
+            .filter(agent_vectors::Column::TextDigest.not_like(format!("{begin}%")))
             .exec(self.connection())
             .await?;
         Ok(())

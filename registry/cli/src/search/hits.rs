@@ -22,6 +22,9 @@ const PARTS: usize = 200;
 /// What begins and ends bold writing on a terminal.
 const BOLD: (&str, &str) = ("\u{1b}[1m", "\u{1b}[22m");
 
+/// What stands before the first hit that fits the search badly.
+const WEAK: &str = "These fit less well:";
+
 /// How hits are written.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
@@ -60,7 +63,11 @@ impl Style {
 /// Where standard output takes no more.
 pub fn print(console: &Console, hits: &[Hit]) -> Result<(), Failure> {
     let style = Style::of(console);
+    let first_weak = hits.iter().find(|hit| hit.matched.weak);
     for hit in hits {
+        if first_weak.is_some_and(|weak| weak.summary.id == hit.summary.id) {
+            console.line(WEAK)?;
+        }
         // The lines are safe already, and what is bold would be escaped.
         let lines: String = lines(hit, style)
             .iter()

@@ -19,6 +19,7 @@ mod replicas;
 mod statistics;
 mod text;
 mod typing_errors;
+mod weak;
 mod words;
 
 use std::path::Path;
@@ -96,7 +97,11 @@ fn ids(answer: &SearchAnswer) -> Vec<Uuid> {
 
 /// A position of an order without semantic scores.
 fn place(id: Uuid) -> FrozenPlace {
-    FrozenPlace { id, blended: None }
+    FrozenPlace {
+        id,
+        weak: false,
+        blended: None,
+    }
 }
 
 fn names(index: &Index, request: &SearchRequest) -> Vec<Uuid> {

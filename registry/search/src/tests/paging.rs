@@ -115,6 +115,7 @@ fn a_page_goes_on_after_a_value_that_is_gone() {
         let request = SearchRequest {
             sort: Sort::Name,
             after: Some(SortPosition {
+                weak: false,
                 value: SortValue::Name(after.to_owned()),
                 id: Uuid::max(),
             }),
@@ -193,6 +194,7 @@ fn bounds_are_errors() {
     let foreign = bad(|request| {
         request.sort = Sort::Name;
         request.after = Some(SortPosition {
+            weak: false,
             value: SortValue::Time(1),
             id: Uuid::nil(),
         });

@@ -2,7 +2,7 @@
 
 use super::quantised::AgentVectors;
 
-/// The most codes of one agent: the card's, and those of the skills that differ most.
+/// The most codes of one agent: the whole card's, and those of the parts that differ most.
 pub const MAX_CODES: usize = 4;
 
 /// Number of `u64` words of one code.
@@ -15,7 +15,7 @@ pub(super) fn query_code(query: &[f32]) -> Vec<u64> {
     code(query.iter().map(|value| *value < 0.0))
 }
 
-/// Codes of an agent, at most [`MAX_CODES`], one after another: the card's first, then repeatedly the skill's whose
+/// Codes of an agent, at most [`MAX_CODES`], one after another: the whole card's first, then repeatedly the part's whose
 /// code is furthest from all chosen ones.
 pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
     let negative = |number: &u8| number.cast_signed() < 0;

@@ -51,6 +51,14 @@ impl Snapshot {
         self.chunks.len().saturating_sub(1) * CHUNK + last
     }
 
+    /// Id of the agent in a slot; nil if there is no such slot.
+    pub fn id(&self, slot: u32) -> Uuid {
+        let (chunk, place) = split(slot);
+        let chunk = self.chunks.get(chunk);
+        let id = chunk.and_then(|chunk| chunk.ids.get(place));
+        id.copied().unwrap_or_default()
+    }
+
     /// Finds the [`MAX_NEAREST`] allowed agents whose codes differ least from the query's, and the similarities of
     /// their vectors, in the order of their slots. Agents at equal distance are chosen by their ids.
     ///

@@ -1,6 +1,6 @@
 //! Quantised vectors, one byte per number: their storage format, and their similarity to a query.
 
-/// Vectors of one agent: the card's first, then those of its skills in the card's order.
+/// Vectors of one agent: the whole card's first, then those of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentVectors {
     /// Scale and numbers of each vector.
@@ -8,8 +8,8 @@ pub struct AgentVectors {
     dimensions: usize,
 }
 
-/// The most vectors of one agent: the card's, and one for each of its first 16 skills.
-pub const MAX_VECTORS: usize = 17;
+/// The most vectors of one agent: of the whole card, of its name and description, and of its first 16 skills.
+pub const MAX_VECTORS: usize = 18;
 /// The most dimensions of a vector.
 pub const MAX_DIMENSIONS: usize = 4096;
 /// Bytes of a scale, a little-endian `f32`.
@@ -28,20 +28,20 @@ pub struct NotVectors {
 pub struct Similarity {
     /// Cosine of the whole card.
     pub card: f32,
-    /// Index of the most similar skill, from 0, and its cosine; `None` without skills.
-    pub skill: Option<(usize, f32)>,
+    /// Index of the most similar part, from 0, and its cosine; `None` without parts.
+    pub part: Option<(usize, f32)>,
 }
 
 impl Similarity {
-    /// Mean of both cosines; without skills the card's.
+    /// Mean of the whole card's cosine and the best of all.
     pub fn mean(self) -> f32 {
-        self.skill
-            .map_or(self.card, |(_, skill)| f32::midpoint(self.card, skill))
+        let best = self.part.map_or(self.card, |(_, part)| part.max(self.card));
+        f32::midpoint(self.card, best)
     }
 }
 
 impl AgentVectors {
-    /// Quantises vectors of unit length, the card's first; those beyond [`MAX_VECTORS`] are left out.
+    /// Quantises vectors of unit length, the whole card's first; those beyond [`MAX_VECTORS`] are left out.
     ///
     /// # Errors
     /// [`NotVectors`] if there are none, if they differ in length, or if they are longer than [`MAX_DIMENSIONS`].
@@ -110,16 +110,16 @@ pub(super) fn similarity(bytes: &[u8], query: &[f32]) -> Similarity {
     // A loop, because the closure of an iterator may be compiled on its own, without the wide instructions.
     let mut similarity = Similarity {
         card: 0.0,
-        skill: None,
+        part: None,
     };
     let vectors = bytes.chunks_exact(stride(query.len()));
     for (place, vector) in vectors.enumerate() {
         let near = product(vector, query);
-        match (place.checked_sub(1), similarity.skill) {
+        match (place.checked_sub(1), similarity.part) {
             (None, _) => similarity.card = near,
-            // Of equally similar skills the first is kept.
+            // Of equally similar parts the first is kept.
             (Some(_), Some((_, best))) if near.total_cmp(&best).is_le() => {}
-            (Some(skill), _) => similarity.skill = Some((skill, near)),
+            (Some(part), _) => similarity.part = Some((part, near)),
         }
     }
     similarity

@@ -1,8 +1,8 @@
 //! The similarity cutoff of semantic search: calibrated once for each model, from the agents themselves.
 //!
 //! The example requests of agents serve as queries. The similarity of such a query to the other agents is that of
-//! chance; the cutoff is the similarity that one of five of them exceeds. A higher cutoff would lose agents that fit:
-//! the ranking separates them better, and an agent below the cutoff is not found at all.
+//! chance; the cutoff is the similarity that one of twenty of them exceeds. An agent below the cutoff is found only if it is
+//! among the nearest few, and counts as weak then.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) const FEWEST: usize = 20;
 /// The cutoff of a model that is not calibrated.
 pub(crate) const UNKNOWN: f32 = 0.25;
 /// The percentage of unrelated agents that the cutoff leaves out.
-const FURTHER: usize = 80;
+const FURTHER: usize = 95;
 
 /// Why the calibration failed.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,8 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::meaning::calibration;
-use crate::meaning::making::{EncodedAgent, bring, kept, put};
+use crate::meaning::making::{EncodedAgent, bring, is_outdated, kept, put};
+use crate::meaning::texts::LAYOUT;
 use crate::memory::meanings::{ModelProgress, ServingModel};
 
 /// Agents per step of the walk.
@@ -49,6 +50,10 @@ pub struct Embedding {
     up_to: i64,
     /// The earliest time of the next calibration, since this process started.
     calibrate_from: Duration,
+    /// Whether there are vectors of another layout of the texts, which the walk replaces.
+    outdated: bool,
+    /// Whether every agent had such vectors: they serve until the walk ends.
+    renewed: bool,
 }
 
 /// The result of a step.
@@ -103,14 +108,15 @@ pub async fn embedding_open(
         used_at: context.now().0,
     };
     let dimensions = info.dimensions;
-    let row = context.store.model_get_or_put(fresh).await?;
+    let mut row = context.store.model_get_or_put(fresh).await?;
     context.store.model_use(&row.id, context.now().0).await?;
     let vectors = Arc::new(Vectors::create(&vectors_folder(context), dimensions)?);
-    let mut after = None;
+    let (mut after, mut outdated) = (None, false);
     loop {
         let some = rows::vectors_walk(&context.store, &row.id, after).await?;
         let Some(last) = some.last() else { break };
         after = Some(last.agent_id);
+        outdated |= some.iter().any(is_outdated);
         put(
             &vectors,
             some.into_iter()
@@ -119,11 +125,18 @@ pub async fn embedding_open(
         )
         .await?;
     }
+    // The vectors of before are searched until all are made anew.
+    let renewed = outdated && row.completed_at.is_some();
+    if outdated {
+        row = context.store.model_walk_again(row).await?;
+    }
     let embedding = Embedding {
         applied: row.applied_seq,
         waiting: Vec::new(),
         up_to: row.applied_seq,
         calibrate_from: Duration::ZERO,
+        outdated,
+        renewed,
         embedder,
         vectors,
         row,
@@ -209,7 +222,13 @@ async fn walk(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingS
         write.vectors_put(rows).await?;
         match last {
             Some(last) => write.model_walked(&id, last).await?,
-            None => write.model_completed(&id, context.now().0).await?,
+            None => {
+                if embedding.outdated {
+                    // Of agents that the walk did not meet.
+                    write.vectors_forget_unlike(&id, LAYOUT).await?;
+                }
+                write.model_completed(&id, context.now().0).await?;
+            }
         }
     }
     write.model_used(&id, context.now().0).await?;
@@ -331,7 +350,7 @@ async fn calibrate(context: &Context, embedding: &mut Embedding) -> Result<bool,
 
 /// Lets searches use a model once every agent has its vectors.
 pub fn embedding_serve(context: &Context, embedding: &Embedding) {
-    if embedding.is_complete() {
+    if embedding.is_complete() || embedding.renewed {
         context.meanings.serving.store(Some(Arc::new(ServingModel {
             embedder: Arc::clone(&embedding.embedder),
             vectors: Arc::clone(&embedding.vectors),
@@ -348,7 +367,7 @@ fn tell(context: &Context, embedding: &Embedding) {
         agents: embedding.vectors.agents(),
         memory: embedding.vectors.size(),
         cutoff: embedding.cutoff(),
-        serving: embedding.is_complete(),
+        serving: embedding.is_complete() || embedding.renewed,
     });
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::meaning::embedding::Embedding;
-use crate::meaning::texts::{digest, texts};
+use crate::meaning::texts::{digest, stamp, texts};
 
 /// Texts per call of the encoder: few enough that a step is short.
 const TEXTS: usize = 32;
@@ -43,9 +43,14 @@ impl EncodedAgent {
 
     /// The change in memory.
     pub fn change(self) -> VectorChange {
-        let stamp = stamp(&self.digest);
+        let stamp = stamp(&self.digest).unwrap_or_default();
         (self.agent, self.vectors.map(|vectors| (stamp, vectors)))
     }
+}
+
+/// Whether a stored row is of texts that are no longer made, so that its vectors must be made anew.
+pub(crate) fn is_outdated(row: &agent_vectors::Model) -> bool {
+    stamp(&row.text_digest).is_none()
 }
 
 /// A stored row as a change; `None` for an unreadable one, whose vectors are computed again.
@@ -54,7 +59,8 @@ pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Vecto
         return Some((row.agent_id, None));
     }
     let vectors = AgentVectors::from_bytes(row.vectors, dimensions).ok()?;
-    Some((row.agent_id, Some((stamp(&row.text_digest), vectors))))
+    let stamp = stamp(&row.text_digest).unwrap_or_default();
+    Some((row.agent_id, Some((stamp, vectors))))
 }
 
 /// Writes changes to memory and file, on a thread that may block.
@@ -88,7 +94,7 @@ pub(crate) async fn bring(
     for document in documents {
         let texts = texts(document);
         let digest = digest(&texts);
-        if embedding.vectors.stamp(document.id) != Some(stamp(&digest)) {
+        if embedding.vectors.stamp(document.id) != stamp(&digest) {
             missing.push(UnencodedAgent {
                 agent: document.id,
                 digest,
@@ -182,12 +188,4 @@ async fn encode(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32
         vectors.extend(embedder.embed(some.to_vec(), TextKind::Card).await?);
     }
     Ok(vectors)
-}
-
-/// The first bits of a digest, enough to recognise unchanged texts.
-fn stamp(digest: &str) -> u64 {
-    digest
-        .get(..16)
-        .and_then(|first| u64::from_str_radix(first, 16).ok())
-        .unwrap_or(0)
 }

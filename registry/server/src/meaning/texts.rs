@@ -1,4 +1,8 @@
-//! The texts of an agent that are encoded: the card as a whole, and each of its first skills.
+//! The texts of an agent that are encoded: the whole card, its name and description, and each of its first skills.
+//!
+//! The whole card finds agents by everything they say. The others are short, so that a question about one thing is near
+//! to an agent that does many; a skill's examples are read with the whole card only, because beside a skill they draw its
+//! vector away from what it does.
 
 use a2a_registry_search::Document;
 use a2a_registry_search::vectors::MAX_VECTORS;
@@ -6,28 +10,30 @@ use ring::digest::{Context, SHA256};
 
 /// The most characters of one text; no encoder reads further.
 const MAX_CHARS: usize = 8_000;
+/// Prefix of the digests of these texts, with the number of their layout; must change with the texts, so that all
+/// vectors are made anew.
+pub(crate) const LAYOUT: &str = "2-";
 
-/// The texts of an agent: of the card first, then of its skills.
+/// The texts of an agent: of the whole card first, then of its parts.
 pub(crate) fn texts(document: &Document) -> Vec<String> {
-    let card = [document.name.as_str(), document.description.as_str()];
-    let tags = [document.tags.join(", ")];
-    let whole = joined(card.into_iter().chain(tags.iter().map(String::as_str)));
-    let skills = document.skills.iter().take(MAX_VECTORS - 1).map(|skill| {
-        let tags = skill.tags.join(", ");
-        let said = [
-            skill.name.as_str(),
-            skill.description.as_str(),
-            tags.as_str(),
-        ];
-        joined(
-            said.into_iter()
-                .chain(skill.examples.iter().map(String::as_str)),
-        )
+    let about = [document.name.as_str(), document.description.as_str()];
+    let tags = document.tags.join(", ");
+    let skills = document.skills.iter().flat_map(|skill| {
+        let said = [skill.name.as_str(), skill.description.as_str()];
+        said.into_iter()
+            .chain(skill.examples.iter().map(String::as_str))
     });
-    std::iter::once(whole).chain(skills).collect()
+    let whole = about.into_iter().chain(skills).chain([tags.as_str()]);
+    let mut texts = vec![joined(whole), joined(about.into_iter())];
+    let skills = document.skills.iter().take(MAX_VECTORS - texts.len());
+    texts.extend(skills.map(|skill| {
+        let tags = skill.tags.join(", ");
+        joined([skill.name.as_str(), skill.description.as_str(), &tags].into_iter())
+    }));
+    texts
 }
 
-/// Hexadecimal SHA-256 of texts, by which changed ones are recognised.
+/// Digest of texts, by which changed ones are recognised: their layout and their hexadecimal SHA-256.
 pub(crate) fn digest(texts: &[String]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
@@ -35,12 +41,17 @@ pub(crate) fn digest(texts: &[String]) -> String {
         context.update(text.as_bytes());
         context.update(&[0xff]);
     }
-    context
-        .finish()
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
+    let bytes = context.finish();
+    let hexadecimal = bytes.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    std::iter::once(LAYOUT.to_owned())
+        .chain(hexadecimal)
         .collect()
+}
+
+/// The first bits of a digest, enough to recognise unchanged texts; `None` for texts of another layout.
+pub(crate) fn stamp(digest: &str) -> Option<u64> {
+    let hexadecimal = digest.strip_prefix(LAYOUT)?.get(..16)?;
+    u64::from_str_radix(hexadecimal, 16).ok()
 }
 
 /// Texts joined as sentences, without empty ones, up to the limit.

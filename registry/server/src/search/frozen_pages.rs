@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use a2a_registry_search::{Index, IndexError, OrderState, SearchAnswer, SearchRequest};
+use a2a_registry_search::{
+    FrozenPlace, Index, IndexError, OrderState, SearchAnswer, SearchRequest,
+};
 use bytes::Bytes;
-use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
@@ -135,11 +136,12 @@ pub(crate) async fn frozen_page(
             Some((key, page.end)),
             mode,
         )),
-        None => page.last_place.map(|id| PagePosition {
+        None => page.last_place.map(|place| PagePosition {
             frozen: Some((key, page.end)),
             last: LastSortKey::Score(0.0),
             mode,
-            id,
+            id: place.id,
+            weak: place.weak,
         }),
     };
     let next = position
@@ -167,8 +169,8 @@ struct FrozenHits {
     answer: SearchAnswer,
     /// The offset after the last of these hits.
     end: usize,
-    /// The agent of the last of these hits, visible or not.
-    last_place: Option<Uuid>,
+    /// The last of these hits, visible or not.
+    last_place: Option<FrozenPlace>,
 }
 
 impl FrozenHits {
@@ -196,7 +198,7 @@ impl FrozenHits {
         Ok(Self {
             answer,
             end,
-            last_place: places.get(end.wrapping_sub(1)).map(|place| place.id),
+            last_place: places.get(end.wrapping_sub(1)).cloned(),
         })
     }
 }

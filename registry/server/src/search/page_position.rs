@@ -17,6 +17,9 @@ pub(crate) struct PagePosition {
     pub(super) mode: Mode,
     /// The last agent shown, which decides among equal sort keys.
     pub(super) id: Uuid,
+    /// Whether the last hit shown was weak.
+    #[serde(default)]
+    pub(super) weak: bool,
 }
 
 /// The sort key of a hit, as a token holds it.
@@ -40,6 +43,7 @@ impl PagePosition {
             last,
             mode,
             id: position.id,
+            weak: position.weak,
         }
     }
 
@@ -50,6 +54,10 @@ impl PagePosition {
             LastSortKey::Name(name) => SortValue::Name(name),
             LastSortKey::Time(time) => SortValue::Time(time),
         };
-        SortPosition { value, id: self.id }
+        SortPosition {
+            weak: self.weak,
+            value,
+            id: self.id,
+        }
     }
 }

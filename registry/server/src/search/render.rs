@@ -12,6 +12,7 @@ use crate::memory::meanings::Mode;
 pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
     let matched = Match {
         score: row.score,
+        weak: row.weak,
         highlights: row.highlights.iter().map(highlight).collect(),
         matched_skills: row.matched_skills.clone(),
         explain: row.explain.clone(),
@@ -105,6 +106,11 @@ fn hints(answer: &SearchAnswer) -> Vec<Hint> {
 fn sentence(hint: &a2a_registry_search::Hint) -> String {
     let text = &hint.text;
     match hint.kind {
+        HintKind::OnlyWeak => {
+            "No agent fits well: those listed only share common words with the query, or are \
+                               only somewhat near to it in meaning."
+                .into()
+        }
         HintKind::Empty => "No agent is known yet: register a domain first.".into(),
         HintKind::UnknownWord if text.ends_with('*') => format!(
             "No agent has a word that begins with \"{}\".",

@@ -50,9 +50,9 @@ pub mod agent_vectors {
         /// The agent.
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: Uuid,
-        /// Hexadecimal SHA-256 of the texts they were made of.
+        /// Digest of the texts they were made of: the layout of these, and their hexadecimal SHA-256.
         pub text_digest: String,
-        /// For each vector its scale, a little-endian `f32`, and one byte per number; the card's vector first.
+        /// For each vector its scale, a little-endian `f32`, and one byte per number; the whole card's vector first.
         pub vectors: Vec<u8>,
     }
 

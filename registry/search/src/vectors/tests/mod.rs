@@ -229,7 +229,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     assert!(AgentVectors::new(&[]).is_err());
     assert!(AgentVectors::new(&[vec![0.5; 4], vec![0.5; 3]]).is_err());
     assert!(AgentVectors::from_bytes(vec![0; 9], 4).is_err());
-    assert!(AgentVectors::from_bytes(vec![0; 8 * 18], 4).is_err());
+    assert!(AgentVectors::from_bytes(vec![0; 8 * 19], 4).is_err());
     let many = AgentVectors::new(&vec![vec![0.5; 4]; 40]).unwrap();
     assert_eq!(many.count(), MAX_VECTORS);
 }

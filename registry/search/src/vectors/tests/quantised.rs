@@ -12,13 +12,13 @@ fn a_kept_vector_points_where_the_given_one_did() {
     let kept = AgentVectors::new(std::slice::from_ref(&unit)).unwrap();
     let found = similarity(kept.as_bytes(), &unit);
     assert!((found.card - 1.0).abs() < 1e-3, "{found:?}");
-    assert_eq!((found.skill, found.mean()), (None, found.card));
+    assert_eq!((found.part, found.mean()), (None, found.card));
     let again = AgentVectors::from_bytes(kept.as_bytes().to_vec(), 385).unwrap();
     assert_eq!(again, kept);
 }
 
 #[test]
-fn the_best_skill_counts_beside_the_card() {
+fn the_best_part_counts_beside_the_whole_card() {
     let axis = |place: usize| {
         (0..4)
             .map(|at| f32::from(at == place))
@@ -27,11 +27,14 @@ fn the_best_skill_counts_beside_the_card() {
     let kept = AgentVectors::new(&[axis(0), axis(1), axis(2), axis(2)]).unwrap();
     let found = similarity(kept.as_bytes(), &axis(2));
     assert_eq!(
-        (found.card, found.skill),
+        (found.card, found.part),
         (0.0, Some((1, 1.0))),
         "the first of two that are alike"
     );
     assert_eq!(found.mean(), 0.5);
+    // A part that is further than the whole card takes nothing from it.
+    let found = similarity(kept.as_bytes(), &axis(0));
+    assert_eq!((found.part, found.mean()), (Some((0, 0.0)), 1.0));
 }
 
 #[test]

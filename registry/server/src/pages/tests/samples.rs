@@ -221,6 +221,7 @@ pub fn hit(card: &AgentCard, number: u128, word: &str) -> Hit {
         summary: summary(card, number),
         matched: Match {
             score: Some(1.0),
+            weak: false,
             highlights,
             matched_skills,
             explain: None,

@@ -1,0 +1,60 @@
+//! Words that ask for an agent at the beginning of a query, such as "find me an agent that can".
+//!
+//! They say nothing about the agent, but with them every text about agents as such is near to the query in meaning.
+
+use super::analysis::{fold, is_stop_word, runs};
+
+/// The words for what is asked for.
+const AGENT: [&str; 2] = ["agent", "agents"];
+/// The words that lead from it to what it is to do.
+const LEADS: [&str; 7] = ["can", "could", "for", "that", "to", "which", "who"];
+
+/// The text from the first word after such words on; the whole text if it does not begin with them, or if nothing would
+/// be left.
+pub(super) fn without_asking(text: &str) -> &str {
+    let words: Vec<_> = runs(text)
+        .map(|run| (run.start, fold(&text[run])))
+        .collect();
+    let stop_words = |from: usize| {
+        let words = words.iter().skip(from);
+        words.take_while(|(_, word)| is_stop_word(word)).count()
+    };
+    let is = |place: usize, among: &[&str]| {
+        let word = words.get(place);
+        word.is_some_and(|(_, word)| among.contains(&&**word))
+    };
+    let agent = stop_words(0);
+    if agent == 0 || !is(agent, &AGENT) || !is(agent + 1, &LEADS) {
+        return text;
+    }
+    let rest = words.get(agent + 1 + stop_words(agent + 1));
+    rest.map_or(text, |(start, _)| &text[*start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_for_an_agent_is_left_out_and_what_it_is_to_do_stays() {
+        for (asked, left) in [
+            ("find me an agent that can book a flight", "book a flight"),
+            (
+                "Is there an agent which answers letters?",
+                "answers letters?",
+            ),
+            ("I need agents for the taxes of Peru", "taxes of Peru"),
+            ("agent for taxes", "agent for taxes"),
+            ("find an agent marketplace", "find an agent marketplace"),
+            ("find me an agent that can", "find me an agent that can"),
+            ("find me an agent", "find me an agent"),
+            (
+                "who evaluates an agent that can fail",
+                "who evaluates an agent that can fail",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(without_asking(asked), left);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Weak hits: those that fit a query badly come last, and are counted like all others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::*;
+use crate::vectors::{AgentVectors, VectorChange, Vectors};
+
+const QUESTION: &str = "find me an agent that can book a flight";
+
+/// Agents that only share common words with [`QUESTION`].
+fn keepers(numbers: std::ops::Range<u64>) -> Vec<Document> {
+    numbers
+        .map(|number| Document {
+            tags: vec!["office".into()],
+            ..agent(number, "Agent for book keeping")
+        })
+        .collect()
+}
+
+fn kinds(answer: &SearchAnswer) -> Vec<HintKind> {
+    answer.hints.iter().map(|hint| hint.kind).collect()
+}
+
+/// All hits of a search page by page, and whether each is weak.
+fn paged(index: &Index, request: &SearchRequest, size: usize) -> Vec<(Uuid, bool)> {
+    let mut request = SearchRequest {
+        limit: size,
+        ..request.clone()
+    };
+    let mut found = Vec::new();
+    loop {
+        let answer = index.search(&request).unwrap();
+        found.extend(answer.hits.iter().map(|hit| (hit.id, hit.weak)));
+        match answer.hits.last().filter(|_| answer.more) {
+            Some(last) => request.after = Some(last.position.clone()),
+            None => return found,
+        }
+    }
+}
+
+#[test]
+fn a_hit_with_nothing_but_common_words_of_a_question_is_weak_and_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), keepers(0..30));
+    let mut request = text(QUESTION);
+    request.facets = vec![FacetName::Tag];
+    let answer = index.search(&request).unwrap();
+    assert_eq!((answer.total, answer.hits.len()), (30, 30));
+    assert!(answer.hits.iter().all(|hit| hit.weak));
+    assert_eq!(
+        answer.facets[&FacetName::Tag].values,
+        [("office".into(), 30)]
+    );
+    assert_eq!(kinds(&answer), [HintKind::OnlyWeak]);
+
+    index.apply(vec![agent(70, "Flight desk")], &[], 2).unwrap();
+    let answer = index.search(&request).unwrap();
+    assert_eq!((answer.total, answer.hits[0].id), (31, id(70)));
+    assert!(!answer.hits[0].weak && answer.hits[1..].iter().all(|hit| hit.weak));
+    assert_eq!(kinds(&answer), []);
+}
+
+#[test]
+fn one_word_a_demand_a_filter_and_another_order_have_no_weak_hits() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut agents = keepers(0..30);
+    // One occurrence in a long text has a very low score.
+    agents[7].description = "and so on with many more words ".repeat(400) + "journey";
+    let index = built(dir.path(), agents);
+    let by_name = SearchRequest {
+        sort: Sort::Name,
+        ..text(QUESTION)
+    };
+    for (request, total) in [
+        (text("agent"), 30),
+        (text("journey"), 1),
+        (text("the journey"), 1),
+        (text("flight AND book OR keeping"), 30),
+        (text("\"book keeping\" flight"), 30),
+        (text("tag:office"), 30),
+        (all(), 30),
+        (by_name, 30),
+    ] {
+        let answer = index.search(&request).unwrap();
+        assert_eq!(answer.total, total, "{:?}", request.text);
+        let weak = answer.hits.iter().filter(|hit| hit.weak).count();
+        assert_eq!((weak, kinds(&answer)), (0, vec![]), "{:?}", request.text);
+    }
+}
+
+#[test]
+fn a_typing_error_and_a_synonym_are_no_weaker_than_the_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut agents = keepers(0..30);
+    agents.push(agent(70, "Currency exchange"));
+    let index = built(dir.path(), agents);
+    for asked in ["curency exchnge", "exchange curency", "forex currency"] {
+        let answer = index.search(&text(asked)).unwrap();
+        assert_eq!(answer.hits[0].id, id(70), "{asked}");
+        assert!(!answer.hits[0].weak, "{asked}");
+    }
+}
+
+/// More hits of either kind than one pass reads.
+#[test]
+fn page_after_page_the_weak_ones_follow_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut agents = keepers(0..300);
+    agents.extend((300..560).map(|number| agent(number, "Flight desk, book here")));
+    agents.extend((560..800).map(|number| agent(number, "Poems")));
+    let index = built(&dir.path().join("index"), agents);
+    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 4).unwrap());
+    let axis = |place: usize| -> Vec<f32> { (0..4).map(|at| f32::from(at == place)).collect() };
+    // Every tenth agent is close to the query, and the others are far from it.
+    let changes: Vec<VectorChange> = (0..800)
+        .map(|number| {
+            let place = usize::from(number % 10 != 0);
+            (
+                id(number),
+                Some((1, AgentVectors::new(&[axis(place)]).unwrap())),
+            )
+        })
+        .collect();
+    vectors.put(&changes).unwrap();
+    let meaning = |alone| Meaning {
+        vectors: Arc::clone(&vectors),
+        query: axis(0).into(),
+        cutoff: 0.5,
+        alone,
+    };
+    for (meaning, strong, total) in [
+        (None, 260, 560),
+        // The close ones of the three kinds of agents are good as well.
+        (Some(meaning(false)), 260 + 30 + 24, 560 + 24),
+        (Some(meaning(true)), 80, 80),
+    ] {
+        let mut request = text("book a flight desk");
+        request.meaning = meaning;
+        request.limit = 1_000;
+        request.freeze = true;
+        let whole = index.search(&request).unwrap();
+        assert_eq!(whole.total, total);
+        let whole: Vec<(Uuid, bool)> = whole.hits.iter().map(|hit| (hit.id, hit.weak)).collect();
+        let weak = whole.iter().position(|(_, weak)| *weak);
+        assert_eq!(weak.unwrap_or(whole.len()), strong);
+        assert!(whole.is_sorted_by_key(|(_, weak)| *weak));
+        let different: BTreeSet<Uuid> = whole.iter().map(|(id, _)| *id).collect();
+        assert_eq!(different.len() as u64, total);
+        for size in [7, 60, 250] {
+            assert_eq!(paged(&index, &request, size), whole, "{size} on a page");
+        }
+        request.limit = 20;
+        let frozen = index.search(&request).unwrap().frozen.unwrap();
+        let places = frozen.places(1_000).unwrap();
+        let kept: Vec<(Uuid, bool)> = places.iter().map(|place| (place.id, place.weak)).collect();
+        assert_eq!(kept, whole);
+        let around = strong.min(places.len() - 10) - 10;
+        let fetched = index
+            .fetch(&places[around..around + 20], around, &request)
+            .unwrap();
+        let fetched: Vec<(Uuid, bool)> = fetched.iter().map(|hit| (hit.id, hit.weak)).collect();
+        assert_eq!(fetched, whole[around..around + 20]);
+    }
+}
+
+/// The nearest twenty are those that the caller may see and that pass the filter: others, however near, take no place.
+#[test]
+fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
+    let mut found = Vec::new();
+    for hidden in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut agents: Vec<Document> = (0..60).map(|number| agent(number, "Poems")).collect();
+        if hidden {
+            agents.extend((100..180).map(|number| {
+                let mut agent = agent(number, "Poems");
+                match number % 2 {
+                    0 => agent.visible_to = vec!["internal".into()],
+                    _ => agent.lifecycle = "pending".into(),
+                }
+                agent
+            }));
+        }
+        let changes: Vec<VectorChange> = agents
+            .iter()
+            .map(|agent| {
+                let number = agent.id.as_u64_pair().1 as f32;
+                // The hidden ones are the nearest.
+                let angle = if number < 100.0 {
+                    1.3 + number / 400.0
+                } else {
+                    1.0
+                };
+                let vector = vec![f32::cos(angle), f32::sin(angle)];
+                (agent.id, Some((1, AgentVectors::new(&[vector]).unwrap())))
+            })
+            .collect();
+        let index = built(&dir.path().join("index"), agents);
+        let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 2).unwrap());
+        vectors.put(&changes).unwrap();
+        let mut request = text("somebody who writes verses");
+        request.facets = vec![FacetName::Lifecycle];
+        request.meaning = Some(Meaning {
+            vectors,
+            query: Arc::new([1.0, 0.0]),
+            cutoff: 0.5,
+            alone: false,
+        });
+        let answer = index.search(&request).unwrap();
+        assert_eq!(answer.total, 20);
+        assert!(answer.hits.iter().all(|hit| hit.weak));
+        assert_eq!(kinds(&answer), [HintKind::OnlyWeak]);
+        let hits: Vec<(Uuid, Option<f32>)> =
+            answer.hits.iter().map(|hit| (hit.id, hit.score)).collect();
+        found.push((hits, answer.facets[&FacetName::Lifecycle].clone()));
+    }
+    assert_eq!(found[0], found[1]);
+}
