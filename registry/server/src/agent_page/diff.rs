@@ -249,6 +249,7 @@ pub(crate) fn class_badge(class: &OpenEnum<ChangeClass>) -> Badge {
         label: text::line(class.as_str(), LINE),
         meaning: meaning.to_owned(),
         tone,
+        link: None,
     }
 }
 

@@ -14,7 +14,7 @@ pub mod text;
 pub mod trust;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

@@ -3,5 +3,5 @@
 
 mod hostile;
 mod markup;
-mod samples;
+pub(crate) mod samples;
 mod view;

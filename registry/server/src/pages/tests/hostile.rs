@@ -29,8 +29,8 @@ const ELEMENTS: [&str; 64] = [
     "header", "div", "img", "span", "nav", "main", "footer", "article", "section", "h1", "h2",
     "h3", "ul", "ol", "li", "form", "label", "input", "button", "small", "bdi", "mark", "aside",
     "details", "summary", "pre", "time", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th",
-    "h4", "td", "caption", "br", "i", "em", "hr", "abbr", "kbd", "samp", "svg", "rect", "del", "ins",
-    "select", "option", "textarea",
+    "h4", "td", "caption", "br", "i", "em", "hr", "abbr", "kbd", "samp", "svg", "rect", "del",
+    "ins", "select", "option", "textarea",
 ];
 
 /// Every attribute our templates write.

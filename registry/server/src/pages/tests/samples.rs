@@ -16,11 +16,11 @@ use a2a_registry_domain::trust::TrustLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::search::page::FoundList;
-use crate::search::page::providers::names_in;
 use crate::agent_page::background::{Background, DayTotal};
 use crate::agent_page::diff::DiffMaterial;
 use crate::config::Config;
+use crate::search::page::FoundList;
+use crate::search::page::providers::names_in;
 
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::{Facet, FacetValue};
-use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::timestamp::MINUTE;
 use askama::Template;
 
 use crate::agent_page::diff::DiffPage;
