@@ -43,6 +43,7 @@ const TABLE: &[(&str, Least)] = &[
     ("agent_suggest", Anyone),
     ("agent_suspend", Curator),
     ("agent_versions", Anyone),
+    ("card_lint", Anyone),
     ("domain_delete", Publisher),
     ("domain_list", Publisher),
     ("domain_new_generation", Admin),
@@ -84,6 +85,7 @@ fn body(id: &str) -> Option<Value> {
             json!({"reason": "a test"})
         }
         "agent_patch" | "domain_patch" | "key_enrol" => json!({}),
+        "card_lint" => json!({"name": "Echo"}),
         "domain_transfer" => json!({"account": "another"}),
         "review_approve" | "review_reject" => json!({"digest": "sha256:0", "reason": "a test"}),
         "token_create" => json!({"account": "another", "role": "publisher", "name": "test"}),
