@@ -44,10 +44,10 @@ pub(crate) async fn agent_rendered(
     Ok(with_holds.unwrap_or(&rendered.without_holds).clone())
 }
 
-/// The answer that [`agent_rendered`] gives, read again.
+/// The kept answer about an agent, parsed.
 ///
 /// # Errors
-/// As for [`agent_rendered`].
+/// `NotFound` for an agent that is missing or that the caller may not see, and failures of the database.
 pub async fn agent_answered(
     context: &Context,
     caller: &Caller,
