@@ -144,7 +144,6 @@ if (navigator.clipboard) {
   document.querySelectorAll(".code").forEach(addCopyButton);
 }
 document.querySelectorAll("input[data-complete]").forEach(completeAsTyped);
-
 /** What is wrong with the shape of a domain or a card URL, as a sentence; the registry itself decides. */
 function targetShape(text) {
   if (/\s/.test(text)) {

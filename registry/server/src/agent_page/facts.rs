@@ -1,7 +1,6 @@
 //! The facts beside an agent: its state, the evidence for its trust level, its owner, and how to report it.
 
-use a2a_registry_api::{Agent, Decision, Liveness, Proof, SignatureEntryView, Summary};
-use a2a_registry_domain::lifecycle::LivenessState;
+use a2a_registry_api::{Agent, Decision, Proof, SignatureEntryView, Summary};
 use a2a_registry_domain::timestamp::Timestamp;
 
 use super::background::Background;
@@ -91,13 +90,12 @@ impl StateView {
         let summary = &agent.hit.summary;
         let liveness = &summary.liveness;
         let badge = trust::liveness_badge(liveness, now);
-        let last_seen = TimeView::maybe(liveness.last_seen, now);
         let lifecycle = summary.lifecycle.known().and_then(trust::lifecycle_badge);
         let visibility = summary.visibility.known().and_then(trust::visibility_badge);
         Self {
             unusual: lifecycle.into_iter().chain(visibility).collect(),
             tone: badge.tone,
-            fetched: fetched(liveness, last_seen.as_ref()),
+            fetched: badge.label,
             meaning: badge.meaning,
             reason: liveness
                 .reason
@@ -107,21 +105,6 @@ impl StateView {
             next_due: TimeView::maybe(liveness.next_due, now),
             decision: DecisionView::new(&agent.decision, now),
         }
-    }
-}
-
-/// How the last fetch of the card went.
-fn fetched(liveness: &Liveness, last_seen: Option<&TimeView>) -> String {
-    match (liveness.state.known(), last_seen) {
-        (Some(LivenessState::Fresh), Some(seen)) => format!("Card fetched {}", seen.distance),
-        (Some(LivenessState::Fresh), None) => "Card fetched".to_owned(),
-        (Some(LivenessState::Stale), Some(seen)) => {
-            format!("Last fetch failed; card fetched {}", seen.distance)
-        }
-        (Some(LivenessState::Stale), None) => "Last fetch failed".to_owned(),
-        (Some(LivenessState::Gone), Some(seen)) => format!("Unreachable since {}", seen.shown),
-        (Some(LivenessState::Gone), None) => "Unreachable".to_owned(),
-        (None, _) => text::line(liveness.state.as_str(), LINE),
     }
 }
 

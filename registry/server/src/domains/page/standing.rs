@@ -150,8 +150,8 @@ fn fetched(view: &DomainView) -> StepView {
         .iter()
         .filter(|one| one.agent.is_some())
         .count();
-    let done = cards > 0;
-    let text = match cards {
+    let done = cards > 0 || !view.agents.is_empty();
+    let text = match cards.max(view.agents.len()) {
         0 if is_unfetched(view) => {
             "The first crawl has not finished; it takes a moment.".to_owned()
         }
@@ -251,6 +251,7 @@ mod tests {
     #[test]
     fn the_first_step_that_is_not_done_is_the_next_one() {
         let mut view = domain("x");
+        let id = view.agents.remove(0);
         for source in &mut view.sources {
             source.state = NEW.into();
         }
@@ -267,7 +268,7 @@ mod tests {
         );
         assert_eq!(next(&view, &[]), none);
         view.sources[0].state = SourceState::Fresh.into();
-        view.sources[0].agent = Some(view.agents[0]);
+        view.sources[0].agent = Some(id);
         let pending = [agent(ShownLifecycle::Pending)];
         let unproved = (
             "Its agent is waiting for its review.".to_owned(),
