@@ -23,7 +23,9 @@ pub(crate) fn texts(document: &Document) -> Vec<String> {
         said.into_iter()
             .chain(skill.examples.iter().map(String::as_str))
     });
+    let others = document.other_texts.iter().map(String::as_str);
     let whole = about.into_iter().chain(skills).chain([tags.as_str()]);
+    let whole = whole.chain(others);
     let mut texts = vec![joined(whole), joined(about.into_iter())];
     let skills = document.skills.iter().take(MAX_VECTORS - texts.len());
     texts.extend(skills.map(|skill| {

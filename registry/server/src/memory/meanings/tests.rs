@@ -21,6 +21,7 @@ fn a_whole_card_its_description_and_each_of_its_first_skills_are_texts() {
         name: "Wings".into(),
         description: "Flies people".into(),
         tags: vec!["air".into(), "travel".into()],
+        other_texts: vec!["Mind the quorum".into()],
         skills: (0..30)
             .map(|number| skill(&format!("Skill {number}")))
             .collect(),
@@ -30,7 +31,7 @@ fn a_whole_card_its_description_and_each_of_its_first_skills_are_texts() {
     assert_eq!(texts.len(), MAX_VECTORS);
     assert!(
         texts[0].starts_with("Wings. Flies people. Skill 0. Books a seat. Two to Tokyo? Skill 1.")
-            && texts[0].ends_with("Two to Tokyo? air, travel"),
+            && texts[0].ends_with("Two to Tokyo? air, travel. Mind the quorum"),
         "{}",
         texts[0]
     );
