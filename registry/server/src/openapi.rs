@@ -121,9 +121,10 @@ pub async fn docs_folder() -> HttpResponse {
         .finish()
 }
 
-/// The line above the browsable page that leads back to the registry. Swagger's page is light in every theme.
-const WAY_BACK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;font:600 1rem system-ui,sans-serif;\
-    background:#fff;border-bottom:1px solid #e0e2ea\"><a href=\"/\" style=\"color:#3f37b9\">A2A registry</a></nav>";
+/// The line above the browsable page that leads back to the registry, in the colours of the browser's theme.
+const WAY_BACK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;\
+    font:600 1rem system-ui,sans-serif;color-scheme:light dark;background:Canvas;\
+    border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a></nav>";
 
 /// A file of the browsable page, with the way back where it is the page itself.
 fn with_way_back(file: Vec<u8>) -> Vec<u8> {

@@ -9,7 +9,7 @@ pub(crate) mod providers;
 #[cfg(test)]
 mod tests;
 
-use a2a_registry_api::AgentList;
+use a2a_registry_api::{AgentList, Hit};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
@@ -85,6 +85,8 @@ enum Outcome {
 struct FoundAgents {
     total: String,
     hits: Vec<HitView>,
+    /// Hits that fit badly, which come last and are folded.
+    weak: Vec<HitView>,
     facets: Vec<FacetView>,
     resumed: bool,
     /// The mode used, unless it is a full text search as requested.
@@ -236,13 +238,17 @@ fn found(
     now: Timestamp,
 ) -> FoundAgents {
     let hints = hints(&list);
+    // Only by relevance do they come last, so that folding them changes no order.
+    let folds = query.order() == "relevance";
+    let views = |weak: bool| {
+        let is_weak = |hit: &&Hit| (folds && hit.matched.weak) == weak;
+        let hits = list.agents.iter().filter(is_weak);
+        hits.map(|hit| HitView::new(hit, query, now)).collect()
+    };
     FoundAgents {
         total: text::grouped(list.total),
-        hits: list
-            .agents
-            .iter()
-            .map(|hit| HitView::new(hit, query, now))
-            .collect(),
+        hits: views(false),
+        weak: views(true),
         facets: facets::facets(query, &list.facets, list.total, providers),
         resumed: list.order == "resumed",
         found_by: match list.mode.as_str() {

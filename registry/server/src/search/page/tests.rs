@@ -1,6 +1,7 @@
 //! A search page that explains its scores.
 #![allow(clippy::unwrap_used)]
 
+use a2a_registry_api::AgentList;
 use a2a_registry_domain::timestamp::Timestamp;
 use askama::Template;
 use serde_json::json;
@@ -12,6 +13,11 @@ use crate::search::page::{FoundList, SearchPage, read};
 
 /// The page for a query's address, with one hit whose score is explained.
 fn page(address: &str) -> String {
+    render(address, list())
+}
+
+/// A list with that hit.
+fn list() -> AgentList {
     let mut explanation = json!({"value": 0.5, "description": "the <best> skill"});
     for _ in 0..20 {
         explanation = json!({
@@ -43,7 +49,7 @@ fn page(address: &str) -> String {
             "details": [explanation, {"value": 0.5, "description": "the <best> skill"}],
         },
     });
-    let list = json!({
+    serde_json::from_value(json!({
         "agents": [hit],
         "total": 40,
         "facets": {"tag": {"values": [{"value": "travel", "count": 40}], "other_count": 0}},
@@ -51,10 +57,14 @@ fn page(address: &str) -> String {
         "mode": "lexical",
         "hints": [],
         "next_page_token": "t.k",
-    });
+    }))
+    .unwrap()
+}
+
+/// The page for a query's address and its result.
+fn render(address: &str, list: AgentList) -> String {
     let query = read(address).unwrap();
     let frame = Frame::new(&Config::default(), "search");
-    let list = serde_json::from_value(list).unwrap();
     let (_, page) = SearchPage::new(
         frame,
         &query,
@@ -100,4 +110,37 @@ fn the_parts_of_a_score_are_shown_and_end_somewhere() {
     assert!(html.contains("<span class=\"n\">0.500</span> the &#60;best&#62; skill"));
     assert!(html.contains("Term=&#34;flight&#34;"));
     assert!(html.contains("level-8") && !html.contains("level-9"));
+}
+
+#[test]
+fn weak_hits_are_folded_behind_the_good_ones_and_open_where_there_is_no_other() {
+    let marked = |marks: &[bool], address: &str| {
+        let mut list = list();
+        let hit = list.agents[0].clone();
+        list.agents = vec![hit; marks.len()];
+        for (hit, weak) in list.agents.iter_mut().zip(marks) {
+            hit.matched.weak = *weak;
+        }
+        list.next_page_token = None;
+        render(address, list)
+    };
+    let html = marked(&[false, true, true], "q=flights");
+    let (good, weak) = html.split_once("2 weaker matches").unwrap();
+    let hit = "<li class=\"hit\">";
+    assert_eq!(good.matches(hit).count(), 1, "{html}");
+    assert_eq!(weak.matches(hit).count(), 2, "{html}");
+    assert!(
+        good.ends_with("<details class=\"fold bare\">\n<summary>"),
+        "{html}"
+    );
+    let html = marked(&[true], "q=flights");
+    assert!(
+        html.contains("<details class=\"fold bare\" open>"),
+        "{html}"
+    );
+    assert!(html.contains("1 weaker match<"), "{html}");
+    // By name they stand where their names belong.
+    let html = marked(&[true, false], "q=flights&sort=name");
+    assert!(!html.contains("weaker"), "{html}");
+    assert_eq!(html.matches(hit).count(), 2, "{html}");
 }
