@@ -20,6 +20,7 @@ mod crash;
 mod crawl_targets;
 mod crawlers;
 mod demo;
+mod duplicates;
 mod events;
 mod fixtures;
 mod index;

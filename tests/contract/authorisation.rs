@@ -46,6 +46,7 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("agent_versions", ANYONE),
     ("agent_diff", ANYONE),
     ("agent_findings", ANYONE),
+    ("agent_similar", ANYONE),
     ("agent_suspend", CURATORS),
     ("agent_resume", CURATORS),
     ("agent_deprecate", CURATORS),

@@ -44,10 +44,24 @@ pub struct Match {
     /// Ids of the skills that matched.
     #[serde(default)]
     pub matched_skills: Vec<String>,
-    /// The components of the score, with `explain=true`.
+    /// The components of the score, with `explain=true`: `summary` has a sentence for each, whose figures add up to the
+    /// score; `value`, `description` and `details` are the computation as a tree.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub explain: Option<Value>,
+    /// The duplicates that it stands for, with `group=content`; null if it has none.
+    #[serde(default)]
+    pub duplicates: Option<Duplicates>,
+}
+
+/// Further agents with the same name at the same endpoint, or with the same content.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Duplicates {
+    /// Number of agents.
+    pub count: u64,
+    /// Ids of the first ten of them.
+    #[schema(max_items = 10)]
+    pub agents: Vec<Uuid>,
 }
 
 /// An excerpt in which something matched.
@@ -254,6 +268,21 @@ pub struct Links {
     pub page: String,
     /// Base URL for an SDK's card resolver.
     pub resolver: String,
+    /// Its similar agents in this API.
+    #[serde(default)]
+    pub similar: String,
+}
+
+/// Agents that are similar to one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Similar {
+    /// Similar agents, the most similar first; one of each group of duplicates, and none of the agent's own. `score` is
+    /// comparable within this response only.
+    pub agents: Vec<Hit>,
+    /// What was compared: `semantic` (vectors) or `lexical` (words).
+    pub mode: String,
+    /// Duplicates of the agent: with the same name at the same endpoint, or with the same content.
+    pub duplicates: Option<Duplicates>,
 }
 
 /// One agent in full.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::agent::coverage_meaning;
+use super::agent::{Duplicates, Hit, coverage_meaning};
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
 /// Review of one version of a card.
@@ -77,6 +77,12 @@ pub struct ReviewDetail {
     pub diff: Option<Diff>,
     /// Ownership of the domain.
     pub domain_proofs: DomainProofs,
+    /// Listed agents that are similar to the agent, the most similar first; empty while the index cannot be read.
+    #[serde(default)]
+    pub similar: Vec<Hit>,
+    /// Listed duplicates of the agent: with the same name at the same endpoint, or with the same content.
+    #[serde(default)]
+    pub duplicates: Option<Duplicates>,
 }
 
 impl ReviewDetail {

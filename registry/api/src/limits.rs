@@ -13,6 +13,10 @@ use utoipa::{PartialSchema, ToSchema};
 pub const DEFAULT_PAGE: u32 = 20;
 /// Entries on a page at most.
 pub const MAX_PAGE: u32 = 100;
+/// Similar agents that are shown of an agent, where no number is asked for.
+pub const DEFAULT_SIMILAR: u32 = 5;
+/// The most similar agents that are shown of an agent.
+pub const MAX_SIMILAR: u32 = 20;
 /// Characters of a reason.
 pub const MAX_REASON: usize = 1000;
 /// Characters of the name of an account or a token.
@@ -58,6 +62,8 @@ macro_rules! schemas {
 schemas! {
     /// How many entries a page holds.
     PageSize = whole(1, MAX_PAGE, Some(DEFAULT_PAGE));
+    /// How many similar agents are shown.
+    SimilarSize = whole(1, MAX_SIMILAR, Some(DEFAULT_SIMILAR));
     /// Reason for an action.
     Reason = text(1, MAX_REASON).pattern(Some(r"\S"));
     /// The name of an account or a token.

@@ -14,6 +14,9 @@ pub struct AgentList {
     pub agents: Vec<Hit>,
     /// Exact number of matches on all pages.
     pub total: u64,
+    /// Exact number of hits on all pages, with `group=content`; null without it.
+    #[serde(default)]
+    pub groups: Option<u64>,
     /// Counts over all matches, for the requested facets.
     pub facets: BTreeMap<String, Facet>,
     /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the frozen result list has expired; some hits may then

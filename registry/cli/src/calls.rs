@@ -4,8 +4,8 @@ use a2a_card::ConversionTarget;
 use a2a_registry_api::{
     Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView,
     FindingList, Lookup, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
-    ReviewDecision, ReviewDetail, ReviewList, TokenList, Transfer, Verification, VersionList,
-    Vouch,
+    ReviewDecision, ReviewDetail, ReviewList, Similar, TokenList, Transfer, Verification,
+    VersionList, Vouch,
 };
 use a2a_registry_server::search::query::SearchQuery;
 use bytes::Bytes;
@@ -189,6 +189,11 @@ impl Client {
             &page(Some(100), token),
         )
         .await
+    }
+
+    /// The agents that are similar to an agent.
+    pub async fn similar(&self, id: Uuid) -> CallResult<Similar> {
+        self.get(&format!("/v1/agents/{id}/similar"), "").await
     }
 
     /// An agent's findings.

@@ -9,7 +9,7 @@ use super::client::Client;
 use super::console::Console;
 use super::domain::{PageArgs, next_page};
 use super::failure::{CommandOutcome, Failure};
-use super::show::print_diff;
+use super::show::{print_diff, print_similar};
 use super::signature::signature_lines;
 use super::{table, terminal};
 
@@ -152,6 +152,7 @@ fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
             finding.severity, finding.rule, finding.pointer, finding.hint, finding.found
         ))?;
     }
+    print_similar(console, &detail.similar, detail.duplicates.as_ref())?;
     if let Some(diff) = &detail.diff {
         print_diff(console, diff)?;
     }

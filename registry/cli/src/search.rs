@@ -68,6 +68,9 @@ pub struct SearchArgs {
     /// lexical (full text), semantic (nearest neighbours) or hybrid (both); hybrid where the registry has a model
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
+    /// content: one hit for all agents with the same name at the same endpoint, or with the same content
+    #[arg(long, value_name = "BY")]
+    group: Option<String>,
     /// Count values of these over all matches, such as tag,provider
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     facets: Vec<String>,
@@ -105,6 +108,7 @@ impl SearchArgs {
             sort: self.sort.clone(),
             facets: self.facets.clone(),
             mode: self.mode.clone(),
+            group: self.group.clone(),
             explain: self.explain.then_some(true),
             page_size: self.limit,
             page_token: self.page_token.clone(),
@@ -142,6 +146,7 @@ impl SearchArgs {
             ("trust", &self.trust),
             ("sort", &self.sort),
             ("mode", &self.mode),
+            ("group", &self.group),
         ];
         for (name, value) in single {
             value.iter().for_each(|value| flag(name, value));
@@ -299,6 +304,7 @@ mod tests {
             "label",
             "sort",
             "facets",
+            "group",
             "page-token",
         ];
         let mut words = vec![

@@ -1,7 +1,7 @@
 //! `show`: one agent, its card, its versions, its findings, or what changed.
 
 use a2a_card::ConversionTarget;
-use a2a_registry_api::{Agent, Decision, Diff, FindingView, Summary};
+use a2a_registry_api::{Agent, Decision, Diff, Duplicates, FindingView, Hit, Similar, Summary};
 use clap::Args;
 use uuid::Uuid;
 
@@ -22,19 +22,19 @@ pub struct ShowArgs {
     #[arg(value_name = "AGENT")]
     agent: String,
     /// Write the approved card, byte for byte as the agent published it
-    #[arg(long, conflicts_with_all = ["versions", "findings", "diff"])]
+    #[arg(long, conflicts_with_all = ["versions", "findings", "diff", "similar"])]
     card: bool,
     /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned and marked as converted; what it loses is said on standard error
     #[arg(long = "as", value_name = "VERSION", requires = "card")]
     convert: Option<ConversionTarget>,
     /// List the kept versions of its card
-    #[arg(long, conflicts_with_all = ["findings", "diff"])]
+    #[arg(long, conflicts_with_all = ["findings", "diff", "similar"])]
     versions: bool,
     /// List what the linter found in its card
-    #[arg(long, conflicts_with = "diff")]
+    #[arg(long, conflicts_with_all = ["diff", "similar"])]
     findings: bool,
     /// List what changed in its card: the newest version against the one that is served
-    #[arg(long)]
+    #[arg(long, conflicts_with = "similar")]
     diff: bool,
     /// With --diff: the digest of the older version
     #[arg(long, value_name = "DIGEST", requires = "diff")]
@@ -42,6 +42,9 @@ pub struct ShowArgs {
     /// With --diff: the digest of the newer version
     #[arg(long, value_name = "DIGEST", requires = "diff")]
     to: Option<String>,
+    /// List the agents that are similar to it, and its duplicates
+    #[arg(long)]
+    similar: bool,
 }
 
 /// Shows it.
@@ -67,6 +70,8 @@ pub async fn run(
         return versions(id, client, console).await;
     } else if arguments.findings {
         findings(id, client, console).await?;
+    } else if arguments.similar {
+        return similar(id, client, console).await;
     } else if arguments.diff {
         let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
         let reply = client.diff(id, from, to).await?;
@@ -156,6 +161,55 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Comman
         &rows,
     )?;
     Ok(outcome)
+}
+
+async fn similar(id: Uuid, client: &Client, console: &Console) -> Result<CommandOutcome, Failure> {
+    let reply = client.similar(id).await?;
+    let Similar {
+        agents,
+        mode,
+        duplicates,
+    } = &reply.value;
+    let outcome = CommandOutcome::of_list(agents);
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(outcome);
+    }
+    print_similar(console, agents, duplicates.as_ref())?;
+    match agents.is_empty() {
+        true => terminal::note("no listed agent is similar to it"),
+        false if mode == "semantic" => terminal::note("compared by meaning"),
+        false => terminal::note("compared by words"),
+    }
+    Ok(outcome)
+}
+
+/// Similar agents and duplicates, one line each.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub fn print_similar(
+    console: &Console,
+    similar: &[Hit],
+    duplicates: Option<&Duplicates>,
+) -> Result<(), Failure> {
+    for hit in similar {
+        let summary = &hit.summary;
+        console.line(&format!(
+            "similar: {} ({}) of {}, trust {}",
+            summary.name,
+            summary.id,
+            summary.domain,
+            trust(summary)
+        ))?;
+    }
+    if let Some(duplicates) = duplicates {
+        console.line(&format!("duplicates: {}", duplicates.count))?;
+        for id in &duplicates.agents {
+            console.line(&format!("duplicate: {id}"))?;
+        }
+    }
+    Ok(())
 }
 
 async fn findings(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {

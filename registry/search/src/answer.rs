@@ -12,6 +12,9 @@ use super::request::{FacetName, SortPosition};
 /// The most values that a facet lists; [`FacetCounts::other_count`] sums up the rest.
 pub const FACET_VALUES: usize = 50;
 
+/// The most duplicates of a hit that are listed; [`Duplicates::count`] counts all.
+pub const MAX_DUPLICATES: usize = 10;
+
 /// The response to a [`SearchRequest`](super::SearchRequest).
 #[derive(Debug, Clone, Default)]
 pub struct SearchAnswer {
@@ -23,6 +26,9 @@ pub struct SearchAnswer {
     pub more: bool,
     /// Exact number of matches, independent of the page.
     pub total: u64,
+    /// Exact number of groups, of which each is one hit, if duplicates are folded and the
+    /// page has room for hits.
+    pub groups: Option<u64>,
     /// Requested facets, counted over all matches.
     pub facets: BTreeMap<FacetName, FacetCounts>,
     /// Hints for an empty result, or for parts of the query that did not count.
@@ -56,6 +62,17 @@ pub struct HitRow {
     pub matched_skills: Vec<String>,
     /// Explanation of the score, if requested.
     pub explain: Option<serde_json::Value>,
+    /// Its duplicates among the matches, if they are folded and there are any.
+    pub duplicates: Option<Duplicates>,
+}
+
+/// The agents that a hit stands for, besides itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Duplicates {
+    /// Number of agents.
+    pub count: u64,
+    /// Ids of the first [`MAX_DUPLICATES`] of them, in the order in which they would stand for the others.
+    pub agents: Vec<Uuid>,
 }
 
 /// An excerpt with words of the query. It is the card's own text, not escaped.

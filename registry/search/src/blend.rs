@@ -85,6 +85,8 @@ pub struct Blended {
     scale: WordScale,
     /// Similarity and semantic score, if it is a nearest neighbour.
     meaning: Option<(Similarity, Score)>,
+    /// Number of nearer neighbours, if it is one.
+    nearer: usize,
 }
 
 impl Blended {
@@ -116,6 +118,55 @@ impl Blended {
             Balance::WordsFirst | Balance::MeaningAlone => score - 1.0,
         };
         share.max(0.0) * self.scale.best
+    }
+
+    /// Factor of full-text scores in the combined score.
+    pub(super) fn words_factor(self) -> Score {
+        match self.balance {
+            Balance::Weighed => self.scale.weight / self.scale.best,
+            Balance::WordsFirst => 1.0 / self.scale.best,
+            Balance::MeaningAlone => 0.0,
+        }
+    }
+
+    /// What the combined score has besides full-text scores: reasons in words with their parts of the score, and details
+    /// behind them. `skill` names the skill with a number.
+    pub(super) fn reasons(
+        self,
+        skill: impl Fn(usize) -> Option<String>,
+    ) -> Vec<(&'static str, Score, String)> {
+        let mut reasons = Vec::new();
+        let matches_words = self.words.is_some();
+        if self.balance == Balance::WordsFirst && matches_words {
+            let reason = "agents with words of a short or exact query come first";
+            reasons.push((reason, 1.0, String::new()));
+        }
+        let weight = match self.balance {
+            Balance::Weighed => 1.0 - self.scale.weight,
+            Balance::WordsFirst if matches_words => return reasons,
+            Balance::WordsFirst => 1.0 - WORDS_WEIGHT,
+            Balance::MeaningAlone => 1.0,
+        };
+        if let Some((similarity, worth)) = self.meaning {
+            let mut detail = format!(": similarity {:.2} of the card", similarity.card);
+            if let Some((place, value)) = similarity.part {
+                // The first part is the name and description, the others are the skills.
+                let part = match place.checked_sub(1) {
+                    None => "name and description".to_owned(),
+                    Some(number) => {
+                        let name = skill(number).unwrap_or_else(|| place.to_string());
+                        format!("skill {name}")
+                    }
+                };
+                detail.push_str(&format!(", {value:.2} of {part}"));
+            }
+            match self.nearer {
+                0 => detail.push_str(", the nearest"),
+                nearer => detail.push_str(&format!(", nearest but {nearer}")),
+            }
+            reasons.push(("meaning adds", weight * worth, detail));
+        }
+        reasons
     }
 
     /// Explanation of the combined score and its parts, around the explanation of the full-text score.
@@ -181,6 +232,7 @@ pub(super) fn blended(
         after: None,
         facets: page.facets.clone(),
         apart: Some(Arc::clone(&blend.meant)),
+        groups: page.groups.clone(),
     };
     let mut collected = searcher.search(query, &first)?;
     let deepest = collected.entries.last().map(PageEntry::first_score);
@@ -211,14 +263,13 @@ pub(super) fn blended(
     if let Some(after) = &page.after {
         let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
         entries.retain(|entry| compare(after, &entry.position).is_lt());
-        // Neighbours that were read may come after matches that were not.
-        if collected.total > read as u64 {
+        if collected.groups > read as u64 {
             let deepest = deepest.unwrap_or(Score::MAX);
             let further = further(
                 searcher,
                 query,
                 blend,
-                (after, page.top),
+                (after, page),
                 (scale, deepest, enough),
                 &known,
             )?;
@@ -230,13 +281,13 @@ pub(super) fn blended(
     Ok(collected)
 }
 
-/// The first `count` matches after a position that are not `known`, by their full-text scores alone; none of them is a
+/// The first matches after a position, as many as the page has room for, that are not `known`, by their full-text scores alone; none of them is a
 /// neighbour. Reads twice as many each time equal scores leave too few.
 fn further(
     searcher: &Searcher,
     query: &FilteredQuery,
     blend: &Blend,
-    (after, count): (&SortPosition, usize),
+    (after, page): (&SortPosition, &PageCollector),
     (scale, deepest, enough): (WordScale, Score, Score),
     known: &HashSet<DocAddress>,
 ) -> Result<Vec<PageEntry>, IndexError> {
@@ -245,6 +296,7 @@ fn further(
         words: None,
         scale,
         meaning: None,
+        nearer: 0,
     };
     let from = match after.value {
         // After the last match that is not weak the weak ones follow, from the best of them on.
@@ -253,9 +305,9 @@ fn further(
         _ => deepest,
     };
     let from = from.min(deepest) * (1.0 + ROUNDING);
-    let mut read = count + AGAIN;
+    let mut read = page.top + AGAIN;
     loop {
-        let page = PageCollector {
+        let next = PageCollector {
             order: Order::Score,
             top: read,
             after: Some(SortPosition {
@@ -266,8 +318,9 @@ fn further(
             facets: Facets::default(),
             // Separates the neighbours from the entries: they are all known already.
             apart: Some(Arc::clone(&blend.meant)),
+            groups: page.groups.clone(),
         };
-        let mut entries = searcher.search(query, &page)?.entries;
+        let mut entries = searcher.search(query, &next)?.entries;
         let was_all = entries.len() < read;
         entries.retain(|entry| !known.contains(&entry.address));
         mark_weak(&mut entries, enough);
@@ -275,7 +328,7 @@ fn further(
             .iter_mut()
             .for_each(|entry| blend.put_together(searcher, entry, scale));
         entries.retain(|entry| compare(after, &entry.position).is_lt());
-        if was_all || entries.len() >= count {
+        if was_all || entries.len() >= page.top {
             return Ok(entries);
         }
         read = read.saturating_mul(2);
@@ -307,6 +360,7 @@ impl Blend {
             words,
             scale,
             meaning: near.map(|near| (near, self.meant.worth(near.mean()))),
+            nearer: near.map_or(0, |near| self.meant.rank(near.mean())),
         };
         entry.position.value = SortValue::Score(blended.score());
         entry.blended = Some(blended);

@@ -7,8 +7,12 @@ use tantivy::columnar::{Column, StrColumn};
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 use uuid::Uuid;
 
+use super::answer::Duplicates;
+use super::best::{BestDocuments, RankedDocument};
 use super::blend::Blended;
 use super::facets::{Facets, SegmentMatches};
+use super::folded::{FoldedGroups, FoldedMatches};
+use super::groups::Groups;
 use super::meaning::{NearAgents, NearDocuments};
 use super::request::{SortPosition, SortValue};
 use super::rescore::RescoreGain;
@@ -30,6 +34,8 @@ pub(super) struct PageCollector {
     pub facets: Facets,
     /// Semantic neighbours, which are all collected separately: whatever their rank, and not among the `top`.
     pub apart: Option<Arc<NearAgents>>,
+    /// Groups of duplicates, of which only the first matching member is collected.
+    pub groups: Option<Arc<Groups>>,
 }
 
 /// One match of the page.
@@ -40,6 +46,8 @@ pub(super) struct PageEntry {
     pub added: RescoreGain,
     /// How the full-text and the semantic score were combined, in a hybrid search.
     pub blended: Option<Blended>,
+    /// Its duplicates among the matches, if those are folded.
+    pub duplicates: Option<Duplicates>,
     pub address: DocAddress,
 }
 
@@ -54,8 +62,11 @@ impl PageEntry {
 }
 
 /// The collected page.
+#[derive(Default)]
 pub(super) struct CollectedPage {
     pub total: u64,
+    /// Number of matches that are not folded into others.
+    pub groups: u64,
     /// The best matches in their order.
     pub entries: Vec<PageEntry>,
     /// The separately collected matches, in any order.
@@ -85,18 +96,21 @@ impl Collector for PageCollector {
             Some(position) => key.rank_of(position)?,
         };
         Ok(SegmentPage {
-            ordinal,
-            key,
-            ids: AgentIds::open(reader)?,
-            after,
-            best: BestDocuments::new(self.top),
-            apart: SeparateMatches {
-                near: match &self.apart {
-                    Some(meant) => meant.documents(reader.segment_id()),
-                    None => NearDocuments::default(),
+            best: SegmentCandidates {
+                ordinal,
+                key,
+                ids: AgentIds::open(reader)?,
+                after,
+                best: BestDocuments::new(self.top),
+                apart: SeparateMatches {
+                    near: match &self.apart {
+                        Some(meant) => meant.documents(reader.segment_id()),
+                        None => NearDocuments::default(),
+                    },
+                    ..SeparateMatches::default()
                 },
-                ..SeparateMatches::default()
             },
+            folded: FoldedMatches::of(self.groups.as_deref(), ordinal),
             total: 0,
             matches: self.facets.matches(ordinal, reader)?,
         })
@@ -110,19 +124,27 @@ impl Collector for PageCollector {
         &self,
         segments: Vec<tantivy::Result<SegmentFruit>>,
     ) -> tantivy::Result<CollectedPage> {
-        let mut collected = CollectedPage {
-            total: 0,
-            entries: Vec::new(),
-            apart: Vec::new(),
-            matches: Vec::new(),
-        };
-        let mut best = Vec::with_capacity(segments.len());
-        for segment in segments {
+        let mut collected = CollectedPage::default();
+        let mut candidates = Vec::with_capacity(segments.len());
+        let mut folded = FoldedGroups::default();
+        for (number, segment) in segments.into_iter().enumerate() {
             let segment = segment?;
             collected.total += segment.total;
-            collected.apart.extend(segment.best.entries(segment.apart)?);
-            best.push(segment.best);
             collected.matches.extend(segment.matches);
+            folded.add(number, segment.folded);
+            candidates.push(segment.best);
+        }
+        collected.groups = collected.total - folded.folded();
+        for head in folded.heads() {
+            if let Some(segment) = candidates.get_mut(head.segment) {
+                segment.offer(head.rank, head.document, head.is_near);
+            }
+        }
+        let mut best = Vec::with_capacity(candidates.len());
+        for segment in candidates {
+            let (segment, apart) = segment.finish();
+            collected.apart.extend(segment.entries(apart)?);
+            best.push(segment);
         }
         // Ranks by name are ordinals in the dictionary of one segment and cannot be compared with those of another.
         if self.order != Order::Name {
@@ -136,6 +158,10 @@ impl Collector for PageCollector {
             .entries
             .sort_unstable_by(|left, right| compare(&left.position, &right.position));
         collected.entries.truncate(self.top);
+        if let Some(groups) = &self.groups {
+            let entries = collected.entries.iter_mut().chain(&mut collected.apart);
+            entries.for_each(|entry| entry.duplicates = folded.duplicates(groups, entry.address));
+        }
         Ok(collected)
     }
 }
@@ -294,79 +320,6 @@ fn rank_time(rank: u64) -> i64 {
     tantivy::u64_to_i64(!rank)
 }
 
-/// A match with its rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct RankedDocument {
-    rank: u64,
-    document: DocId,
-}
-
-/// The best `top` matches, in a buffer of twice as many. Ids are only read where ranks are equal: most matches are
-/// ordered, or dropped, without.
-struct BestDocuments {
-    top: usize,
-    kept: Vec<RankedDocument>,
-    worst: Option<(u64, Uuid)>,
-}
-
-impl BestDocuments {
-    fn new(top: usize) -> Self {
-        Self {
-            top,
-            kept: Vec::with_capacity(top * 2),
-            worst: None,
-        }
-    }
-
-    fn offer(&mut self, rank: u64, document: DocId, ids: &AgentIds, after: Option<(u64, Uuid)>) {
-        let comes_before =
-            |(limit, id): (u64, Uuid)| rank < limit || (rank == limit && ids.get(document) < id);
-        let comes_after =
-            |(limit, id): (u64, Uuid)| rank > limit || (rank == limit && ids.get(document) > id);
-        if !self.worst.is_none_or(comes_before) || !after.is_none_or(comes_after) {
-            return;
-        }
-        self.kept.push(RankedDocument { rank, document });
-        if self.kept.len() == self.top * 2 {
-            self.shrink(ids);
-        }
-    }
-
-    /// Keeps the best `top` matches, and stores the worst of them as the bound for the next.
-    fn shrink(&mut self, ids: &AgentIds) {
-        let Some(last) = self
-            .top
-            .checked_sub(1)
-            .filter(|last| *last < self.kept.len())
-        else {
-            return;
-        };
-        let (_, worst, _) = self
-            .kept
-            .select_nth_unstable_by_key(last, |ranked| ranked.rank);
-        let rank = worst.rank;
-        let mut equal: Vec<(Uuid, DocId)> = Vec::new();
-        self.kept.retain(|ranked| {
-            if ranked.rank == rank {
-                equal.push((ids.get(ranked.document), ranked.document));
-            }
-            ranked.rank < rank
-        });
-        equal.sort_unstable();
-        equal.truncate(self.top - self.kept.len());
-        self.worst = equal.last().map(|(id, _)| (rank, *id));
-        let equal = equal.into_iter();
-        self.kept
-            .extend(equal.map(|(_, document)| RankedDocument { rank, document }));
-    }
-
-    /// The best matches, in any order.
-    fn finish(mut self, ids: &AgentIds) -> Vec<RankedDocument> {
-        self.shrink(ids);
-        self.kept
-    }
-}
-
 /// Semantic neighbours of one segment, collected separately.
 #[derive(Default)]
 struct SeparateMatches {
@@ -395,21 +348,47 @@ impl SeparateMatches {
 
 /// Collector state of one segment.
 pub(super) struct SegmentPage {
+    best: SegmentCandidates,
+    folded: FoldedMatches,
+    total: u64,
+    matches: Option<SegmentMatches>,
+}
+
+/// The best matches of one segment so far.
+struct SegmentCandidates {
     ordinal: SegmentOrdinal,
     key: RankKey,
     ids: AgentIds,
     after: Option<(u64, Uuid)>,
     best: BestDocuments,
     apart: SeparateMatches,
-    total: u64,
-    matches: Option<SegmentMatches>,
+}
+
+impl SegmentCandidates {
+    fn offer(&mut self, rank: u64, document: DocId, is_near: bool) {
+        match is_near {
+            true => self.apart.kept.push(RankedDocument { rank, document }),
+            false => self.best.offer(rank, document, &self.ids, self.after),
+        }
+    }
+
+    /// The best matches, and those that were collected separately.
+    fn finish(self) -> (SegmentBest, Vec<RankedDocument>) {
+        let best = SegmentBest {
+            kept: self.best.finish(&self.ids),
+            ordinal: self.ordinal,
+            key: self.key,
+            ids: self.ids,
+        };
+        (best, self.apart.kept)
+    }
 }
 
 /// Collected result of one segment.
 pub(super) struct SegmentFruit {
     total: u64,
-    best: SegmentBest,
-    apart: Vec<RankedDocument>,
+    best: SegmentCandidates,
+    folded: FoldedMatches,
     matches: Option<SegmentMatches>,
 }
 
@@ -440,6 +419,7 @@ impl SegmentBest {
                 },
                 added: RescoreGain::default(),
                 blended: None,
+                duplicates: None,
                 address: DocAddress::new(self.ordinal, ranked.document),
             }
         }))
@@ -451,11 +431,13 @@ impl SegmentCollector for SegmentPage {
 
     fn collect(&mut self, document: DocId, score: Score) {
         self.total += 1;
-        if self.best.top > 0 {
-            let rank = self.key.rank(document, score);
-            match self.apart.is_next(document) {
-                true => self.apart.kept.push(RankedDocument { rank, document }),
-                false => self.best.offer(rank, document, &self.ids, self.after),
+        let page = &mut self.best;
+        if page.best.top() > 0 {
+            let rank = page.key.rank(document, score);
+            let is_near = page.apart.is_next(document);
+            match self.folded.next(document) {
+                Some(duplicate) => self.folded.add(duplicate, rank, is_near),
+                None => page.offer(rank, document, is_near),
             }
         }
         if let Some(matches) = &mut self.matches {
@@ -466,13 +448,8 @@ impl SegmentCollector for SegmentPage {
     fn harvest(self) -> Self::Fruit {
         Ok(SegmentFruit {
             total: self.total,
-            best: SegmentBest {
-                kept: self.best.finish(&self.ids),
-                ordinal: self.ordinal,
-                key: self.key,
-                ids: self.ids,
-            },
-            apart: self.apart.kept,
+            best: self.best,
+            folded: self.folded,
             matches: self.matches,
         })
     }

@@ -48,6 +48,7 @@ impl CompiledQuery {
             after: None,
             facets: Facets::default(),
             apart: None,
+            groups: None,
         };
         Ok(self.searcher.search(&*self.query, &page)?)
     }

@@ -67,6 +67,10 @@ pub struct Document {
     pub visible_to: Vec<String>,
     /// Exact keys for [`lookup`](super::Index::lookup), with their prefix: `url:…`, `host:…`, `urn:…`, `digest:…`.
     pub lookups: Vec<String>,
+    /// Key that all duplicates of the agent have, and no other agents: half of a SHA-256 digest. 0 if it has none.
+    pub group: u128,
+    /// Preference among its duplicates: the highest one stands for the others, of equal ones the one first seen.
+    pub preference: u8,
     /// Time when the agent was first seen, in microseconds since 1970 UTC.
     pub created_at: i64,
     /// Time of the agent's last change, in microseconds since 1970 UTC.

@@ -10,7 +10,14 @@ use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+use tantivy::{DocAddress, DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+
+use super::blend::Blended;
+use super::error::IndexError;
+use super::reasons::{Reasons, ScoreParts};
+use super::rescore::RescoreGain;
+use super::schema::Fields;
+use super::search::PreparedQuery;
 
 /// A query that reports "does not match" for a document that it has passed, instead of seeking back.
 #[derive(Debug)]
@@ -56,6 +63,72 @@ fn conceal(explanation: &mut Value) {
         !what.is_some_and(|what| OF_OTHERS.iter().any(|other| what.starts_with(other)))
     });
     details.iter_mut().for_each(conceal);
+}
+
+/// What the explanations of a page's hits are computed from.
+#[derive(Clone, Copy)]
+pub(super) struct Explainer<'a> {
+    pub prepared: &'a PreparedQuery,
+    pub fields: &'a Fields,
+    /// Full-text query; `None` if full text does not count.
+    pub words: Option<&'a dyn Weight>,
+}
+
+impl Explainer<'_> {
+    /// Explanation of a hit's score: the tree of its parts, and in `summary` the same in sentences. `written` are all
+    /// texts of the agent, as the index stores them.
+    pub fn explain(
+        &self,
+        address: DocAddress,
+        added: RescoreGain,
+        blended: Option<Blended>,
+        written: &str,
+    ) -> Result<Value, IndexError> {
+        let searcher = &self.prepared.view.searcher;
+        let reader = searcher.segment_reader(address.segment_ord);
+        let words = self
+            .words
+            .filter(|_| blended.is_none_or(Blended::matches_words));
+        let words = words.map(|words| words.explain(reader, address.doc_id));
+        let words = words.transpose()?;
+        let reasons = Reasons {
+            fields: self.fields,
+            searcher,
+            statistics: &self.prepared.statistics,
+            words: &self.prepared.query.words,
+            address,
+            written,
+        };
+        let summary = reasons.sentences(&ScoreParts {
+            words: words.as_ref().map(Explanation::value),
+            added,
+            blended,
+        })?;
+        let words = words.map(|words| with_added(words, added));
+        let whole = match blended {
+            Some(blended) => Some(blended.explanation(words)),
+            None => words,
+        };
+        let damaged = |error: serde_json::Error| IndexError::Damaged(error.to_string());
+        let mut shown = serde_json::to_value(whole.map(ShownExplanation)).map_err(damaged)?;
+        if let Some(parts) = shown.as_object_mut() {
+            parts.insert("summary".to_owned(), summary.into());
+        }
+        Ok(shown)
+    }
+}
+
+/// Explanation of a score that includes the rescoring gain.
+fn with_added(first: Explanation, added: RescoreGain) -> Explanation {
+    if added == RescoreGain::default() {
+        return first;
+    }
+    let mut whole = Explanation::new("sum of:", first.value() + added.sum());
+    whole.add_detail(first);
+    for part in added.explanations() {
+        whole.add_detail(part);
+    }
+    whole
 }
 
 struct ExplainedWeight(Box<dyn Weight>);

@@ -1,6 +1,7 @@
 //! Hits for a page of a frozen order, in their current state.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use tantivy::query::Weight;
 use tantivy::schema::IndexRecordOption;
@@ -10,6 +11,7 @@ use uuid::Uuid;
 use super::answer::HitRow;
 use super::collect::PageEntry;
 use super::error::IndexError;
+use super::explained::Explainer;
 use super::frozen::FrozenPlace;
 use super::highlight::Highlighter;
 use super::request::{SearchRequest, SortPosition, SortValue};
@@ -61,6 +63,63 @@ impl Inner {
         }
         Ok(found)
     }
+
+    /// The agents among these that pass the filter.
+    fn passing(
+        &self,
+        ids: &HashSet<Uuid>,
+        prepared: &PreparedQuery,
+    ) -> Result<HashSet<Uuid>, IndexError> {
+        let mut passing = HashSet::with_capacity(ids.len());
+        for reader in prepared.view.searcher.segment_readers() {
+            let bits = prepared.filter.bits(reader)?;
+            let terms = reader.inverted_index(self.fields.id)?;
+            for id in ids {
+                let term = self.fields.id_term(*id);
+                if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)?
+                    && bits.among(postings).next().is_some()
+                {
+                    passing.insert(*id);
+                }
+            }
+        }
+        Ok(passing)
+    }
+
+    /// The same places without duplicates that no longer pass the filter. Where the first of a group does not, the next
+    /// one that does takes its place.
+    fn still_allowed<'a>(
+        &self,
+        places: &'a [FrozenPlace],
+        prepared: &PreparedQuery,
+    ) -> Result<Cow<'a, [FrozenPlace]>, IndexError> {
+        let groups = places.iter().filter_map(|place| {
+            let duplicates = place.duplicates.as_ref()?;
+            Some(duplicates.agents.iter().chain([&place.id]))
+        });
+        let ids: HashSet<Uuid> = groups.flatten().copied().collect();
+        if ids.is_empty() {
+            return Ok(Cow::Borrowed(places));
+        }
+        let passing = self.passing(&ids, prepared)?;
+        let mut allowed = places.to_vec();
+        for place in &mut allowed {
+            let Some(duplicates) = &mut place.duplicates else {
+                continue;
+            };
+            let known = duplicates.agents.len();
+            duplicates.agents.retain(|id| passing.contains(id));
+            if !passing.contains(&place.id) && !duplicates.agents.is_empty() {
+                place.id = duplicates.agents.remove(0);
+            }
+            let gone = known - duplicates.agents.len();
+            duplicates.count = duplicates.count.saturating_sub(gone as u64);
+            if duplicates.count == 0 {
+                place.duplicates = None;
+            }
+        }
+        Ok(Cow::Owned(allowed))
+    }
 }
 
 impl Index {
@@ -92,12 +151,19 @@ impl Index {
             Some(text) => Some(prepared.statistics.weight(text.as_ref(), searcher)?),
             None => None,
         };
-        let mut found = inner.scored(places, &prepared, weight.as_deref())?;
+        let places = inner.still_allowed(places, &prepared)?;
+        let mut found = inner.scored(&places, &prepared, weight.as_deref())?;
         let words = Highlighter::new(&prepared.query.words);
         let explaining = request.explain && weight.is_some();
         let mut entries = Vec::with_capacity(found.len());
         let mut scored = Vec::with_capacity(found.len());
-        for (FrozenPlace { id, weak, blended }, place) in places.iter().zip(place..) {
+        for (frozen, place) in places.iter().zip(place..) {
+            let FrozenPlace {
+                id,
+                weak,
+                blended,
+                duplicates,
+            } = frozen;
             let Some((address, score)) = found.remove(id) else {
                 continue;
             };
@@ -117,6 +183,7 @@ impl Index {
                 position,
                 added: RescoreGain::default(),
                 blended: blended.as_deref().copied(),
+                duplicates: duplicates.as_deref().cloned(),
                 address,
             });
         }
@@ -133,7 +200,11 @@ impl Index {
             }
             // The agent's words may have changed since the order was frozen.
             let words_asked = weight.as_deref().filter(|_| matches_words);
-            let explain = (explaining && scored).then_some(words_asked);
+            let explain = (explaining && scored).then_some(Explainer {
+                prepared: &prepared,
+                fields: &inner.fields,
+                words: words_asked,
+            });
             let mut hit = inner.hit(searcher, entry, &words, explain)?;
             hit.score = hit.score.filter(|_| scored);
             hits.push(hit);

@@ -1,17 +1,22 @@
 //! Frozen result order: the state that the first page was computed from, kept so that the following pages continue its
 //! order.
 
+use std::sync::{Arc, Weak};
+
 use tantivy::Searcher;
 use uuid::Uuid;
 
+use super::answer::Duplicates;
 use super::blend::{Blend, Blended};
 use super::collect::{Order, PageCollector};
 use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
+use super::groups::Groups;
 use super::ranking::ranked;
 use super::request::{MAX_ORDER, Meaning};
 use super::rescore::Rescorer;
+use super::search::PreparedQuery;
 use super::{Index, IndexView};
 
 /// State that an order depends on, besides the request and its caller: the same request in the same state gives the
@@ -65,6 +70,8 @@ pub struct FrozenOrder {
     order: Order,
     rescorer: Option<Rescorer>,
     blend: Option<Blend>,
+    /// Groups of duplicates to fold. Not kept alive, because they take much memory where there are many duplicates.
+    groups: Option<Weak<Groups>>,
 }
 
 /// A position of a frozen order.
@@ -76,25 +83,38 @@ pub struct FrozenPlace {
     pub weak: bool,
     /// How its score was combined, in a hybrid search.
     pub blended: Option<Box<Blended>>,
+    /// Its duplicates among the matches, if they are folded and there are any.
+    pub duplicates: Option<Box<Duplicates>>,
 }
 
 impl FrozenOrder {
     pub(super) fn new(
-        state: OrderState,
-        searcher: Searcher,
+        prepared: &PreparedQuery,
         query: FilteredQuery,
         order: Order,
-        rescorer: Option<Rescorer>,
-        blend: Option<Blend>,
+        groups: Option<&Arc<Groups>>,
     ) -> Self {
+        let meant = prepared.blend.as_ref().map(|blend| blend.meant.digest());
         Self {
-            state,
-            searcher,
+            state: OrderState::of(&prepared.view, meant),
+            searcher: prepared.view.searcher.clone(),
             query,
             order,
-            rescorer,
-            blend,
+            rescorer: prepared.rescorer.clone(),
+            blend: prepared.blend.clone(),
+            groups: groups.map(Arc::downgrade),
         }
+    }
+
+    /// The groups to fold, found again if the index has gone on.
+    fn groups(&self) -> Result<Option<Arc<Groups>>, IndexError> {
+        let Some(known) = &self.groups else {
+            return Ok(None);
+        };
+        Ok(Some(match known.upgrade() {
+            Some(groups) => groups,
+            None => Arc::new(Groups::of(&self.searcher)?),
+        }))
     }
 
     /// The state the order was computed in.
@@ -120,6 +140,7 @@ impl FrozenOrder {
             after: None,
             facets: Facets::default(),
             apart: None,
+            groups: self.groups()?,
         };
         let rescorer = self.rescorer.as_ref();
         let blend = self.blend.as_ref();
@@ -128,6 +149,7 @@ impl FrozenOrder {
             id: entry.position.id,
             weak: entry.position.weak,
             blended: entry.blended.map(Box::new),
+            duplicates: entry.duplicates.map(Box::new),
         });
         Ok(places.collect())
     }

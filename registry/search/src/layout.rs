@@ -80,7 +80,7 @@ impl TextKind {
     ];
 
     /// Repetitions of a word at its position.
-    const fn times(self) -> usize {
+    pub const fn times(self) -> usize {
         match self {
             Self::Name => 3,
             Self::SkillName | Self::Tag => 2,

@@ -17,10 +17,12 @@
 mod analysis;
 mod answer;
 mod asking;
+mod best;
 mod bits;
 mod blend;
 mod collect;
 mod compiled;
+mod config;
 mod damage;
 mod demands;
 mod document;
@@ -32,8 +34,10 @@ mod facets;
 mod fetch;
 mod filter;
 mod filtered;
+mod folded;
 mod frozen;
 mod generation;
+mod groups;
 mod highlight;
 mod hints;
 mod layout;
@@ -42,12 +46,14 @@ mod overlay;
 mod pairs;
 mod query;
 mod ranking;
+mod reasons;
 mod rebuild;
 mod request;
 mod rescore;
 mod schema;
 mod search;
 mod seen;
+mod similar;
 mod stamp;
 mod statistics;
 mod suggest;
@@ -66,11 +72,12 @@ use tantivy::{IndexWriter, Searcher};
 use uuid::Uuid;
 
 pub use answer::{
-    FACET_VALUES, FacetCounts, Highlight, Hint, HintKind, HitRow, SearchAnswer, Suggestion,
-    SuggestionKind,
+    Duplicates, FACET_VALUES, FacetCounts, Highlight, Hint, HintKind, HitRow, MAX_DUPLICATES,
+    SearchAnswer, Suggestion, SuggestionKind,
 };
 pub use blend::Blended;
 pub use compiled::CompiledQuery;
+pub use config::IndexConfig;
 pub use document::{
     Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText,
 };
@@ -84,51 +91,19 @@ pub use request::{
     SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
-
+pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};
 pub use syntax::asked_text;
 
 use damage::Counter;
 use facets::FrequentValues;
 use filter::{SharedBits, shared_bits};
 use generation::Generation;
+use groups::StateGroups;
 use meaning::{SlotTables, slot_tables};
 use overlay::{Excluded, Overlay};
 use schema::Fields;
 use stamp::Stamp;
 use statistics::{Classes, SegmentCounts, segment_counts};
-
-/// Resource limits of the index.
-#[derive(Debug, Clone)]
-pub struct IndexConfig {
-    /// Memory in bytes for uncommitted changes before they are flushed; at least 16 MiB.
-    pub writer_memory: usize,
-    /// The same during a rebuild, over all its threads; at least 16 MiB each. The memory is allocated as it is filled,
-    /// so only large registries use all of it. The more there is, the fewer times a document is rewritten when segments
-    /// are merged.
-    pub rebuild_memory: usize,
-    /// Writing threads of a rebuild, 1 to 8; other changes are written by one thread.
-    pub rebuild_threads: usize,
-    /// Memory in bytes for the bit sets that filters share.
-    pub filter_cache: u64,
-    /// Limits of the precomputed facet values.
-    pub facets: FacetLimits,
-    /// Number of changed agents in the overlay from which [`Index::overlay_full`] asks for a commit. Searches hide up
-    /// to sixteen times as many, and fail with [`IndexError::Behind`] beyond that.
-    pub overlay_limit: usize,
-}
-
-impl Default for IndexConfig {
-    fn default() -> Self {
-        Self {
-            writer_memory: 64 * 1024 * 1024,
-            rebuild_memory: 256 * 1024 * 1024,
-            rebuild_threads: 2,
-            filter_cache: 32 * 1024 * 1024,
-            facets: FacetLimits::default(),
-            overlay_limit: 10_000,
-        }
-    }
-}
 
 /// Result of [`Index::open`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,6 +167,7 @@ struct ServedIndex {
     frequent: Arc<FrequentValues>,
     /// Statistics behind the scores, by class of callers.
     classes: Arc<Classes>,
+    groups: Arc<StateGroups>,
 }
 
 /// One consistent state for searches: a searcher and the agents to exclude.
@@ -200,6 +176,7 @@ struct IndexView {
     /// Frequent facet values of the searcher's large segments.
     frequent: Arc<FrequentValues>,
     classes: Arc<Classes>,
+    groups: Arc<StateGroups>,
     excluded: Arc<Excluded>,
     excluded_digest: u64,
     applied: i64,
@@ -237,6 +214,7 @@ fn open_generation(
         searcher,
         applied,
         classes: Arc::default(),
+        groups: Arc::default(),
     };
     Ok((generation, serving))
 }
@@ -441,6 +419,7 @@ impl Inner {
             applied,
             frequent,
             classes: Arc::default(),
+            groups: Arc::default(),
         })
     }
 
@@ -478,6 +457,7 @@ impl Inner {
             searcher: serving.searcher.clone(),
             frequent: Arc::clone(&serving.frequent),
             classes: Arc::clone(&serving.classes),
+            groups: Arc::clone(&serving.groups),
             applied: serving.applied,
             generation: state.generation,
             overlay_version: state.overlay.version(),

@@ -38,7 +38,7 @@ pub(super) fn slot_tables() -> SlotTables {
 }
 
 /// The slots of a segment's documents. All its ids are read once in the life of a segment.
-fn slots(
+pub(super) fn slots(
     tables: &SlotTables,
     vectors: &Vectors,
     reader: &SegmentReader,
@@ -68,6 +68,8 @@ pub(super) struct NearAgents {
     best: f32,
     far: f32,
     cutoff: f32,
+    /// Similarities of all neighbours, descending.
+    similarities: Vec<f32>,
     /// Digest of the query and the vectors.
     digest: u64,
 }
@@ -145,6 +147,7 @@ impl NearAgents {
             best: near.first().map_or(cutoff, similarity),
             far: far.map_or(cutoff, similarity),
             cutoff,
+            similarities: near.iter().map(similarity).collect(),
             digest: 0,
         }
     }
@@ -152,6 +155,11 @@ impl NearAgents {
     /// Whether a neighbour reaches the similarity cutoff.
     pub fn is_close(&self, similarity: Similarity) -> bool {
         similarity.mean() >= self.cutoff
+    }
+
+    /// Number of neighbours that are nearer than this similarity.
+    pub fn rank(&self, similarity: f32) -> usize {
+        self.similarities.partition_point(|one| *one > similarity)
     }
 
     /// Digest of the query and the vectors behind these neighbours.

@@ -36,6 +36,7 @@ pub(super) fn ranked(
             after: None,
             facets: page.facets.clone(),
             apart: None,
+            groups: page.groups.clone(),
         },
     )?;
     let entries = &mut collected.entries;
@@ -49,7 +50,7 @@ pub(super) fn ranked(
     if let Some(after) = &page.after {
         entries.retain(|entry| compare(after, &entry.position).is_lt());
         let missing = page.top.saturating_sub(entries.len());
-        if missing > 0 && collected.total > read {
+        if missing > 0 && collected.groups > read {
             let deepest = deepest.ok_or_else(|| {
                 TantivyError::InternalError("matches were counted and none was kept".into())
             })?;
@@ -67,6 +68,7 @@ pub(super) fn ranked(
                 }),
                 facets: Facets::default(),
                 apart: None,
+                groups: page.groups.clone(),
             };
             let mut further = searcher.search(query, &further)?.entries;
             mark_weak(&mut further, enough);

@@ -39,6 +39,9 @@ pub struct SearchRequest {
     pub after: Option<SortPosition>,
     /// Facets to count over all matches.
     pub facets: Vec<FacetName>,
+    /// Whether duplicates are folded: of each group of duplicates among the matches one agent is a hit. Totals and facets
+    /// count agents all the same.
+    pub grouped: bool,
     /// Whether each hit has an explanation of its score.
     pub explain: bool,
     /// Whether the order is frozen for the following pages, if there are any.

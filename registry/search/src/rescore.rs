@@ -78,6 +78,8 @@ enum WordKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct RescoreGain {
     skill: Score,
+    /// The part that `skill` is of.
+    part: u32,
     phrases: Score,
     near: Score,
     stop_words: Score,
@@ -101,6 +103,25 @@ impl RescoreGain {
         .into_iter()
         .filter(|(_, value)| *value > 0.0)
         .map(|(what, value)| Explanation::new(what, value))
+        .collect()
+    }
+
+    /// The parts of the added score, as reasons in words; `skill` names the skill of a part of the agent.
+    pub fn reasons(self, skill: impl Fn(u32) -> Option<String>) -> Vec<(String, Score)> {
+        let best = match skill(self.part) {
+            Some(name) => format!("of all parts skill {name} matches best"),
+            None => "of all parts the agent's own texts match best".to_owned(),
+        };
+        [
+            (best.as_str(), self.skill),
+            ("words follow each other as in the query", self.phrases),
+            ("words of the query are near each other", self.near),
+            ("small words of the query occur too", self.stop_words),
+            ("words occur exactly as written", self.written),
+        ]
+        .into_iter()
+        .filter(|(_, value)| *value > 0.0)
+        .map(|(reason, value)| (reason.to_owned(), value))
         .collect()
     }
 }
@@ -319,8 +340,10 @@ impl<'a> RescoredSegment<'a> {
             let forms = self.postings[word].iter().zip(&self.places[word]);
             forms.map(|((_, worth), places)| (places.as_slice(), *worth))
         });
+        let (part, best) = self.best_part();
         RescoreGain {
-            skill: SKILL_WEIGHT * self.best_part(),
+            skill: SKILL_WEIGHT * best,
+            part,
             phrases: PHRASE_WEIGHT * together.phrases,
             near: NEAR_WEIGHT * together.near,
             stop_words: self.stop_words(1.0 - B + B * length),
@@ -337,8 +360,8 @@ impl<'a> RescoredSegment<'a> {
             .sum()
     }
 
-    /// Highest score of any single skill, or of the agent's own texts.
-    fn best_part(&self) -> Score {
+    /// The single skill, or the agent's own texts, with the highest score, and the score.
+    fn best_part(&self) -> (u32, Score) {
         let mut parts: Vec<(u32, Score)> = Vec::new();
         for (_, forms, places) in self.words().filter(|(kind, ..)| *kind != WordKind::Written) {
             // Of the forms of a word only the best counts within a part.
@@ -356,10 +379,13 @@ impl<'a> RescoredSegment<'a> {
                 }
             }
         }
-        parts
+        let best = parts
             .into_iter()
-            .map(|(_, score)| score)
-            .fold(0.0, Score::max)
+            .reduce(|best, next| match next.1 > best.1 {
+                true => next,
+                false => best,
+            });
+        best.unwrap_or_default()
     }
 
     fn stop_words(&self, length: Score) -> Score {

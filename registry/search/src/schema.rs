@@ -14,7 +14,7 @@ use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 7;
+pub const SCHEMA_VERSION: u32 = 8;
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
@@ -41,6 +41,9 @@ pub(super) struct Fields {
     pub name_key: Field,
     pub created_at: Field,
     pub updated_at: Field,
+    pub group_high: Field,
+    pub group_low: Field,
+    pub preference: Field,
     pub suggested: [Field; 3],
     exact: [Field; FacetName::ALL.len()],
 }
@@ -80,6 +83,9 @@ impl Fields {
             name_key: builder.add_text_field("name_key", TextOptions::default().set_fast("raw")),
             created_at: builder.add_i64_field("created_at", FAST),
             updated_at: builder.add_i64_field("updated_at", FAST),
+            group_high: builder.add_u64_field("group_high", FAST),
+            group_low: builder.add_u64_field("group_low", FAST),
+            preference: builder.add_u64_field("preference", FAST),
             suggested: ["suggest_name", "suggest_skill", "suggest_tag"]
                 .map(|name| builder.add_text_field(name, value())),
             exact,
@@ -106,6 +112,10 @@ impl Fields {
         out.add_u64(self.id_low, low);
         out.add_i64(self.created_at, agent.created_at);
         out.add_i64(self.updated_at, agent.updated_at);
+        let (high, low) = halves(agent.group);
+        out.add_u64(self.group_high, high);
+        out.add_u64(self.group_low, low);
+        out.add_u64(self.preference, agent.preference.into());
         match std::str::from_utf8(&agent.hit) {
             Ok(hit) => out.add_text(self.hit, hit),
             Err(_) => out.add_bytes(self.hit_bytes, &agent.hit),
@@ -226,6 +236,11 @@ fn add_distinct<'a>(
     for value in values {
         out.add_text(field, value);
     }
+}
+
+/// Both halves of a number, as it is written.
+fn halves(number: u128) -> (u64, u64) {
+    Uuid::from_u128(number).as_u64_pair()
 }
 
 /// The text up to this many bytes, cut at a character boundary.

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query, Weight};
+use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::Value;
 use tantivy::{Searcher, TantivyDocument};
 
 use super::analysis::{QueryText, query_text};
 use super::answer::{HitRow, SearchAnswer};
-use super::blend::{Balance, Blend, Blended};
+use super::blend::{Balance, Blend};
 use super::collect::{CollectedPage, Order, PageCollector, PageEntry};
 use super::error::IndexError;
 use super::expansion::{beginning, expand};
-use super::explained::ShownExplanation;
+use super::explained::Explainer;
 use super::facets::Facets;
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
 use super::filtered::FilteredQuery;
-use super::frozen::{FrozenOrder, OrderState};
+use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
 use super::meaning::NearAgents;
 use super::query::TextQuery;
@@ -24,7 +24,7 @@ use super::ranking::ranked;
 use super::request::{
     Filters, MAX_FILTER_VALUES, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
-use super::rescore::{RescoreGain, Rescorer};
+use super::rescore::Rescorer;
 use super::schema::Fields;
 use super::seen::VisibleAgents;
 use super::statistics::{QueryStatistics, Statistics};
@@ -67,19 +67,6 @@ impl PreparedQuery {
             self.filter.clone(),
         );
         query.scored_by(Arc::clone(&self.statistics))
-    }
-
-    /// Frozen order of the matches, for the pages that follow.
-    fn frozen(&self, query: FilteredQuery, order: Order) -> FrozenOrder {
-        let meant = self.blend.as_ref().map(|blend| blend.meant.digest());
-        FrozenOrder::new(
-            OrderState::of(&self.view, meant),
-            self.view.searcher.clone(),
-            query,
-            order,
-            self.rescorer.clone(),
-            self.blend.clone(),
-        )
     }
 
     /// Query that explains a hit's full-text score in this order; `None` if full text does not count in it.
@@ -235,26 +222,30 @@ impl Inner {
         let scoring = EnableScoring::enabled_from_searcher(searcher);
         let weight = explained.flatten().map(|words| words.weight(scoring));
         let weight = weight.transpose()?;
-        let explain = explaining.then_some(weight.as_deref());
+        let explain = explaining.then_some(Explainer {
+            prepared,
+            fields: &self.fields,
+            words: weight.as_deref(),
+        });
         let hits = entries.into_iter();
         hits.map(|entry| self.hit(searcher, entry, &words, explain))
             .collect()
     }
 
-    /// One hit of a page. `explain` is set if explanations are requested; inside it is the text query, if full text
-    /// counts.
+    /// One hit of a page. `explain` is set if explanations are requested.
     pub(super) fn hit(
         &self,
         searcher: &Searcher,
         entry: PageEntry,
         words: &Highlighter,
-        explain: Option<Option<&dyn Weight>>,
+        explain: Option<Explainer<'_>>,
     ) -> Result<HitRow, IndexError> {
         let PageEntry {
             position,
             address,
             added,
             blended,
+            duplicates,
         } = entry;
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
@@ -264,23 +255,9 @@ impl Inner {
         } else {
             words.find(text(self.fields.text).unwrap_or_default())
         };
+        let written = text(self.fields.text).unwrap_or_default();
         let explain = explain
-            .map(|words| {
-                let words = words
-                    .filter(|_| blended.is_none_or(Blended::matches_words))
-                    .map(|words| {
-                        let reader = searcher.segment_reader(address.segment_ord);
-                        Ok(with_added(words.explain(reader, address.doc_id)?, added))
-                    })
-                    .transpose()
-                    .map_err(IndexError::Engine)?;
-                let whole = match blended {
-                    Some(blended) => Some(blended.explanation(words)),
-                    None => words,
-                };
-                serde_json::to_value(whole.map(ShownExplanation))
-                    .map_err(|error| IndexError::Damaged(error.to_string()))
-            })
+            .map(|explainer| explainer.explain(address, added, blended, written))
             .transpose()?;
         Ok(HitRow {
             id: position.id,
@@ -294,6 +271,7 @@ impl Inner {
             highlights,
             matched_skills,
             explain,
+            duplicates,
         })
     }
 }
@@ -328,11 +306,16 @@ impl Index {
             after: request.after.clone(),
             facets: Facets::new(request.facets.clone(), Arc::clone(&prepared.view.frequent)),
             apart: None,
+            groups: match request.grouped && request.limit > 0 {
+                true => Some(prepared.view.groups.get(&prepared.view.searcher)?),
+                false => None,
+            },
         };
         let searcher = &prepared.view.searcher;
         let query = prepared.filtered();
         let CollectedPage {
             total,
+            groups,
             mut entries,
             matches,
             ..
@@ -355,9 +338,17 @@ impl Index {
             hits,
             more,
             total,
+            groups: page.groups.as_ref().map(|_| groups),
             facets,
             hints,
-            frozen: (request.freeze && more).then(|| Arc::new(prepared.frozen(query, order))),
+            frozen: (request.freeze && more).then(|| {
+                Arc::new(FrozenOrder::new(
+                    &prepared,
+                    query,
+                    order,
+                    page.groups.as_ref(),
+                ))
+            }),
             applied_seq: prepared.view.applied,
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
@@ -402,6 +393,7 @@ impl Index {
                 after: None,
                 facets: Facets::default(),
                 apart: None,
+                groups: None,
             };
             let query = FilteredQuery::new(None, inner.filter(&view, clauses, visible_to));
             for entry in view.searcher.search(&query, &page)?.entries {
@@ -422,19 +414,6 @@ pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &Fields) -> 
             .and_then(|value| value.as_bytes())
             .unwrap_or_default(),
     }
-}
-
-/// Explanation of a score that includes the rescoring gain.
-fn with_added(first: Explanation, added: RescoreGain) -> Explanation {
-    if added == RescoreGain::default() {
-        return first;
-    }
-    let mut whole = Explanation::new("sum of:", first.value() + added.sum());
-    whole.add_detail(first);
-    for part in added.explanations() {
-        whole.add_detail(part);
-    }
-    whole
 }
 
 /// Rejects a request beyond the limits.

@@ -22,6 +22,7 @@ pub mod error;
 pub mod events;
 pub mod health;
 pub mod http;
+pub(crate) mod index_pool;
 pub mod jobs;
 pub mod lint;
 pub mod meaning;

@@ -36,6 +36,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_versions)
         .service(agents::agent_diff)
         .service(agents::agent_findings)
+        .service(agents::agent_similar)
         .service(agents::agent_show)
         .service(agents::agent_patch)
         .service(lint::card_lint);

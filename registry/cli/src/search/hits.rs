@@ -12,6 +12,8 @@ use super::{speaks, trust};
 /// Columns of a name, and of another piece of text, on a terminal. Elsewhere nothing is cut.
 const NAME: usize = 80;
 const SNIPPET: usize = 160;
+/// Columns of a reason for a score.
+const SENTENCE: usize = 300;
 /// Columns of an id.
 const ID: usize = 36;
 
@@ -118,11 +120,24 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
     for id in &hit.matched.matched_skills {
         add_skill(hit, id, style, &mut lines);
     }
+    if let Some(duplicates) = &hit.matched.duplicates {
+        lines.push(format!("  and {} more:", duplicates.count));
+        let ids = duplicates.agents.iter();
+        lines.extend(ids.map(|id| format!("    {id}")));
+    }
     if let Some(explanation) = &hit.matched.explain {
         let score = hit.matched.score.unwrap_or_default();
         lines.push(format!("  score {score:.3}"));
         let first = lines.len();
-        add_parts(explanation, 1, style, &mut lines);
+        match explanation["summary"].as_array() {
+            Some(sentences) => {
+                let sentences = sentences.iter().filter_map(Value::as_str);
+                let sentences = sentences.map(|one| format!("    {}", style.cut(one, SENTENCE)));
+                lines.extend(sentences);
+            }
+            // A registry of an earlier version explains in figures only.
+            None => add_parts(explanation, 1, style, &mut lines),
+        }
         if style.columns.is_some() && lines.len() > first + PARTS {
             lines.truncate(first + PARTS);
             lines.push("    and more; --json shows all".to_owned());
@@ -274,6 +289,29 @@ mod tests {
             "      0.500  the best skill",
         ];
         assert_eq!(lines(&hit(), plain), all);
+    }
+
+    #[test]
+    fn a_score_is_explained_in_sentences() {
+        let mut hit = hit();
+        let explanation = hit.matched.explain.as_mut().unwrap();
+        explanation["summary"] = json!([
+            "name contains \"trip\u{1b}[2J\" (2.00 of 2.50)",
+            "words are near each other (0.50 of 2.50)",
+        ]);
+        let style = Style {
+            snippets: false,
+            bold: false,
+            columns: Some(100),
+        };
+        let lines = lines(&hit, style);
+        let end = &lines[lines.len() - 3..];
+        let expected = [
+            "  score 2.500",
+            "    name contains \"trip\\u{1b}[2J\" (2.00 of 2.50)",
+            "    words are near each other (0.50 of 2.50)",
+        ];
+        assert_eq!(end, expected);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod bits;
 mod damage;
 mod durability;
 mod facets;
+mod groups;
 mod hints;
 mod labels;
 mod meaning;
@@ -15,7 +16,9 @@ mod other_texts;
 mod overlay;
 mod paging;
 mod ranking;
+mod reasons;
 mod replicas;
+mod similar;
 mod statistics;
 mod text;
 mod typing_errors;
@@ -101,6 +104,7 @@ fn place(id: Uuid) -> FrozenPlace {
         id,
         weak: false,
         blended: None,
+        duplicates: None,
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         trust: [None, Some(0), Some(1), Some(2), Some(4)][usize::try_from(dice.below(5)).unwrap()],
         visible_to: dice.some(&LABELS, 2),
         lookups: Vec::new(),
+        group: u128::from(number % 40) << 64,
+        preference: u8::try_from(number % 3).unwrap(),
         created_at: i64::try_from(dice.below(20)).unwrap(),
         updated_at: i64::try_from(dice.below(20)).unwrap(),
     }
@@ -466,6 +468,7 @@ fn large_segments_equal_a_naive_scan() {
                 after: None,
                 facets: Facets::new(FacetName::ALL.to_vec(), frequent),
                 apart: None,
+                groups: None,
             };
             let collected = compiled.searcher.search(&*compiled.query, &page).unwrap();
             assert!(collected.matches.len() > 1);

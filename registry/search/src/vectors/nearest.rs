@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::chunk::{CHUNK, Chunk, FAR};
 use super::error::VectorsError;
 use super::file::VectorFile;
-use super::quantised::{MAX_DIMENSIONS, MAX_VECTORS, Similarity, similarity, stride};
+use super::quantised::{MAX_DIMENSIONS, MAX_VECTORS, Similarity, direction, similarity, stride};
 use super::slots::SlotBits;
 use super::{codes, split};
 
@@ -75,6 +75,26 @@ impl Snapshot {
             || self.distances(&code, allowed, &mut distances),
         );
         self.compare(query, self.best(&distances))
+    }
+
+    /// The first vector of the agent in a slot, which is that of its card as a whole, of unit length; `None` if it has
+    /// no vectors.
+    ///
+    /// # Errors
+    /// [`VectorsError::File`] if the file cannot be read.
+    pub fn first_vector(&self, slot: u32) -> Result<Option<Vec<f32>>, VectorsError> {
+        let (chunk, place) = split(slot);
+        let chunk = self.chunks.get(chunk);
+        let Some(chunk) = chunk.filter(|chunk| place < chunk.ids.len()) else {
+            return Ok(None);
+        };
+        let place = chunk.place(place);
+        if place.count == 0 {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; stride(self.dimensions)];
+        self.file.read(&mut bytes, place.at)?;
+        Ok(Some(direction(&bytes)))
     }
 
     #[inline(always)]

@@ -125,6 +125,17 @@ pub(super) fn similarity(bytes: &[u8], query: &[f32]) -> Similarity {
     similarity
 }
 
+/// The vector in these bytes, of unit length: its scale has no part in it.
+pub(super) fn direction(bytes: &[u8]) -> Vec<f32> {
+    let numbers = bytes.get(SCALE..).unwrap_or_default().iter();
+    let vector: Vec<f32> = numbers
+        .map(|number| f32::from(number.cast_signed()))
+        .collect();
+    let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+    let length = if length > 0.0 { length } else { 1.0 };
+    vector.into_iter().map(|value| value / length).collect()
+}
+
 fn quantise(vector: &[f32], bytes: &mut Vec<u8>) {
     let largest = vector
         .iter()

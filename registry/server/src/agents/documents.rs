@@ -14,6 +14,7 @@ use a2a_registry_store::entity::agent;
 use url::Url;
 use uuid::Uuid;
 
+use crate::agents::duplicates;
 use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::context::Context;
 use crate::error::AppError;
@@ -75,6 +76,7 @@ fn links(context: &Context, id: Uuid) -> Links {
         card: format!("{base}/v1/agents/{id}/card"),
         page: format!("{base}/agents/{id}/"),
         resolver: format!("{base}/agents/{id}/"),
+        similar: format!("{base}/v1/agents/{id}/similar"),
     }
 }
 
@@ -86,6 +88,8 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
     let card = &record.card;
     let summary = lasting_summary(context, record);
     let organization = organization(card);
+    let level = summary.trust.level.as_ref();
+    let trust = level.and_then(|level| trust_rank(level.known()?));
     Ok(Document {
         id: record.agent.id,
         hit: rendered(&summary)?,
@@ -116,12 +120,11 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         lifecycle: summary.lifecycle.as_str().into(),
         liveness: summary.liveness.state.as_str().into(),
         signature: summary.trust.signature.as_str().into(),
-        trust: summary
-            .trust
-            .level
-            .and_then(|level| trust_rank(level.known()?)),
+        trust,
         visible_to: record.visible_to(),
         lookups: distinct(lookups(record)),
+        group: duplicates::key(card, &record.version.content_digest),
+        preference: duplicates::preference(card, &record.agent.domain, trust),
         created_at: record.agent.created_at,
         updated_at: record.version.observed_at,
     })

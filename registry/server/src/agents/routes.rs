@@ -1,13 +1,16 @@
 //! Handlers for one agent: its data and the actions on it.
 
-use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, Diff, FindingList, VersionList};
+use a2a_registry_api::{
+    Act, Agent, AgentPatch, Deprecate, Diff, FindingList, Similar, VersionList,
+};
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, patch, post, web};
 
 use crate::agents::diff::DiffQuery;
 use crate::agents::rendered::agent_rendered;
+use crate::agents::similar::SimilarQuery;
 use crate::agents::views::FindingsQuery;
-use crate::agents::{acts, diff, owner, views as agents};
+use crate::agents::{acts, diff, owner, similar, views as agents};
 use crate::http::answer;
 use crate::http::auth::{Anyone, Curate, Register, Require};
 use crate::http::body::Body;
@@ -109,6 +112,33 @@ pub async fn agent_findings(
 ) -> Result<HttpResponse, Problem> {
     let findings = agents::agent_findings(&state.context, &caller.0, &agent.0, &query.0).await?;
     answer::resource(&request, &findings)
+}
+
+/// Show similar agents
+///
+/// By meaning if the registry has a model, else by the agent's most telling words. Neither the agent itself nor its
+/// duplicates are among them; the latter are in `duplicates`.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "Id or URN of the agent"), SimilarQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "Similar agents, the most similar first", body = Similar,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/agents/{agent}/similar")]
+pub async fn agent_similar(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    query: Query<SimilarQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let similar = similar::agent_similar(&state.context, &caller.0, &agent.0, &query.0).await?;
+    answer::resource(&request, &similar)
 }
 
 /// Put an agent on hold: only curators see it

@@ -11,6 +11,8 @@ use crate::memory::meanings::Mode;
 pub(crate) struct FrozenResults {
     pub(crate) order: Mutex<FrozenState>,
     pub(crate) total: u64,
+    /// The number of groups, if duplicates are folded.
+    pub(crate) groups: Option<u64>,
     /// The mode of the search; all its pages keep it, whether or not the encoder answers meanwhile.
     pub(crate) mode: Mode,
 }
@@ -28,9 +30,14 @@ impl FrozenResults {
         Ok(places)
     }
 
+    /// The number of hits of the search.
+    pub(crate) fn hits(&self) -> u64 {
+        self.groups.unwrap_or(self.total)
+    }
+
     /// The number of hits in the list.
     pub(crate) fn len(&self) -> usize {
-        usize::try_from(self.total).map_or(FROZEN, |total| total.min(FROZEN))
+        usize::try_from(self.hits()).map_or(FROZEN, |hits| hits.min(FROZEN))
     }
 }
 

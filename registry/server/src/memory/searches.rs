@@ -42,10 +42,12 @@ impl SearchCache {
                 .build(),
             frozen: Cache::builder()
                 .max_capacity(FROZEN_ORDERS)
-                .weigher(|_, order: &Arc<FrozenResults>| match order.mode {
-                    Mode::Lexical => 1,
-                    Mode::Hybrid | Mode::Semantic => NEAR_WEIGHT,
-                })
+                .weigher(
+                    |_, order: &Arc<FrozenResults>| match (order.mode, order.groups) {
+                        (Mode::Lexical, None) => 1,
+                        _ => HEAVY,
+                    },
+                )
                 .time_to_live(FROZEN_FOR)
                 .build(),
             pool: Arc::new(Semaphore::new(cores)),
@@ -57,11 +59,11 @@ impl SearchCache {
 /// How long a list stays frozen.
 pub(crate) const FROZEN_FOR: Duration = Duration::from_secs(300);
 
-/// The most frozen lists; fewer if they hold nearest neighbours, which take more memory.
+/// The most frozen lists; fewer if they hold nearest neighbours or duplicates, which take more memory.
 pub(crate) const FROZEN_ORDERS: u64 = 2000;
 
-/// The weight of a list with nearest neighbours, against one of a full text search.
-pub(crate) const NEAR_WEIGHT: u32 = 4;
+/// The weight of a list with nearest neighbours or duplicates, against one of a plain full text search.
+pub(crate) const HEAVY: u32 = 4;
 
 /// A rough size of a cache entry beside its key and value.
 pub(crate) const ENTRY_BYTES: usize = 256;

@@ -1,13 +1,15 @@
 //! A review with everything that a decision needs, so that nobody decides on a card they have not seen.
 
 use a2a_card::{AgentCard, auth_labels, security_sentences};
-use a2a_registry_api::{DomainProofs, Review, ReviewDetail};
+use a2a_registry_api::limits::DEFAULT_SIMILAR;
+use a2a_registry_api::{DomainProofs, Duplicates, Hit, Review, ReviewDetail};
 use a2a_registry_store::entity::{agent, review};
 use a2a_registry_store::{accounts, agents, domains, ownership, versions};
 use uuid::Uuid;
 
 use crate::agents::diff::diff_of;
 use crate::agents::documents::interfaces;
+use crate::agents::similar::similar_to;
 use crate::agents::views::{findings_of, key_binding};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -48,6 +50,8 @@ pub(crate) async fn review_detail(
             findings: Vec::new(),
             diff: None,
             domain_proofs: DomainProofs::default(),
+            similar: Vec::new(),
+            duplicates: None,
         });
     };
     let binding = key_binding(context, agent.domain_id).await?;
@@ -67,6 +71,7 @@ pub(crate) async fn review_detail(
         ))
     })?;
     let bytes = versions::body_by_digest(&context.store, &about.digest).await?;
+    let (similar, duplicates) = others_like(context, caller, &agent).await?;
     Ok(ReviewDetail {
         review,
         card_text: bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
@@ -76,7 +81,22 @@ pub(crate) async fn review_detail(
         findings: findings_of(context, &agent, about)?.findings,
         diff,
         domain_proofs: domain_proofs(context, caller, &agent).await?,
+        similar,
+        duplicates,
     })
+}
+
+/// Similar agents and duplicates of an agent. A review can be decided on without them, so they may be missing.
+async fn others_like(
+    context: &Context,
+    caller: &Caller,
+    agent: &agent::Model,
+) -> Result<(Vec<Hit>, Option<Duplicates>), AppError> {
+    match similar_to(context, caller, agent.id, DEFAULT_SIMILAR).await {
+        Ok(found) => Ok((found.agents, found.duplicates)),
+        Err(error) if error.kind == ErrorKind::Unavailable => Ok((Vec::new(), None)),
+        Err(error) => Err(error),
+    }
 }
 
 async fn domain_proofs(

@@ -10,10 +10,11 @@ use bytes::Bytes;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::index_pool::run;
 use crate::memory::meanings::Mode;
 use crate::memory::orders::{FrozenResults, FrozenState};
+use crate::search::fallback::search_or_full_text;
 use crate::search::page_position::{LastSortKey, PagePosition};
-use crate::search::pool::{run, search_or_full_text};
 use crate::search::query::SearchQuery;
 use crate::search::render::list;
 
@@ -84,6 +85,7 @@ pub(crate) fn freeze(
     let frozen = Arc::new(FrozenResults {
         order: Mutex::new(FrozenState::Unread(order)),
         total: answer.total,
+        groups: answer.groups,
         mode,
     });
     context.searches.frozen.insert(key, Arc::clone(&frozen));
@@ -126,9 +128,10 @@ pub(crate) async fn frozen_page(
     .await?;
     let answer = SearchAnswer {
         total: order.total,
+        groups: order.groups,
         ..page.answer
     };
-    let more = order.total > page.end as u64;
+    let more = order.hits() > page.end as u64;
     // All hits of the page may have been hidden since; the list still gives the start of the next page.
     let position = match answer.hits.last() {
         Some(last) => Some(PagePosition::of(

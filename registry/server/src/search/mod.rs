@@ -1,5 +1,6 @@
 //! Search, suggestions and look-ups.
 
+pub(crate) mod fallback;
 pub(crate) mod fetched;
 pub mod follow;
 pub mod frozen_pages;
@@ -7,7 +8,6 @@ pub mod indexing;
 pub(crate) mod overview;
 pub mod page;
 pub(crate) mod page_position;
-pub(crate) mod pool;
 pub mod query;
 pub mod render;
 pub mod routes;
@@ -20,11 +20,12 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
 use crate::error::AppError;
+use crate::index_pool::run;
 use crate::memory::meanings::Mode;
 use crate::paging::page_size;
+use crate::search::fallback::search_or_full_text;
 use crate::search::frozen_pages::{freeze, frozen_at, frozen_page};
 use crate::search::page_position::PagePosition;
-use crate::search::pool::{run, search_or_full_text};
 use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use crate::search::render::{hit, list};
 

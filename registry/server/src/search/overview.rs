@@ -6,9 +6,9 @@ use a2a_registry_domain::timestamp::Timestamp;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::index_pool::run;
 use crate::memory::last_crawl::last_crawl;
 use crate::search::fetched;
-use crate::search::pool::run;
 use crate::search::query::SearchQuery;
 use crate::search::search;
 

@@ -20,6 +20,12 @@ use crate::error::AppError;
 use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
 
+/// Group by name and endpoint, or by content.
+pub(crate) const BY_CONTENT: &str = "content";
+/// Do not group.
+pub(crate) const UNGROUPED: &str = "none";
+const GROUPS: [&str; 2] = [BY_CONTENT, UNGROUPED];
+
 /// Parameters of a search. Values of one parameter are combined with OR, different parameters with AND.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -97,6 +103,11 @@ pub struct SearchQuery {
     #[param(schema_with = mode_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// `content` to fold duplicates, agents with the same name at the same endpoint or with the same content: each group
+    /// is one hit, with the others in its `duplicates`. `total` and facets count agents all the same. `none` by default.
+    #[param(schema_with = group_schema)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// True to explain every score.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -121,6 +132,10 @@ fn trust_schema() -> Object {
 
 fn sort_schema() -> Object {
     one_of(Sort::ALL.map(Sort::as_str)).build()
+}
+
+fn group_schema() -> Object {
+    one_of(GROUPS).build()
 }
 
 fn mode_schema() -> Object {
@@ -186,6 +201,7 @@ impl SearchQuery {
             sort: self.sort()?,
             facets: self.facet_names(limits.facets)?,
             explain: self.explain.unwrap_or(false),
+            grouped: self.grouped()?,
             ..SearchRequest::default()
         })
     }
@@ -263,6 +279,14 @@ impl SearchQuery {
                 "/sort",
                 "sort is one of relevance, name, updated, newest",
             )),
+        }
+    }
+
+    fn grouped(&self) -> Result<bool, AppError> {
+        match self.group.as_deref() {
+            None | Some(UNGROUPED) => Ok(false),
+            Some(BY_CONTENT) => Ok(true),
+            Some(_) => Err(AppError::invalid("/group", "group is one of content, none")),
         }
     }
 

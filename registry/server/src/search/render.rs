@@ -1,7 +1,7 @@
 //! Search responses as JSON. A hit is stored rendered in the index; how it matched is added to it as text, so
 //! that nothing is read only to be written again.
 
-use a2a_registry_api::{Facet, FacetValue, Fragment, HighlightView, Hint, Match};
+use a2a_registry_api::{Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, Match};
 use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
 use bytes::Bytes;
 use serde::Serialize;
@@ -16,6 +16,10 @@ pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
         highlights: row.highlights.iter().map(highlight).collect(),
         matched_skills: row.matched_skills.clone(),
         explain: row.explain.clone(),
+        duplicates: row.duplicates.as_ref().map(|duplicates| Duplicates {
+            count: duplicates.count,
+            agents: duplicates.agents.clone(),
+        }),
     };
     let matched = json(&matched);
     // Both are JSON objects with members, so those of the second are appended to the first.
@@ -49,6 +53,7 @@ pub(crate) fn list(
     }
     let rest = ListWithoutAgents {
         total: answer.total,
+        groups: answer.groups,
         facets: answer
             .facets
             .iter()
@@ -83,6 +88,7 @@ pub(crate) fn list(
 #[derive(Serialize)]
 struct ListWithoutAgents<'a> {
     total: u64,
+    groups: Option<u64>,
     facets: std::collections::BTreeMap<&'static str, Facet>,
     order: &'a str,
     mode: &'static str,

@@ -17,9 +17,9 @@ use super::*;
 use crate::application::application;
 use crate::config::Config;
 use crate::http::state::State;
+use crate::index_pool::{QUEUE, QueueSlot};
 use crate::metrics::Metrics;
 use crate::network::Network;
-use crate::search::pool::{QUEUE, QueueSlot};
 
 /// An empty registry, and its folder.
 async fn registry() -> (tempfile::TempDir, Arc<Context>) {

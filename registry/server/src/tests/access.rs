@@ -40,6 +40,7 @@ const TABLE: &[(&str, Least)] = &[
     ("agent_retire", Publisher),
     ("agent_search", Anyone),
     ("agent_show", Anyone),
+    ("agent_similar", Anyone),
     ("agent_suggest", Anyone),
     ("agent_suspend", Curator),
     ("agent_versions", Anyone),

@@ -77,7 +77,9 @@ fn enums_are_named_as_on_the_wire() {
 #[test]
 fn limits_are_those_of_the_code() {
     use crate::config::LimitsConfig;
-    use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, MAX_REASON};
+    use a2a_registry_api::limits::{
+        DEFAULT_PAGE, DEFAULT_SIMILAR, MAX_PAGE, MAX_REASON, MAX_SIMILAR,
+    };
 
     let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
     let mut page_sizes = 0;
@@ -87,9 +89,13 @@ fn limits_are_those_of_the_code() {
             let schema = &parameter["schema"];
             match parameter["name"].as_str().unwrap() {
                 "page_size" => {
+                    let (most, default) = match path.ends_with("/similar") {
+                        true => (MAX_SIMILAR, DEFAULT_SIMILAR),
+                        false => (MAX_PAGE, DEFAULT_PAGE),
+                    };
                     assert_eq!(schema["minimum"], 1, "{path}");
-                    assert_eq!(schema["maximum"], MAX_PAGE, "{path}");
-                    assert_eq!(schema["default"], DEFAULT_PAGE, "{path}");
+                    assert_eq!(schema["maximum"], most, "{path}");
+                    assert_eq!(schema["default"], default, "{path}");
                     page_sizes += 1;
                 }
                 "q" => assert_eq!(schema["maxLength"], LimitsConfig::default().query_chars),
@@ -178,9 +184,14 @@ async fn the_limits_of_parameters_are_those_of_the_code() {
             let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
             let limits = outside(schema);
             if name == "page_size" {
+                let most = if operation.id == "agent_similar" {
+                    20
+                } else {
+                    100
+                };
                 assert_eq!(
                     (&schema["minimum"], &schema["maximum"]),
-                    (&json!(1), &json!(100))
+                    (&json!(1), &json!(most))
                 );
             }
             // Parameters of an agent that does not exist are not checked.

@@ -173,6 +173,7 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
             card: format!("{REGISTRY}/v1/agents/{id}/card"),
             page: format!("{REGISTRY}/agents/{id}/"),
             resolver: format!("{REGISTRY}/agents/{id}/"),
+            similar: format!("{REGISTRY}/v1/agents/{id}/similar"),
         },
     }
 }
@@ -225,6 +226,7 @@ pub fn hit(card: &AgentCard, number: u128, word: &str) -> Hit {
             highlights,
             matched_skills,
             explain: None,
+            duplicates: None,
         },
     }
 }
@@ -243,6 +245,7 @@ pub fn list(hits: Vec<Hit>, total: u64) -> AgentList {
     AgentList {
         agents: hits,
         total,
+        groups: None,
         facets: BTreeMap::from([
             (
                 "tag".into(),

@@ -6,9 +6,9 @@ use a2a_registry_domain::timestamp::Timestamp;
 use crate::pages::text::{LINE, TEASER};
 use crate::pages::trust::Badge;
 use crate::pages::{auth, only, text, trust};
-use crate::search::page::links::toggled;
+use crate::search::page::links::{link, toggled};
 use crate::search::page::parts::ScoreView;
-use crate::search::query::SearchQuery;
+use crate::search::query::{SearchQuery, UNGROUPED};
 
 /// The most skills shown of a hit.
 const SKILLS: usize = 5;
@@ -42,6 +42,10 @@ pub(crate) struct HitView {
     /// The deprecation notice, if there is one.
     pub deprecation: Option<String>,
     pub score: Option<ScoreView>,
+    /// Number of its duplicates, which are folded.
+    pub duplicates: Option<u64>,
+    /// The same search with every duplicate.
+    pub unfolded: String,
 }
 
 /// A part of a highlighted text, matched or not.
@@ -107,6 +111,8 @@ impl HitView {
                 .as_ref()
                 .map(|deprecation| text::line(&deprecation.sentence(), TEASER)),
             score: ScoreView::new(hit),
+            duplicates: hit.matched.duplicates.as_ref().map(|others| others.count),
+            unfolded: link(query, |query| query.group = Some(UNGROUPED.to_owned())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The links of the search page: for each filter, order and page.
 
-use crate::search::query::SearchQuery;
+use crate::search::query::{BY_CONTENT, SearchQuery};
 
 /// A filter with a list of values: its name, its title, and its member of a query.
 type Filter = (
@@ -56,6 +56,8 @@ pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -
         ..query.clone()
     };
     change(&mut query);
+    // The page folds duplicates by default.
+    query.group.take_if(|group| group == BY_CONTENT);
     match serde_html_form::to_string(&query) {
         Ok(pairs) if !pairs.is_empty() => format!("/?{pairs}"),
         _ => EVERY_AGENT.to_owned(),
@@ -85,6 +87,7 @@ pub(crate) fn unfiltered(query: &SearchQuery) -> String {
         sort: query.sort.clone(),
         explain: query.explain,
         mode: query.mode.clone(),
+        group: query.group.clone(),
         ..SearchQuery::default()
     };
     link(&bare, |_| {})
@@ -100,6 +103,8 @@ pub(crate) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
     pairs.extend(query.trust.map(|trust| ("trust", trust)));
     pairs.extend(query.sort.map(|sort| ("sort", sort)));
     pairs.extend(query.mode.map(|mode| ("mode", mode)));
+    let group = query.group.filter(|group| group != BY_CONTENT);
+    pairs.extend(group.map(|group| ("group", group)));
     pairs.extend(
         query
             .explain

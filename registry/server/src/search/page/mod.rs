@@ -30,7 +30,7 @@ use crate::pages::frame::Frame;
 use crate::pages::text;
 use crate::search::fetched;
 use crate::search::overview::overview;
-use crate::search::query::SearchQuery;
+use crate::search::query::{BY_CONTENT, SearchQuery};
 use crate::search::{asks_meaning, search};
 
 /// Bytes of an address's query. Every filter and tag on the page is a link that repeats it.
@@ -168,6 +168,7 @@ fn read(query: &str) -> Result<SearchQuery, AppError> {
     let pairs = serde_html_form::to_string(&pairs)
         .map_err(|error| AppError::invalid("/", error.to_string()))?;
     let mut query: SearchQuery = query::read(&pairs).map_err(invalid)?;
+    query.group.get_or_insert_with(|| BY_CONTENT.to_owned());
     query.facets = FACETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     Ok(query)
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::search::pool::run;
+use crate::index_pool::run;
 
 /// The most providers whose names are looked up for one page; those on the page itself cost nothing.
 const LOOKED_UP: usize = 12;

@@ -44,6 +44,7 @@ fn list() -> AgentList {
         "card_digest": "sha256:0",
         "links": {"self": "", "card": "", "page": "", "resolver": ""},
         "score": 2.75,
+        "duplicates": {"count": 3, "agents": ["00000000-0000-0000-0000-000000000008"]},
         "explain": {
             "value": 2.75, "description": "sum of:",
             "details": [explanation, {"value": 0.5, "description": "the <best> skill"}],
@@ -143,4 +144,16 @@ fn weak_hits_are_folded_behind_the_good_ones_and_open_where_there_is_no_other() 
     let html = marked(&[true, false], "q=flights&sort=name");
     assert!(!html.contains("weaker"), "{html}");
     assert_eq!(html.matches(hit).count(), 2, "{html}");
+}
+
+#[test]
+fn duplicates_are_folded_by_default_and_a_link_unfolds_them() {
+    let html = page("q=flights");
+    let link = "<a href=\"/?q=flights&#38;group=none\">3 more</a> at other addresses";
+    assert!(html.contains(link), "{html}");
+    assert!(!html.contains("group=content"));
+    // What was unfolded stays so.
+    let unfolded = page("q=flights&group=none");
+    let carried = "<input type=\"hidden\" name=\"group\" value=\"none\">";
+    assert!(unfolded.contains(carried), "{unfolded}");
 }

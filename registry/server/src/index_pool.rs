@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use a2a_registry_search::{Index, IndexError, SearchAnswer, SearchRequest};
+use a2a_registry_search::{Index, IndexError};
 
 use crate::context::Context;
 use crate::error::AppError;
-use crate::memory::meanings::Mode;
 
 /// The most searches that wait for a thread; further ones get 503.
-pub(super) const QUEUE: usize = 256;
+pub(crate) const QUEUE: usize = 256;
 
 /// Runs a search on a thread of the bounded pool.
-pub(super) async fn run<T: Send + 'static>(
+pub(crate) async fn run<T: Send + 'static>(
     context: &Context,
     search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, AppError> {
@@ -43,11 +42,11 @@ pub(super) async fn run<T: Send + 'static>(
 }
 
 /// A place in the queue, freed when it is dropped: a caller may disconnect while it waits.
-pub(super) struct QueueSlot<'a>(&'a AtomicUsize);
+pub(crate) struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl<'a> QueueSlot<'a> {
     /// The next free place; `None` if the queue is full.
-    pub(super) fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+    pub(crate) fn take(waiting: &'a AtomicUsize) -> Option<Self> {
         let place = Self(waiting);
         (waiting.fetch_add(1, Ordering::AcqRel) < QUEUE).then_some(place)
     }
@@ -57,23 +56,6 @@ impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-/// Searches in the given mode, or full text only if the vectors cannot be read; returns the mode used.
-pub(super) fn search_or_full_text(
-    index: &Index,
-    mut request: SearchRequest,
-) -> Result<(SearchAnswer, Mode), IndexError> {
-    match index.search(&request) {
-        Err(IndexError::Vectors(error)) => {
-            tracing::warn!(%error, "vectors cannot be read; this search is full text only");
-            request.meaning = None;
-            // A position among hybrid scores is none among full text scores.
-            request.after = None;
-        }
-        answer => return Ok((answer?, Mode::of(&request))),
-    }
-    Ok((index.search(&request)?, Mode::Lexical))
 }
 
 #[cfg(test)]

@@ -1,0 +1,180 @@
+//! Groups of duplicates in one state of the index: agents with the same key, in the order in which they stand for one
+//! another.
+//!
+//! An agent's key is computed from the agent alone, so whether two agents are duplicates depends on no third one, which
+//! a caller may not see. The order within a group depends on the agents alone too, and not on a query: a copy cannot
+//! take the place of the first by its words.
+
+use std::cmp::Reverse;
+use std::sync::{Arc, Mutex};
+
+use tantivy::columnar::Column;
+use tantivy::{DocAddress, DocId, Searcher, SegmentOrdinal, SegmentReader};
+use uuid::Uuid;
+
+use super::collect::AgentIds;
+use super::error::IndexError;
+use super::lock;
+
+/// Groups of one state of the index, computed at the first search that needs them.
+#[derive(Default)]
+pub(super) struct StateGroups(Mutex<Option<Arc<Groups>>>);
+
+impl StateGroups {
+    /// The groups among the agents of `searcher`, which must always be that of the same state.
+    pub fn get(&self, searcher: &Searcher) -> Result<Arc<Groups>, IndexError> {
+        let mut groups = lock(&self.0);
+        if let Some(groups) = &*groups {
+            return Ok(Arc::clone(groups));
+        }
+        let computed = Arc::new(Groups::of(searcher)?);
+        *groups = Some(Arc::clone(&computed));
+        Ok(computed)
+    }
+}
+
+/// All groups of two or more agents.
+#[derive(Default)]
+pub(super) struct Groups {
+    /// Their documents in each segment, ascending.
+    segments: Vec<Arc<[Duplicate]>>,
+    /// Members of all groups, one group after the other, each in its order.
+    members: Vec<GroupMember>,
+    /// Start of each group among the members, and the end of the last one.
+    starts: Vec<usize>,
+}
+
+/// A document that has duplicates.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Duplicate {
+    pub document: DocId,
+    /// Number of its group.
+    pub group: u32,
+    /// Its place in the order of the group, from 0.
+    pub place: u32,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GroupMember {
+    pub address: DocAddress,
+    pub id: Uuid,
+}
+
+/// Order within groups of equal keys: better preference first, then the agent that was seen first.
+type MemberOrder = (u64, Reverse<u64>, i64, Uuid);
+
+impl Groups {
+    /// Finds all groups. Sorting the keys takes 16 bytes of memory for each agent.
+    pub fn of(searcher: &Searcher) -> Result<Self, IndexError> {
+        let readers = searcher.segment_readers();
+        let columns = readers.iter().map(GroupColumns::open);
+        let columns = columns.collect::<tantivy::Result<Vec<_>>>()?;
+        let mut keys: Vec<(u64, DocAddress)> = Vec::new();
+        for (ordinal, (reader, columns)) in (0..).zip(readers.iter().zip(&columns)) {
+            for document in reader.doc_ids_alive() {
+                if let Some(key) = columns.high(document) {
+                    keys.push((key, DocAddress::new(ordinal, document)));
+                }
+            }
+        }
+        keys.sort_unstable();
+        let mut groups = Self::default();
+        let mut found = vec![Vec::new(); readers.len()];
+        for run in keys.chunk_by(|left, right| left.0 == right.0) {
+            if run.len() < 2 {
+                continue;
+            }
+            let mut ordered: Vec<(MemberOrder, DocAddress)> = run
+                .iter()
+                .map(|(_, address)| {
+                    let columns = &columns[address.segment_ord as usize];
+                    (columns.order(address.doc_id), *address)
+                })
+                .collect();
+            ordered.sort_unstable();
+            let equal = ordered.chunk_by(|left, right| left.0.0 == right.0.0);
+            for group in equal.filter(|group| group.len() > 1) {
+                let number = u32::try_from(groups.starts.len()).unwrap_or(u32::MAX);
+                groups.starts.push(groups.members.len());
+                for (place, ((.., id), address)) in (0..).zip(group) {
+                    found[address.segment_ord as usize].push(Duplicate {
+                        document: address.doc_id,
+                        group: number,
+                        place,
+                    });
+                    groups.members.push(GroupMember {
+                        address: *address,
+                        id: *id,
+                    });
+                }
+            }
+        }
+        groups.starts.push(groups.members.len());
+        for mut duplicates in found {
+            duplicates.sort_unstable_by_key(|one: &Duplicate| one.document);
+            groups.segments.push(duplicates.into());
+        }
+        Ok(groups)
+    }
+
+    /// The documents of a segment that have duplicates, ascending.
+    pub fn documents(&self, segment: SegmentOrdinal) -> Arc<[Duplicate]> {
+        let segment = self.segments.get(segment as usize);
+        segment.cloned().unwrap_or_default()
+    }
+
+    /// The group and place of a document; `None` if it has no duplicates.
+    pub fn find(&self, address: DocAddress) -> Option<Duplicate> {
+        let found = self.segments.get(address.segment_ord as usize)?;
+        let place = found
+            .binary_search_by_key(&address.doc_id, |one| one.document)
+            .ok()?;
+        found.get(place).copied()
+    }
+
+    /// The members of a group in their order.
+    pub fn members(&self, group: u32) -> &[GroupMember] {
+        let group = group as usize;
+        let bounds = self.starts.get(group).zip(self.starts.get(group + 1));
+        bounds.map_or(&[], |(start, end)| &self.members[*start..*end])
+    }
+}
+
+/// Columns of one segment that decide on groups.
+struct GroupColumns {
+    high: Column<u64>,
+    low: Column<u64>,
+    preference: Column<u64>,
+    created_at: Column<i64>,
+    ids: AgentIds,
+}
+
+impl GroupColumns {
+    fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
+        let fast = reader.fast_fields();
+        Ok(Self {
+            high: fast.u64("group_high")?,
+            low: fast.u64("group_low")?,
+            preference: fast.u64("preference")?,
+            created_at: fast.i64("created_at")?,
+            ids: AgentIds::open(reader)?,
+        })
+    }
+
+    /// First half of a document's key; `None` if it has no key.
+    fn high(&self, document: DocId) -> Option<u64> {
+        let high = self.high.first(document).unwrap_or(0);
+        (high != 0 || self.low.first(document) != Some(0)).then_some(high)
+    }
+
+    /// Sort key of a document among those with the same first half of the key.
+    fn order(&self, document: DocId) -> MemberOrder {
+        (
+            self.low.first(document).unwrap_or(0),
+            Reverse(self.preference.first(document).unwrap_or(0)),
+            self.created_at.first(document).unwrap_or(i64::MAX),
+            self.ids.get(document),
+        )
+    }
+}
