@@ -40,7 +40,9 @@ const STOP_WEIGHT: Score = 0.5;
 const MAX_STOP_WORDS: usize = 8;
 
 /// Part of a query's words, by their idf, from which a candidate covers the query; below it the candidate is weak.
-const COVERED: Score = 0.5;
+const COVERED: Score = 0.45;
+/// The same for a query of two words, of which one is enough unless the other says far more.
+const COVERED_OF_TWO: Score = 0.4;
 
 /// BM25 parameters, the same as tantivy's.
 const K1: Score = 1.2;
@@ -150,7 +152,11 @@ impl Rescorer {
         // A match of a single word covers the query, and so does whatever meets its demands.
         if query.words.len() > 1 && written.demands.is_empty() {
             let shares = rescorer.words.iter().map(|word| word.share);
-            rescorer.least = COVERED * shares.sum::<Score>();
+            let part = match query.words.len() {
+                2 => COVERED_OF_TWO,
+                _ => COVERED,
+            };
+            rescorer.least = part * shares.sum::<Score>();
         }
         let known: HashSet<&str> = places.iter().copied().collect();
         let mut stop_words: Vec<&str> = Vec::new();
