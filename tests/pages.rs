@@ -278,7 +278,7 @@ async fn an_agents_page_shows_everything() {
             "HTTP+JSON 1.0",
             "Versions of the card",
             "sha256:",
-            "SDK base URL",
+            "Link for SDKs",
             "Copy",
         ])
         .await;

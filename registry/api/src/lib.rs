@@ -2,11 +2,13 @@
 
 mod agent;
 mod domain;
+mod finding;
 mod governance;
 pub mod limits;
 mod list;
 
 pub use agent::*;
 pub use domain::*;
+pub use finding::*;
 pub use governance::*;
 pub use list::*;

@@ -251,10 +251,8 @@ pub(super) fn blended(
         enough = rescorer.enough_behind(&entries[..by_words_alone]);
         mark_weak(&mut entries[by_words_alone..], enough);
     }
-    let best = entries
-        .iter()
-        .map(PageEntry::first_score)
-        .fold(0.0, Score::max);
+    let scores = entries.iter().map(PageEntry::first_score);
+    let best = scores.fold(0.0, Score::max);
     let scale = WordScale::new(best, rescorer.map(Rescorer::promise));
     for entry in entries.iter_mut() {
         blend.put_together(searcher, entry, scale);

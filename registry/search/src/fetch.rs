@@ -158,34 +158,17 @@ impl Index {
         let mut entries = Vec::with_capacity(found.len());
         let mut scored = Vec::with_capacity(found.len());
         for (frozen, place) in places.iter().zip(place..) {
-            let FrozenPlace {
-                id,
-                weak,
-                blended,
-                duplicates,
-            } = frozen;
-            let Some((address, score)) = found.remove(id) else {
+            let Some((address, score)) = found.remove(&frozen.id) else {
                 continue;
             };
             let matches_words = score.is_some();
             scored.push((
-                matches_words || blended.is_some(),
+                matches_words || frozen.blended.is_some(),
                 matches_words,
-                *weak,
+                frozen.weak,
                 place,
             ));
-            let position = SortPosition {
-                weak: *weak,
-                value: SortValue::Score(score.unwrap_or(0.0)),
-                id: *id,
-            };
-            entries.push(PageEntry {
-                position,
-                added: RescoreGain::default(),
-                blended: blended.as_deref().copied(),
-                duplicates: duplicates.as_deref().cloned(),
-                address,
-            });
+            entries.push(entry(frozen, address, score));
         }
         if let Some(rescorer) = &prepared.rescorer {
             let again = scored.partition_point(|(.., place)| *place < RESCORED);
@@ -210,5 +193,20 @@ impl Index {
             hits.push(hit);
         }
         Ok(hits)
+    }
+}
+
+/// The entry of a place of a frozen order, with its present full-text score.
+fn entry(frozen: &FrozenPlace, address: DocAddress, score: Option<Score>) -> PageEntry {
+    PageEntry {
+        position: SortPosition {
+            weak: frozen.weak,
+            value: SortValue::Score(score.unwrap_or(0.0)),
+            id: frozen.id,
+        },
+        added: RescoreGain::default(),
+        blended: frozen.blended.as_deref().copied(),
+        duplicates: frozen.duplicates.as_deref().cloned(),
+        address,
     }
 }

@@ -54,22 +54,7 @@ pub(super) fn ranked(
             let deepest = deepest.ok_or_else(|| {
                 TantivyError::InternalError("matches were counted and none was kept".into())
             })?;
-            // Behind the candidates the first scores alone make the order.
-            let by_score_alone = SortPosition {
-                weak: false,
-                ..after.clone()
-            };
-            let further = PageCollector {
-                order: page.order,
-                top: missing,
-                after: Some(match compare(&by_score_alone, &deepest).is_lt() {
-                    true => deepest,
-                    false => by_score_alone,
-                }),
-                facets: Facets::default(),
-                apart: None,
-                groups: page.groups.clone(),
-            };
+            let further = behind(page, after, deepest, missing);
             let mut further = searcher.search(query, &further)?.entries;
             mark_weak(&mut further, enough);
             further.retain(|entry| compare(after, &entry.position).is_lt());
@@ -78,6 +63,31 @@ pub(super) fn ranked(
     }
     entries.truncate(page.top);
     Ok(collected)
+}
+
+/// Collects `count` matches after a position and behind the candidates, the last of which is at `deepest`. There the
+/// first scores alone make the order.
+fn behind(
+    page: &PageCollector,
+    after: &SortPosition,
+    deepest: SortPosition,
+    count: usize,
+) -> PageCollector {
+    let by_score_alone = SortPosition {
+        weak: false,
+        ..after.clone()
+    };
+    PageCollector {
+        order: page.order,
+        top: count,
+        after: Some(match compare(&by_score_alone, &deepest).is_lt() {
+            true => deepest,
+            false => by_score_alone,
+        }),
+        facets: Facets::default(),
+        apart: None,
+        groups: page.groups.clone(),
+    }
 }
 
 /// Marks those of the entries, none of them rescored, whose first score is below `enough` as weak.

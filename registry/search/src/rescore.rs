@@ -40,7 +40,7 @@ const STOP_WEIGHT: Score = 0.5;
 const MAX_STOP_WORDS: usize = 8;
 
 /// Part of a query's words, by their idf, from which a candidate covers the query; below it the candidate is weak.
-const COVERED: Score = 0.45;
+const COVERED: Score = 0.3;
 /// The same for a query of two words, of which one is enough unless the other says far more.
 const COVERED_OF_TWO: Score = 0.4;
 

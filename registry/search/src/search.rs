@@ -276,6 +276,29 @@ impl Inner {
     }
 }
 
+/// The collector of a request's page.
+fn collector(
+    request: &SearchRequest,
+    view: &IndexView,
+    order: Order,
+) -> Result<PageCollector, IndexError> {
+    Ok(PageCollector {
+        order,
+        // One hit more than the page holds shows whether another page follows; without a page only counts are needed.
+        top: match request.limit {
+            0 => 0,
+            limit => limit + 1,
+        },
+        after: request.after.clone(),
+        facets: Facets::new(request.facets.clone(), Arc::clone(&view.frequent)),
+        apart: None,
+        groups: match request.grouped && request.limit > 0 {
+            true => Some(view.groups.get(&view.searcher)?),
+            false => None,
+        },
+    })
+}
+
 impl Index {
     /// Searches the index. Text is parsed tolerantly and never an error.
     ///
@@ -295,22 +318,7 @@ impl Index {
         {
             return Err(IndexError::Position);
         }
-        // One hit more than the page holds shows whether another page follows; without a page only counts are needed.
-        let top = match request.limit {
-            0 => 0,
-            limit => limit + 1,
-        };
-        let page = PageCollector {
-            order,
-            top,
-            after: request.after.clone(),
-            facets: Facets::new(request.facets.clone(), Arc::clone(&prepared.view.frequent)),
-            apart: None,
-            groups: match request.grouped && request.limit > 0 {
-                true => Some(prepared.view.groups.get(&prepared.view.searcher)?),
-                false => None,
-            },
-        };
+        let page = collector(request, &prepared.view, order)?;
         let searcher = &prepared.view.searcher;
         let query = prepared.filtered();
         let CollectedPage {

@@ -125,6 +125,12 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
         let ids = duplicates.agents.iter();
         lines.extend(ids.map(|id| format!("    {id}")));
     }
+    add_explanation(hit, style, &mut lines);
+    lines
+}
+
+/// Adds the score and its reasons, if the hit is explained.
+fn add_explanation(hit: &Hit, style: Style, lines: &mut Vec<String>) {
     if let Some(explanation) = &hit.matched.explain {
         let score = hit.matched.score.unwrap_or_default();
         lines.push(format!("  score {score:.3}"));
@@ -136,14 +142,13 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
                 lines.extend(sentences);
             }
             // A registry of an earlier version explains in figures only.
-            None => add_parts(explanation, 1, style, &mut lines),
+            None => add_parts(explanation, 1, style, lines),
         }
         if style.columns.is_some() && lines.len() > first + PARTS {
             lines.truncate(first + PARTS);
             lines.push("    and more; --json shows all".to_owned());
         }
     }
-    lines
 }
 
 /// Says which skill matches, and by which words.

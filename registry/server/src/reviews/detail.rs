@@ -17,6 +17,22 @@ use crate::domains::detail_level::detail_level;
 use crate::domains::row_views::proof_view;
 use crate::error::{AppError, ErrorKind};
 
+/// A review whose agent or version is gone.
+fn without_card(review: Review) -> ReviewDetail {
+    ReviewDetail {
+        review,
+        card_text: None,
+        interfaces: Vec::new(),
+        auth: Vec::new(),
+        security: Vec::new(),
+        findings: Vec::new(),
+        diff: None,
+        domain_proofs: DomainProofs::default(),
+        similar: Vec::new(),
+        duplicates: None,
+    }
+}
+
 /// The full content of a review.
 ///
 /// # Errors
@@ -41,18 +57,7 @@ pub(crate) async fn review_detail(
     let before = row.previous_version.and_then(take);
     let agent = agents::agents_by_ids(&context.store, &[row.agent_id]).await?;
     let Some((agent, about)) = agent.into_iter().next().zip(about) else {
-        return Ok(ReviewDetail {
-            review,
-            card_text: None,
-            interfaces: Vec::new(),
-            auth: Vec::new(),
-            security: Vec::new(),
-            findings: Vec::new(),
-            diff: None,
-            domain_proofs: DomainProofs::default(),
-            similar: Vec::new(),
-            duplicates: None,
-        });
+        return Ok(without_card(review));
     };
     let binding = key_binding(context, agent.domain_id).await?;
     let diff = match &before {
