@@ -420,7 +420,7 @@ async fn the_pages_work_without_script() {
     visitor.arrives("/?protocol_version=0.3").await;
     visitor.browser.resize(1280, 800).await;
     visitor.find(".hit h2 a").await.click().await.unwrap();
-    visitor.sees(&["Recipe Scaler", "Talk to it"]).await;
+    visitor.sees(&["Recipe Scaler", "Call it"]).await;
     assert_eq!(
         visitor.texts("button.copy").await.len(),
         0,
