@@ -162,12 +162,8 @@ impl Index {
                 continue;
             };
             let matches_words = score.is_some();
-            scored.push((
-                matches_words || frozen.blended.is_some(),
-                matches_words,
-                frozen.weak,
-                place,
-            ));
+            let has_score = matches_words || frozen.blended.is_some();
+            scored.push((has_score, matches_words, frozen.weak, place));
             entries.push(entry(frozen, address, score));
         }
         if let Some(rescorer) = &prepared.rescorer {
