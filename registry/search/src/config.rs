@@ -17,8 +17,9 @@ pub struct IndexConfig {
     pub filter_cache: u64,
     /// Limits of the precomputed facet values.
     pub facets: FacetLimits,
-    /// Number of changed agents in the overlay from which [`Index::overlay_full`] asks for a commit. Searches hide up
-    /// to sixteen times as many, and fail with [`IndexError::Behind`] beyond that.
+    /// Number of changed agents in the overlay from which [`Index::overlay_full`](super::Index::overlay_full) asks for a
+    /// commit. Searches hide up to sixteen times as many, and fail with
+    /// [`IndexError::Behind`](super::IndexError::Behind) beyond that.
     pub overlay_limit: usize,
 }
 
