@@ -69,7 +69,7 @@ fn what_only_machines_read_is_left_out() {
         "auth": {"note": "send the word", "token": "hush"},
         "number": 7, "flag": true, "empty": "", "digits": "2026-08-10T09:39:58Z", "short": "T 7",
         "values": [
-            "https://quiet.io/more", "mailto:ann@quiet.io", "ann@quiet.io", "/root/notes", "did:web:quiet.io", "#/schemas/Input",
+            "https://quiet.io/more", "mailto:ann@quiet.io", "ann@quiet.io", "/srv/notes", "did:web:quiet.io", "#/schemas/Input",
             "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
             "123e4567-e89b-12d3-a456-426614174000", "Rhh5652iVmY6uiYlR8apFOrxjOUBSNUWnjHp8VG", "x".repeat(65),
         ],
@@ -80,7 +80,7 @@ fn what_only_machines_read_is_left_out() {
 #[test]
 fn addresses_within_a_sentence_are_cut_out() {
     let card = json!({"notes": [
-        "See https://quiet.io or (/root/x) for hours",
+        "See https://quiet.io or (/srv/x) for hours",
         "詳細はhttps://quiet.io/まで",
         "Room 12, 2nd floor",
     ]});
