@@ -30,7 +30,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
-use a2a_registry_search::vectors::{AgentVectors, MAX_CODES, SlotBits, VectorChange, Vectors};
+use a2a_registry_search::vectors::{
+    AgentVectors, MAX_CODES, MAX_NEAREST, SlotBits, VectorChange, Vectors,
+};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
@@ -238,7 +240,7 @@ fn scan(agents: usize, dimensions: usize) {
     times.sort_by(f64::total_cmp);
     for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99 (target 25)", 0.99)] {
         figure(
-            &format!("the nearest thousand, one thread, ms, {name}"),
+            &format!("the nearest {MAX_NEAREST}, one thread, ms, {name}"),
             format!("{:.2}", times[((times.len() - 1) as f64 * share) as usize]),
         );
     }

@@ -1,47 +1,39 @@
 //! Text analysis: how names, descriptions and queries become terms.
 //!
-//! A text is split into runs of letters, digits and marks. A run gives its folded form (lower case, without accents,
-//! full-width forms narrowed) and, if it differs, its English stem at the same position; a camel-case run gives its
-//! parts as well. Chinese, Japanese and Korean runs, which are written without spaces, give every pair of adjacent
+//! A text is split into runs of letters, digits and marks. A run gives its folded form and, if they differ, its stem by the
+//! script (English, Russian or Arabic) and its stems in the languages of the text, all at the same position; a camel-case
+//! run gives its parts as well. Chinese, Japanese and Korean runs, which are written without spaces, give every pair of adjacent
 //! characters; indexed text also gives each character alone, for queries of a single one. A mark belongs to the
 //! character before it.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use frostem::{Algorithm, Stemmer};
+use tantivy::Score;
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
-use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use super::folding::fold;
+use super::languages::{Languages, is_stop_word, is_stop_word_of, languages_of_query, stem};
 use super::request::MAX_QUERY_WORDS;
 
 /// Name of [`AgentTokenizer`] in the schema.
 pub(super) const TOKENIZER: &str = "agent";
 
 /// Version of the tokenizer; must rise when the same text gives other terms, so that older indexes are rebuilt.
-pub(super) const TOKENIZER_VERSION: u32 = 3;
+pub(super) const TOKENIZER_VERSION: u32 = 4;
 
 /// The longest term in characters; a longer run is cut.
 const MAX_TERM_CHARS: usize = 64;
-
-/// English function words and words of asking. They are removed from a query, unless it has no others.
-const STOP_WORDS: &[&str] = &[
-    "a", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "could", "do", "does",
-    "find", "for", "from", "get", "give", "has", "have", "help", "how", "i", "if", "in", "into",
-    "is", "it", "its", "like", "me", "my", "need", "no", "not", "of", "on", "one", "or", "our",
-    "please", "s", "show", "so", "some", "such", "t", "that", "the", "their", "then", "there",
-    "these", "they", "this", "to", "us", "want", "was", "we", "what", "when", "where", "which",
-    "who", "will", "with", "would", "you", "your",
-];
 
 /// One word or character pair of an indexed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexedWord {
     /// The folded form.
     pub exact: String,
-    /// The English stem, if it differs.
+    /// The stem by the script, if it differs.
     pub stem: Option<String>,
+    /// Marked stems in the languages of the text.
+    pub stems: Vec<String>,
     /// Byte range in the text.
     pub range: Range<usize>,
     /// Position in words; the whole of a camel-case run has the position of its first part.
@@ -51,46 +43,12 @@ pub(super) struct IndexedWord {
     pub single: bool,
 }
 
-/// The text in lower case, without accents and width variants.
-pub(super) fn fold(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() {
-        return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            Cow::Owned(text.to_ascii_lowercase())
-        } else {
-            Cow::Borrowed(text)
-        };
+impl IndexedWord {
+    /// All forms of the word.
+    pub fn forms(self) -> impl Iterator<Item = String> {
+        let forms = std::iter::once(self.exact).chain(self.stem);
+        forms.chain(self.stems).filter(|form| !form.is_empty())
     }
-    let mut plain = String::with_capacity(text.len());
-    for letter in text
-        .chars()
-        .flat_map(char::to_lowercase)
-        .nfkd()
-        .filter(|letter| !('\u{300}'..='\u{36f}').contains(letter))
-        .flat_map(char::to_lowercase)
-    {
-        // These letters have no decomposition, but are commonly typed without their stroke or ligature.
-        match letter {
-            'ß' => plain.push_str("ss"),
-            'æ' => plain.push_str("ae"),
-            'œ' => plain.push_str("oe"),
-            'ø' => plain.push('o'),
-            'ł' => plain.push('l'),
-            'đ' => plain.push('d'),
-            'ı' => plain.push('i'),
-            other => plain.push(other),
-        }
-    }
-    Cow::Owned(plain.nfc().collect())
-}
-
-/// English stem of a folded word; `None` if it equals the word.
-pub(super) fn stem(word: &str) -> Option<String> {
-    let first = word.bytes().next()?;
-    if !first.is_ascii_lowercase() || word.len() < 3 {
-        return None;
-    }
-    let stemmed = Stemmer::new(Algorithm::English).stem(word);
-    (stemmed != word && !stemmed.is_empty()).then(|| stemmed.into_owned())
 }
 
 fn is_word(letter: char) -> bool {
@@ -190,21 +148,24 @@ fn term(text: &str) -> String {
     }
 }
 
-fn piece(text: &str, range: Range<usize>, position: usize) -> IndexedWord {
-    let exact = term(&text[range.clone()]);
-    let stem = stem(&exact);
+fn piece(text: &str, range: Range<usize>, position: usize, languages: Languages) -> IndexedWord {
+    let written = &text[range.clone()];
+    let exact = term(written);
+    let stem = stem(written, &exact);
+    let stems = languages.stems(written, &exact);
     IndexedWord {
         exact,
         stem,
+        stems,
         range,
         position,
         single: false,
     }
 }
 
-/// Words of a text in a query, in order.
+/// Words of a text in a query, in order, without stems of languages.
 pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = IndexedWord> {
-    let pieces = pieces(text).into_iter();
+    let pieces = pieces(text, Languages::NONE).into_iter();
     pieces.filter(|piece| !piece.single && !piece.exact.is_empty())
 }
 
@@ -213,12 +174,12 @@ pub(super) fn has_word(text: &str) -> bool {
     asked_pieces(text).next().is_some()
 }
 
-/// All words of a text as it is indexed, in order.
-pub(super) fn pieces(text: &str) -> Vec<IndexedWord> {
+/// All words of a text as it is indexed, in order, with their stems in these languages.
+pub(super) fn pieces(text: &str, languages: Languages) -> Vec<IndexedWord> {
     let mut found = Vec::new();
     let mut position = 0;
     for run in runs(text) {
-        position = run_pieces(text, run, position, &mut found);
+        position = run_pieces(text, run, position, languages, &mut found);
     }
     found
 }
@@ -228,6 +189,7 @@ pub(super) fn run_pieces(
     text: &str,
     run: Range<usize>,
     position: usize,
+    languages: Languages,
     found: &mut Vec<IndexedWord>,
 ) -> usize {
     let written = &text[run.clone()];
@@ -241,7 +203,7 @@ pub(super) fn run_pieces(
         // A single character is one word; a longer run gives each pair of adjacent characters, and with it the
         // characters.
         if let [start, end] = starts[..] {
-            found.push(piece(text, start..end, position));
+            found.push(piece(text, start..end, position, languages));
             return position + 1;
         }
         let last = starts.len().saturating_sub(3);
@@ -249,10 +211,10 @@ pub(super) fn run_pieces(
             let [start, middle, end] = window else {
                 continue;
             };
-            found.push(piece(text, *start..*end, position + place));
+            found.push(piece(text, *start..*end, position + place, languages));
             let single = |range| IndexedWord {
                 single: true,
-                ..piece(text, range, position + place)
+                ..piece(text, range, position + place, languages)
             };
             found.push(single(*start..*middle));
             if place == last {
@@ -261,7 +223,7 @@ pub(super) fn run_pieces(
         }
         return position + last + 1;
     }
-    found.push(piece(text, run.clone(), position));
+    found.push(piece(text, run.clone(), position, languages));
     let parts = camel_parts(written);
     let places = parts.len().max(1);
     for (place, part) in parts.into_iter().enumerate() {
@@ -269,18 +231,24 @@ pub(super) fn run_pieces(
             text,
             run.start + part.start..run.start + part.end,
             position + place,
+            languages,
         ));
     }
     position + places
 }
 
 /// One word of a query.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
+    /// The word as it is written.
+    pub written: String,
     /// The folded form.
     pub exact: String,
-    /// The English stem, if it differs.
+    /// The stem by the script, if it differs.
     pub stem: Option<String>,
+    /// Marked stems in the languages of the query that any agent holds, each with its weight relative to the word; none
+    /// before the query is expanded.
+    pub stems: Vec<(String, Score)>,
     /// Forms of other words that count for this one, at a lower weight.
     pub others: Vec<String>,
 }
@@ -290,11 +258,21 @@ impl QueryWord {
     pub fn form(&self) -> &str {
         self.stem.as_ref().unwrap_or(&self.exact)
     }
+
+    /// All forms of the word itself that every text with it contains: the one of [`form`](Self::form) first.
+    /// Each has its weight.
+    pub fn own_forms(&self) -> impl Iterator<Item = (&str, Score)> {
+        let stems = self.stems.iter();
+        std::iter::once((self.form(), 1.0))
+            .chain(stems.map(|(stem, weight)| (stem.as_str(), *weight)))
+    }
 }
 
 /// An analysed query.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct QueryText {
+    /// The languages in which the words may be.
+    pub languages: Languages,
     /// Distinct words without stop words, unless there are no others; at most [`MAX_QUERY_WORDS`].
     pub words: Vec<QueryWord>,
     /// Whether the query has more words.
@@ -310,7 +288,12 @@ const MAX_SEQUENCE: usize = 2 * MAX_QUERY_WORDS;
 
 /// Analyses the text of a query.
 pub(super) fn query_text(text: &str) -> QueryText {
-    let mut query = QueryText::default();
+    let pieces: Vec<IndexedWord> = asked_pieces(text).collect();
+    let languages = languages_of_query(pieces.iter().map(|piece| piece.exact.as_str()));
+    let mut query = QueryText {
+        languages: languages.possible,
+        ..QueryText::default()
+    };
     let mut stop_words: Vec<QueryWord> = Vec::new();
     // Position in the text of the last word that is no stop word, and its position among such words.
     let mut last: Option<(usize, usize)> = None;
@@ -318,10 +301,11 @@ pub(super) fn query_text(text: &str) -> QueryText {
         exact,
         stem,
         position,
+        range,
         ..
-    } in asked_pieces(text)
+    } in pieces
     {
-        let stop_word = is_stop_word(&exact);
+        let stop_word = is_stop_word(&exact) || is_stop_word_of(languages.certain, &exact);
         if query.sequence.len() < MAX_SEQUENCE {
             let form = stem.as_ref().unwrap_or(&exact).clone();
             if !stop_word {
@@ -347,6 +331,8 @@ pub(super) fn query_text(text: &str) -> QueryText {
             continue;
         }
         list.push(QueryWord {
+            written: text[range].to_owned(),
+            stems: Vec::new(),
             exact,
             stem,
             others: Vec::new(),
@@ -356,11 +342,6 @@ pub(super) fn query_text(text: &str) -> QueryText {
         query.words = stop_words;
     }
     query
-}
-
-/// Whether a folded word is a stop word.
-pub(super) fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.binary_search(&word).is_ok()
 }
 
 /// Tokenizer of a single text, without layout.
@@ -384,18 +365,15 @@ impl Tokenizer for AgentTokenizer {
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> AgentTokens {
         let mut tokens = Vec::new();
-        for piece in pieces(text) {
-            for form in std::iter::once(piece.exact).chain(piece.stem) {
-                if !form.is_empty() {
-                    tokens.push(Token {
-                        offset_from: piece.range.start,
-                        offset_to: piece.range.end,
-                        position: piece.position,
-                        text: form,
-                        position_length: 1,
-                    });
-                }
-            }
+        for piece in pieces(text, Languages::NONE) {
+            let (range, position) = (piece.range.clone(), piece.position);
+            tokens.extend(piece.forms().map(|form| Token {
+                offset_from: range.start,
+                offset_to: range.end,
+                position,
+                text: form,
+                position_length: 1,
+            }));
         }
         tokens.into()
     }

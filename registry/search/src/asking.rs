@@ -2,7 +2,9 @@
 //!
 //! They say nothing about the agent, but with them every text about agents as such is near to the query in meaning.
 
-use super::analysis::{fold, is_stop_word, runs};
+use super::analysis::runs;
+use super::folding::fold;
+use super::languages::is_stop_word;
 
 /// The words for what is asked for.
 const AGENT: [&str; 2] = ["agent", "agents"];

@@ -7,9 +7,7 @@ use tantivy::columnar::StrColumn;
 use super::Index;
 use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
-use super::filter::{listed, not_gone, visible};
 use super::request::FacetName;
-use super::seen::VisibleAgents;
 
 impl Index {
     /// Counts the domains of the agents that a search without filters finds. A facet lists only its most frequent
@@ -19,18 +17,8 @@ impl Index {
     /// The errors of [`search`](Self::search).
     pub fn domains(&self, visible_to: &[String]) -> Result<u64, IndexError> {
         let inner = &*self.0;
-        let fields = &inner.fields;
         let view = inner.view()?;
-        let filter = inner.filter(
-            &view,
-            vec![
-                visible(fields, visible_to),
-                listed(fields),
-                not_gone(fields),
-            ],
-            visible_to,
-        );
-        let mut seen = VisibleAgents::new(filter);
+        let mut seen = inner.visible_agents(&view, visible_to)?;
         let seen = seen.agents(&view.searcher)?;
         let mut segments: Vec<(StrColumn, Bits)> = Vec::new();
         for (reader, seen) in seen.readers() {

@@ -5,10 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-use tantivy::{Searcher, Term};
+use tantivy::{Score, Searcher, Term};
 
-use super::analysis::{QueryText, QueryWord, asked_pieces, fold};
+use super::analysis::{QueryText, QueryWord, asked_pieces};
 use super::error::IndexError;
+use super::folding::fold;
 use super::schema::Fields;
 use super::seen::{CountHolders, FirstTerms, VisibleAgents};
 use super::statistics::Statistics;
@@ -21,13 +22,74 @@ const MAX_BEGUN: usize = 64;
 /// The synonyms of this crate.
 static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| read(include_str!("synonyms.txt")));
 
-/// Synonym groups, in the (stemmed) forms of their words.
+/// Synonym groups.
 #[derive(Default)]
 struct Synonyms {
-    /// The forms of the other words of its groups, for each form.
-    words: HashMap<String, Vec<String>>,
+    /// The forms of the other words of its groups, for each stem that stands for a word alone.
+    stems: HashMap<String, Vec<String>>,
+    /// The same for each inflection of the other words, whose stems mean something else: `local` is no localization.
+    wholes: HashMap<String, Vec<String>>,
     /// Phrases that are synonyms only as a whole, with the forms of the others.
     phrases: Vec<(Vec<String>, Vec<String>)>,
+}
+
+/// A member of a group.
+enum Member {
+    Stem(String),
+    Whole(Vec<String>),
+    Phrase(Vec<String>),
+}
+
+impl Member {
+    /// Parses a member. Behind `=` is a word whose stem other words have as well.
+    fn read(text: &str) -> Self {
+        let text = text.trim();
+        let (word, marked) = match text.strip_prefix('=') {
+            Some(word) => (word, true),
+            None => (text, false),
+        };
+        let mut forms = forms(word);
+        match (forms.pop(), forms.is_empty()) {
+            (Some(stem), true) if marked || !stands_alone(word, &stem) => {
+                Self::Whole(inflections(word))
+            }
+            (Some(stem), true) => Self::Stem(stem),
+            (last, _) => {
+                forms.extend(last);
+                Self::Phrase(forms)
+            }
+        }
+    }
+
+    /// The forms by which texts with the member are found.
+    fn forms(&self) -> Vec<String> {
+        match self {
+            Self::Stem(stem) => vec![stem.clone()],
+            Self::Whole(forms) | Self::Phrase(forms) => forms.clone(),
+        }
+    }
+}
+
+/// Whether a stem is the word without no more than its last letter, so that it is no other word's.
+fn stands_alone(word: &str, stem: &str) -> bool {
+    let ending = word.strip_prefix(stem.strip_suffix('i').unwrap_or(stem));
+    word == stem || matches!(ending, Some("e" | "s" | "y"))
+}
+
+/// The inflections of a word that a card may contain: plurals, and the forms of a verb on `ize`.
+fn inflections(word: &str) -> Vec<String> {
+    let mut forms = vec![word.to_owned()];
+    match word.strip_suffix('y') {
+        Some(begin) => forms.push(format!("{begin}ies")),
+        None => forms.push(format!("{word}s")),
+    }
+    if let Some(begin) = word
+        .strip_suffix('e')
+        .filter(|begin| begin.ends_with(['z', 's', 't']))
+    {
+        forms.extend([format!("{word}d"), format!("{begin}ing")]);
+    }
+    forms
 }
 
 /// Parses synonym groups, one per line.
@@ -35,18 +97,23 @@ fn read(text: &str) -> Synonyms {
     let mut synonyms = Synonyms::default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     for line in lines {
-        let members: Vec<Vec<String>> = line.split(',').map(forms).collect();
+        let members: Vec<Member> = line.split(',').map(Member::read).collect();
         for (place, member) in members.iter().enumerate() {
             let others = members.iter().enumerate();
             let others = others.filter(|(other, _)| *other != place);
-            let others = others.flat_map(|(_, member)| member.clone());
-            match member.as_slice() {
-                [form] => synonyms
-                    .words
-                    .entry(form.clone())
-                    .or_default()
-                    .extend(others),
-                _ => synonyms.phrases.push((member.clone(), others.collect())),
+            let others: Vec<String> = others.flat_map(|(_, member)| member.forms()).collect();
+            match member {
+                Member::Stem(stem) => {
+                    let known = synonyms.stems.entry(stem.clone()).or_default();
+                    known.extend(others);
+                }
+                Member::Whole(forms) => {
+                    for form in forms {
+                        let known = synonyms.wholes.entry(form.clone()).or_default();
+                        known.extend(others.iter().cloned());
+                    }
+                }
+                Member::Phrase(phrase) => synonyms.phrases.push((phrase.clone(), others)),
             }
         }
     }
@@ -66,8 +133,14 @@ fn add_synonyms(synonyms: &Synonyms, query: &mut QueryText) {
         .filter(|(phrase, _)| said(phrase))
         .collect();
     for word in &mut query.words {
-        if let Some(others) = synonyms.words.get(word.form()) {
-            word.others.extend(others.iter().cloned());
+        let others = [
+            synonyms.stems.get(word.form()),
+            synonyms.wholes.get(&word.exact),
+        ];
+        for other in others.into_iter().flatten().flatten() {
+            if !word.others.contains(other) {
+                word.others.push(other.clone());
+            }
         }
     }
     for (phrase, others) in said {
@@ -91,8 +164,41 @@ pub(super) fn expand(
     query: &mut QueryText,
     statistics: &Statistics,
 ) -> Result<(), IndexError> {
+    add_stems(fields, query, statistics)?;
     add_synonyms(&SYNONYMS, query);
     add_corrections(fields, query, statistics)
+}
+
+/// Adds the stems of the query's languages that agents of the caller's class hold. Most agents are in another language, so
+/// such a stem is rare: it is weighed so that it tells no more than the word that it stems from.
+fn add_stems(
+    fields: &Fields,
+    query: &mut QueryText,
+    statistics: &Statistics,
+) -> Result<(), IndexError> {
+    let languages = query.languages.common(statistics.languages());
+    if languages.is_empty() {
+        return Ok(());
+    }
+    for word in &mut query.words {
+        let stems = languages.stems(&word.written, &word.exact);
+        if stems.is_empty() {
+            continue;
+        }
+        let written = Term::from_field_text(fields.text, word.form());
+        let told = match statistics.holders(&written, 1)? {
+            0 => Score::INFINITY,
+            _ => statistics.idf(&written)?,
+        };
+        for stem in stems {
+            let term = Term::from_field_text(fields.text, &stem);
+            if statistics.holders(&term, 1)? > 0 {
+                let weight = (told / statistics.idf(&term)?).min(1.0);
+                word.stems.push((stem, weight));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Words that match a prefix of a query.
@@ -151,8 +257,10 @@ pub(super) fn beginning(
     begun.truncate(MAX_BEGUN);
     let word = QueryWord {
         others: begun.into_iter().map(|(_, form)| form).collect(),
+        written: prefix.clone(),
         exact: prefix,
         stem: None,
+        stems: Vec::new(),
     };
     Ok(ExpandedPrefix { word, cut })
 }
@@ -165,12 +273,42 @@ mod tests {
     #[test]
     fn groups_lead_to_each_other() {
         let read = read("# a comment\nforex, fx, currency exchange\ncar, vehicle\n");
-        assert_eq!(read.words["forex"], ["fx", "currenc", "exchang"]);
-        assert_eq!(read.words["car"], ["vehicl"]);
+        assert_eq!(read.stems["forex"], ["fx", "currenc", "exchang"]);
+        assert_eq!(read.stems["car"], ["vehicl"]);
         assert!(
-            !read.words.contains_key("currenc"),
+            !read.stems.contains_key("currenc"),
             "half of a group's member"
         );
+    }
+
+    #[test]
+    fn a_word_whose_stem_means_something_else_counts_as_a_whole() {
+        let synonyms =
+            read("localize, localization, translate\ncustomer, client\n=excel, spreadsheet\n");
+        let others = |text: &str| {
+            let mut query = query_text(text);
+            add_synonyms(&synonyms, &mut query);
+            let words = query.words.into_iter();
+            words.flat_map(|word| word.others).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            others("translating"),
+            [
+                "localize",
+                "localizes",
+                "localized",
+                "localizing",
+                "localization",
+                "localizations"
+            ]
+        );
+        assert!(others("localizing").contains(&"translat".to_owned()));
+        assert_eq!(others("clients"), ["customer", "customers"]);
+        assert_eq!(others("customers"), ["client"]);
+        assert_eq!(others("spreadsheet"), ["excel", "excels"]);
+        for other in ["local", "locals", "custom", "excellent"] {
+            assert!(others(other).is_empty(), "{other}");
+        }
     }
 
     #[test]

@@ -206,7 +206,7 @@ pub(super) fn listed(fields: &Fields) -> Clause {
 }
 
 /// The condition of not being gone.
-pub(super) fn not_gone(fields: &Fields) -> Clause {
+fn not_gone(fields: &Fields) -> Clause {
     Clause {
         alternatives: vec![vec![Term::from_field_text(
             fields.exact(FacetName::Liveness),

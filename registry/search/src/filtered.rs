@@ -123,6 +123,19 @@ impl FilteredWeight {
             }
             return Ok(());
         };
+        let bits = self.filter.bits(reader)?;
+        let is_sparse = bits.len() < reader.max_doc() / FEW_CANDIDATES;
+        // Most searches have neither neighbours nor a filter that leaves anything out.
+        if score && near.peek().is_none() && !is_sparse {
+            return match bits.len() == reader.max_doc() {
+                true => text.for_each(reader, callback),
+                false => text.for_each(reader, &mut |document, score| {
+                    if bits.contains(document) {
+                        callback(document, score);
+                    }
+                }),
+            };
+        }
         // Neighbours that are no matches of the text are merged in between, in ascending order.
         let mut matched = |document, score| {
             while let Some(near) = near.next_if(|near| *near <= document) {
@@ -132,8 +145,7 @@ impl FilteredWeight {
             }
             callback(document, score);
         };
-        let bits = self.filter.bits(reader)?;
-        if bits.len() < reader.max_doc() / FEW_CANDIDATES {
+        if is_sparse {
             let mut scorer = text.scorer(reader, 1.0)?;
             for document in bits.iter() {
                 if scorer.doc() < document {

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::analysis::{IndexedWord, QueryWord, run_pieces, runs};
 use super::answer::Highlight;
-use super::layout::{TextKind, texts};
+use super::languages::{Languages, unmarked};
+use super::layout::{TextKind, texts, written_languages};
 
 /// The most highlights of one hit.
 const MAX_HIGHLIGHTS: usize = 6;
@@ -22,25 +23,72 @@ const LEAD: usize = 40;
 pub(super) struct Highlighter {
     /// All forms that match, each with the number of its word.
     forms: Vec<(String, u32)>,
-    /// First bytes of all forms; a run that begins with none of them needs no analysis.
-    initials: [bool; 256],
+    /// First two bytes of all forms; a run that begins with none of them needs no analysis.
+    beginnings: Beginnings,
 }
+
+/// A set of the first two bytes of texts, without their case.
+struct Beginnings(Vec<u64>);
+
+impl Beginnings {
+    fn none() -> Self {
+        Self(vec![0; (1 << 16) / 64])
+    }
+
+    fn pair(first: u8, second: u8) -> usize {
+        usize::from(first.to_ascii_lowercase()) << 8 | usize::from(second.to_ascii_lowercase())
+    }
+
+    fn insert(&mut self, first: u8, second: u8) {
+        let pair = Self::pair(first, second);
+        self.0[pair / 64] |= 1 << (pair % 64);
+    }
+
+    /// Whether a text may begin with these bytes; behind the last byte of a text stands 0.
+    #[inline]
+    fn contains(&self, first: u8, second: u8) -> bool {
+        let pair = Self::pair(first, second);
+        self.0[pair / 64] >> (pair % 64) & 1 == 1
+    }
+}
+
+/// Bytes of a word, and capitals, by their value.
+const WORD: u8 = 1;
+const CAPITAL: u8 = 2;
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let letter = byte as u8;
+        if letter.is_ascii_alphanumeric() {
+            classes[byte] |= WORD;
+        }
+        if letter.is_ascii_uppercase() {
+            classes[byte] |= CAPITAL;
+        }
+        byte += 1;
+    }
+    classes
+};
 
 impl Highlighter {
     /// Prepares the words, in their folded forms.
     pub fn new(words: &[QueryWord]) -> Self {
         let mut forms = Vec::new();
-        let mut initials = [false; 256];
+        let mut beginnings = Beginnings::none();
         for (word, number) in words.iter().zip(0..) {
             let own = std::iter::once(&word.exact).chain(&word.stem);
-            for form in own.chain(&word.others) {
+            let stems = word.stems.iter().map(|(stem, _)| stem);
+            for form in own.chain(stems).chain(&word.others) {
                 forms.push((form.clone(), number));
-                if let Some(first) = form.bytes().next() {
-                    initials[usize::from(first)] = true;
+                match shared(unmarked(form)) {
+                    [first, second, ..] => beginnings.insert(*first, *second),
+                    [first] => (0..=u8::MAX).for_each(|second| beginnings.insert(*first, second)),
+                    [] => {}
                 }
             }
         }
-        Self { forms, initials }
+        Self { forms, beginnings }
     }
 
     /// Whether there are no words to find.
@@ -53,6 +101,8 @@ impl Highlighter {
     pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<String>) {
         let mut highlights = Vec::new();
         let mut all: Vec<(TextKind, &str)> = texts(written).collect();
+        let languages = written_languages(written);
+        all.drain(..usize::from(!languages.is_empty()));
         // The agent's name is stored behind its skills but shown before them.
         if let Some(name) = all.iter().position(|(kind, _)| *kind == TextKind::Name) {
             all[..=name].rotate_right(1);
@@ -63,7 +113,7 @@ impl Highlighter {
             if kind == TextKind::SkillId {
                 skills.push((0, text));
             }
-            let (matches, words) = self.matches(text);
+            let (matches, words) = self.matches(text, languages);
             if words == 0 {
                 continue;
             }
@@ -85,7 +135,7 @@ impl Highlighter {
     }
 
     /// Byte ranges of the words, ascending and disjoint, and a bit set of the words found.
-    fn matches(&self, text: &str) -> (Vec<Range<usize>>, u64) {
+    fn matches(&self, text: &str, languages: Languages) -> (Vec<Range<usize>>, u64) {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut words = 0;
         if !self.may_hold(text) {
@@ -98,7 +148,7 @@ impl Highlighter {
                 continue;
             }
             pieces.clear();
-            run_pieces(text, run, 0, &mut pieces);
+            run_pieces(text, run, 0, languages, &mut pieces);
             for piece in &pieces {
                 let found = self.words_of(piece);
                 if found == 0 {
@@ -118,17 +168,19 @@ impl Highlighter {
 
     /// Whether a text may contain a word: most texts contain none, which one pass over the bytes shows.
     fn may_hold(&self, text: &str) -> bool {
+        if !text.is_ascii() {
+            return true;
+        }
         let bytes = text.as_bytes();
-        let mut within = false;
+        let mut within = 0;
         for (at, byte) in bytes.iter().enumerate() {
-            if !byte.is_ascii() {
-                return true;
-            }
-            let begins = !within || byte.is_ascii_uppercase();
+            let class = CLASSES[usize::from(*byte)];
+            // A word begins here, or a part of one that is written in camel case.
+            let begins = class & (!within & WORD | CAPITAL) != 0;
+            within = class;
             if begins && self.begins(&bytes[at..]) {
                 return true;
             }
-            within = byte.is_ascii_alphanumeric();
         }
         false
     }
@@ -149,28 +201,37 @@ impl Highlighter {
 
     /// Whether these bytes may begin with a word.
     fn begins(&self, bytes: &[u8]) -> bool {
-        let initial = |byte: &u8| self.initials[usize::from(byte.to_ascii_lowercase())];
-        bytes.first().is_some_and(initial)
+        let second = bytes.get(1).copied().unwrap_or_default();
+        let first = bytes.first();
+        first.is_some_and(|first| self.beginnings.contains(*first, second))
             && self.forms.iter().any(|(form, _)| {
-                let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
-                bytes
-                    .get(..shared)
-                    .is_some_and(|begin| begin.eq_ignore_ascii_case(&form.as_bytes()[..shared]))
+                let shared = shared(unmarked(form));
+                let begin = bytes.get(..shared.len());
+                begin.is_some_and(|begin| begin.eq_ignore_ascii_case(shared))
             })
     }
 
     fn words_of(&self, piece: &IndexedWord) -> u64 {
         self.forms
             .iter()
-            .filter(|(form, _)| *form == piece.exact || piece.stem.as_ref() == Some(form))
+            .filter(|(form, _)| {
+                let mut stems = piece.stem.iter().chain(&piece.stems);
+                *form == piece.exact || stems.any(|stem| stem == form)
+            })
             .fold(0, |words, (_, number)| words | 1 << (number % 64))
     }
+}
+
+/// The beginning of a form that every word with it shares.
+fn shared(form: &str) -> &[u8] {
+    let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
+    &form.as_bytes()[..shared]
 }
 
 /// Name of a kind of text in responses; `None` for a kind that is never shown.
 const fn field(kind: TextKind) -> Option<&'static str> {
     Some(match kind {
-        TextKind::SkillId => return None,
+        TextKind::SkillId | TextKind::Languages => return None,
         TextKind::SkillName => "skill.name",
         TextKind::Tag => "skill.tag",
         TextKind::SkillDescription => "skill.description",

@@ -10,6 +10,7 @@ use tantivy::tokenizer::{Token, Tokenizer};
 
 use super::analysis::{AgentTokens, pieces};
 use super::document::{MAX_SKILLS, MAX_TEXT_BYTES, SkillText};
+use super::languages::{Languages, languages_of_texts};
 
 /// Bits of a position that number the words within a part.
 const PLACE_BITS: u32 = 12;
@@ -63,10 +64,12 @@ pub(super) enum TextKind {
     Provider,
     Protocol,
     Other,
+    /// The letters of the languages of the texts, before all of them; no text of the card.
+    Languages,
 }
 
 impl TextKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::SkillId,
         Self::SkillName,
         Self::Tag,
@@ -77,6 +80,7 @@ impl TextKind {
         Self::Provider,
         Self::Protocol,
         Self::Other,
+        Self::Languages,
     ];
 
     /// Repetitions of a word at its position.
@@ -92,7 +96,12 @@ impl TextKind {
     pub const fn is_of_skill(self) -> bool {
         !matches!(
             self,
-            Self::Name | Self::Description | Self::Provider | Self::Protocol | Self::Other
+            Self::Name
+                | Self::Description
+                | Self::Provider
+                | Self::Protocol
+                | Self::Other
+                | Self::Languages
         )
     }
 
@@ -119,14 +128,21 @@ impl TextKind {
 /// The first control character after tabulator, line ends and the like.
 const AFTER_SPACES: u8 = b'\r' + 1;
 
+/// The mark of the last kind.
+const LAST_MARK: u8 = AFTER_SPACES + 1;
+
 fn is_mark(byte: u8) -> bool {
-    byte < b'\t' || byte == AFTER_SPACES
+    byte < b'\t' || matches!(byte, AFTER_SPACES | LAST_MARK)
 }
 
 /// Joins all texts, each behind its mark. The index stores this text, and several threads at once tokenise it while it
 /// is written. A mark within a text becomes a space, so no card can give its words the weight of another field.
 pub(super) fn written(texts: &AgentTexts) -> String {
     let mut out = String::new();
+    let languages = languages_of(texts);
+    if !languages.is_empty() {
+        write(&mut out, TextKind::Languages, &languages.letters());
+    }
     for skill in texts.skills.iter().take(MAX_SKILLS) {
         write(&mut out, TextKind::SkillId, &skill.id);
         write(&mut out, TextKind::SkillName, &skill.name);
@@ -148,6 +164,15 @@ pub(super) fn written(texts: &AgentTexts) -> String {
         write(&mut out, TextKind::Other, text);
     }
     out
+}
+
+/// The languages of an agent's sentences.
+fn languages_of(texts: &AgentTexts) -> Languages {
+    let skills = texts.skills.iter();
+    let skills =
+        skills.flat_map(|skill| std::iter::once(&skill.description).chain(&skill.examples));
+    let all = std::iter::once(&texts.description).chain(skills);
+    languages_of_texts(all.chain(&texts.other).map(String::as_str))
 }
 
 fn write(out: &mut String, kind: TextKind, text: &str) {
@@ -175,6 +200,14 @@ pub(super) fn texts(written: &str) -> impl Iterator<Item = (TextKind, &str)> {
     })
 }
 
+/// The languages of the texts that are joined in `written`.
+pub(super) fn written_languages(written: &str) -> Languages {
+    match texts(written).next() {
+        Some((TextKind::Languages, letters)) => Languages::of_letters(letters),
+        _ => Languages::NONE,
+    }
+}
+
 /// Tokenizer of the joined texts of [`written`]: gives the words of all texts at their positions, ascending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LayoutTokenizer;
@@ -188,6 +221,10 @@ impl Tokenizer for LayoutTokenizer {
         let mut others = None;
         for (kind, text) in texts(written) {
             match kind {
+                TextKind::Languages => {
+                    part.languages = Languages::of_letters(text);
+                    continue;
+                }
                 TextKind::SkillId => {
                     part.begin(skills, LAST_PLACE);
                     skills += 1;
@@ -214,6 +251,7 @@ impl Tokenizer for LayoutTokenizer {
 #[derive(Default)]
 struct PartLayout {
     tokens: Vec<Token>,
+    languages: Languages,
     first: usize,
     /// Position of the next text within the part.
     next: usize,
@@ -230,13 +268,10 @@ impl PartLayout {
     /// Adds a text. One position behind it stays empty, so that no phrase matches across two texts.
     fn add(&mut self, text: &str, times: usize) {
         let mut end = self.next;
-        for piece in pieces(text) {
+        for piece in pieces(text, self.languages) {
             let place = self.next + piece.position;
             end = end.max(place + 2);
-            for form in std::iter::once(piece.exact).chain(piece.stem) {
-                if form.is_empty() {
-                    continue;
-                }
+            for form in piece.forms() {
                 let token = Token {
                     position: self.first + place.min(self.last),
                     text: form,
@@ -404,7 +439,7 @@ mod tests {
             ..AgentTexts::default()
         };
         let plain = layout(&texts(" "));
-        for mark in ('\u{0}'..='\u{8}').chain(['\u{e}']) {
+        for mark in ('\u{0}'..='\u{8}').chain(['\u{e}', '\u{f}']) {
             assert_eq!(layout(&texts(&mark.to_string())), plain, "{mark:?}");
         }
     }

@@ -179,12 +179,15 @@ pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
             IndexRecordOption::WithFreqs,
         ))
     };
-    if word.others.is_empty() {
+    if word.others.is_empty() && word.stems.is_empty() {
         return term(word.form());
     }
-    let others = word.others.iter();
-    let others =
-        others.map(|form| Box::new(BoostQuery::new(term(form), OTHER_WEIGHT)) as Box<dyn Query>);
-    let any = std::iter::once(term(word.form())).chain(others).collect();
+    let others = word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT));
+    let any = word.own_forms().chain(others);
+    let any = any.map(|(form, weight)| match weight < 1.0 {
+        true => Box::new(BoostQuery::new(term(form), weight)),
+        false => term(form),
+    });
+    let any = any.collect();
     Box::new(Explained(Box::new(DisjunctionMaxQuery::new(any))))
 }

@@ -9,7 +9,7 @@ use tantivy::{DocAddress, DocSet as _, Score, Searcher, Term};
 use super::analysis::{QueryWord, pieces};
 use super::blend::Blended;
 use super::error::IndexError;
-use super::layout::{TextKind, texts};
+use super::layout::{TextKind, texts, written_languages};
 use super::query::OTHER_WEIGHT;
 use super::rescore::RescoreGain;
 use super::schema::Fields;
@@ -108,7 +108,7 @@ impl Reasons<'_> {
         let mut best: Option<(Score, &str, FoundForm)> = None;
         let mut found = self.find(word);
         let others = word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT));
-        for (form, weight) in std::iter::once((word.form(), 1.0)).chain(others) {
+        for (form, weight) in word.own_forms().chain(others) {
             let Some(places) = found.remove(form) else {
                 continue;
             };
@@ -120,7 +120,7 @@ impl Reasons<'_> {
         Ok(best.map(|(score, form, places)| {
             let (members, verb) = places.named(skills);
             let surface = quoted(&places.surface);
-            let counts = match form == word.form() {
+            let counts = match word.own_forms().any(|(own, _)| own == form) {
                 true if places.surface == word.exact => String::new(),
                 true => format!(" for {}", quoted(&word.exact)),
                 false => format!(", which counts for {} at half weight", quoted(&word.exact)),
@@ -151,17 +151,23 @@ impl Reasons<'_> {
     fn find(&self, word: &QueryWord) -> HashMap<String, FoundForm> {
         let mut found: HashMap<String, FoundForm> = HashMap::new();
         let mut skills = 0;
+        let languages = written_languages(self.written);
         for (kind, text) in texts(self.written) {
             skills += usize::from(kind == TextKind::SkillId);
             let member = match kind.is_of_skill() {
                 true => Member::Skill(skills - 1),
                 false => Member::Text(kind),
             };
-            for piece in pieces(text) {
-                for form in std::iter::once(&piece.exact).chain(&piece.stem) {
-                    if form == word.form() || word.others.contains(form) {
-                        let places = found.entry(form.clone()).or_default();
-                        places.add(member, kind.times(), &piece.exact);
+            if kind == TextKind::Languages {
+                continue;
+            }
+            for piece in pieces(text, languages) {
+                let surface = piece.exact.clone();
+                for form in piece.forms() {
+                    let mut own = word.own_forms();
+                    if own.any(|(own, _)| own == form) || word.others.contains(&form) {
+                        let places = found.entry(form).or_default();
+                        places.add(member, kind.times(), &surface);
                     }
                 }
             }

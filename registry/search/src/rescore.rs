@@ -23,7 +23,7 @@ use super::statistics::Statistics;
 use super::syntax::ParsedQuery;
 
 /// Number of best candidates that are rescored.
-pub(super) const RESCORED: usize = 200;
+pub(super) const RESCORED: usize = 100;
 
 /// Weight of the best skill's score.
 const SKILL_WEIGHT: Score = 0.4;
@@ -44,6 +44,9 @@ const COVERED: Score = 0.3;
 /// The same for a query of two words, of which one is enough unless the other says far more.
 const COVERED_OF_TWO: Score = 0.4;
 
+/// Part of the best score of the candidates that cover the query, from which a candidate is not weak either.
+const SPARED: Score = 0.7;
+
 /// BM25 parameters, the same as tantivy's.
 const K1: Score = 1.2;
 const B: Score = 0.75;
@@ -62,6 +65,8 @@ pub(super) struct Rescorer {
 struct ScoredWord {
     /// The word's own form first, then other forms that count for it; each with its weight times its idf.
     forms: Vec<(Term, Score)>,
+    /// Number of the word's own forms.
+    own: usize,
     kind: WordKind,
     /// Share of a content word in the query: the idf of the form in which agents use it.
     share: Score,
@@ -145,8 +150,9 @@ impl Rescorer {
         };
         let mut places: Vec<&str> = Vec::new();
         for word in &query.words {
-            let forms = std::iter::once((word.form(), 1.0)).chain(others(word));
-            rescorer.add(statistics, fields, forms, WordKind::Content)?;
+            let forms = word.own_forms().chain(others(word));
+            let own = 1 + word.stems.len();
+            rescorer.add(statistics, fields, forms, own, WordKind::Content)?;
             places.push(word.form());
         }
         // A match of a single word covers the query, and so does whatever meets its demands.
@@ -165,13 +171,13 @@ impl Rescorer {
             if new && stop_words.len() < MAX_STOP_WORDS {
                 stop_words.push(form);
                 let forms = std::iter::once((form.as_str(), STOP_WEIGHT));
-                rescorer.add(statistics, fields, forms, WordKind::Stop)?;
+                rescorer.add(statistics, fields, forms, 1, WordKind::Stop)?;
             }
         }
         places.extend(stop_words);
         for word in query.words.iter().filter(|word| word.stem.is_some()) {
             let written = std::iter::once((word.exact.as_str(), WRITTEN_WEIGHT));
-            rescorer.add(statistics, fields, written, WordKind::Written)?;
+            rescorer.add(statistics, fields, written, 1, WordKind::Written)?;
         }
         let place_of = |form: &str| places.iter().position(|known| *known == form);
         rescorer.pairs = Pairs::new(query, place_of);
@@ -183,17 +189,18 @@ impl Rescorer {
         statistics: &Statistics,
         fields: &Fields,
         forms: impl Iterator<Item = (&'a str, Score)>,
+        own: usize,
         kind: WordKind,
     ) -> Result<(), IndexError> {
         let mut weighed = Vec::new();
         let mut share: Option<Score> = None;
-        let mut own = 0.0;
+        let mut first = 0.0;
         for (form, weight) in forms {
             let term = Term::from_field_text(fields.text, form);
             let idf = statistics.idf(&term)?;
             if kind == WordKind::Content && share.is_none() {
                 if weighed.is_empty() {
-                    own = idf;
+                    first = idf;
                 }
                 // A word that nobody uses has the share of what it may stand for.
                 share = (statistics.holders(&term, 1)? > 0).then_some(idf);
@@ -202,8 +209,9 @@ impl Rescorer {
         }
         self.words.push(ScoredWord {
             forms: weighed,
+            own,
             kind,
-            share: share.unwrap_or(own),
+            share: share.unwrap_or(first),
         });
         Ok(())
     }
@@ -217,14 +225,18 @@ impl Rescorer {
         }
     }
 
-    /// Maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often.
+    /// Maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often. Of the
+    /// forms of a word the most frequent one counts: a form that no agent holds promises nothing.
     pub fn promise(&self) -> Score {
         let words = self
             .words
             .iter()
             .filter(|word| word.kind != WordKind::Written);
-        let worths = words.filter_map(|word| word.forms.first());
-        (K1 + 1.0) * worths.map(|(_, worth)| worth).sum::<Score>()
+        let worths = words.filter_map(|word| {
+            let own = word.forms.iter().take(word.own);
+            own.map(|(_, worth)| *worth).min_by(Score::total_cmp)
+        });
+        (K1 + 1.0) * worths.sum::<Score>()
     }
 
     /// Adds the rescoring gain to these matches, and marks those that are weak. No score is ever reduced.
@@ -254,7 +266,28 @@ impl Rescorer {
                 *score += added.sum();
             }
         }
+        self.spare_the_best(entries);
         Ok(())
+    }
+
+    /// A candidate that repeats few words of the query often can still be right, as its score says: it is not weak where it
+    /// would be among the candidates that cover the query.
+    fn spare_the_best(&self, entries: &mut [PageEntry]) {
+        let covering = entries.iter().filter(|entry| !entry.position.weak);
+        let best = covering.map(score_of).max_by(Score::total_cmp);
+        let Some(best) = best.filter(|_| self.least > 0.0) else {
+            return;
+        };
+        for entry in entries {
+            entry.position.weak &= score_of(entry) < SPARED * best;
+        }
+    }
+}
+
+fn score_of(entry: &PageEntry) -> Score {
+    match entry.position.value {
+        SortValue::Score(score) => score,
+        _ => 0.0,
     }
 }
 

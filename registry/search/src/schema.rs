@@ -7,8 +7,9 @@ use tantivy::tokenizer::TextAnalyzer;
 use tantivy::{TantivyDocument, Term};
 use uuid::Uuid;
 
-use super::analysis::{AgentTokenizer, TOKENIZER, fold};
+use super::analysis::{AgentTokenizer, TOKENIZER};
 use super::document::{Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
+use super::folding::fold;
 use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
 use super::request::FacetName;
 

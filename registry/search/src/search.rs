@@ -97,6 +97,16 @@ impl Inner {
         Filter::new(clauses, excluded, labels, self.shared.clone())
     }
 
+    /// The agents that a search without filters finds for a caller with these labels.
+    pub(super) fn visible_agents(
+        &self,
+        view: &IndexView,
+        labels: &[String],
+    ) -> Result<VisibleAgents, IndexError> {
+        let everyone = clauses(&self.fields, &Filters::default(), labels)?;
+        Ok(VisibleAgents::new(self.filter(view, everyone, labels)))
+    }
+
     pub(super) fn prepare(&self, request: &SearchRequest) -> Result<PreparedQuery, IndexError> {
         let written = request
             .text
@@ -157,8 +167,7 @@ impl Inner {
         if query.words.is_empty() && written.prefixes.is_empty() {
             return Ok(cut_prefixes);
         }
-        let everyone = clauses(&self.fields, &Filters::default(), visible_to)?;
-        let mut seen = VisibleAgents::new(self.filter(view, everyone, visible_to));
+        let mut seen = self.visible_agents(view, visible_to)?;
         expand(&self.fields, query, statistics)?;
         for prefix in &written.prefixes {
             let begun = beginning(&view.searcher, &self.fields, prefix, &mut seen, statistics)?;

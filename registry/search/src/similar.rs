@@ -12,7 +12,7 @@ use tantivy::schema::{IndexRecordOption, Value as _};
 use tantivy::{DocAddress, DocSet as _, Score, TERMINATED, TantivyDocument, Term};
 use uuid::Uuid;
 
-use super::analysis::{is_stop_word, pieces};
+use super::analysis::pieces;
 use super::answer::{Duplicates, HitRow, MAX_DUPLICATES};
 use super::collect::{AgentIds, Order, PageCollector, PageEntry};
 use super::error::IndexError;
@@ -21,6 +21,7 @@ use super::filter::{Filter, clauses};
 use super::filtered::FilteredQuery;
 use super::groups::Groups;
 use super::highlight::Highlighter;
+use super::languages::{Languages, is_stop_word};
 use super::layout::{TextKind, texts};
 use super::meaning::slots;
 use super::request::{Filters, SortPosition, SortValue};
@@ -346,11 +347,11 @@ impl SimilarSearch<'_> {
             // may say anything.
             if matches!(
                 kind,
-                TextKind::Provider | TextKind::Protocol | TextKind::Other
+                TextKind::Provider | TextKind::Protocol | TextKind::Other | TextKind::Languages
             ) {
                 continue;
             }
-            for piece in pieces(text) {
+            for piece in pieces(text, Languages::NONE) {
                 if !piece.exact.is_empty() && !is_stop_word(&piece.exact) {
                     *counts.entry(piece.stem.unwrap_or(piece.exact)).or_default() += kind.times();
                 }

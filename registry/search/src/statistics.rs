@@ -11,11 +11,12 @@ use moka::sync::Cache;
 use tantivy::index::SegmentId;
 use tantivy::query::{Bm25StatisticsProvider, BoostWeight, EnableScoring, Query, Weight};
 use tantivy::schema::Field;
-use tantivy::{Opstamp, Score, Searcher, SegmentReader, Term};
+use tantivy::{Opstamp, Score, Searcher, SegmentReader, TantivyError, Term};
 
 use super::bits::SeenBits;
 use super::error::IndexError;
 use super::filter::{Filter, clauses};
+use super::languages::Languages;
 use super::request::Filters;
 use super::seen::{CountHolders, SeenAgents, segments_of};
 use super::{Index, IndexView, Inner, lock};
@@ -86,6 +87,8 @@ pub(super) struct Statistics {
     segments: Vec<SeenBits>,
     agents: u64,
     words: u64,
+    /// The languages of which any agent, of whatever class, holds a stem.
+    languages: Languages,
     counts: SegmentCounts,
     /// Counts of terms that were counted before.
     known: Mutex<HashMap<Term, u64>>,
@@ -107,11 +110,15 @@ impl Statistics {
             text,
             agents: 0,
             words: 0,
+            languages: Languages::NONE,
             counts: counts.clone(),
             known: Mutex::default(),
         };
         for (reader, segment) in searcher.segment_readers().iter().zip(&statistics.segments) {
             statistics.agents += u64::from(segment.len());
+            let terms = reader.inverted_index(text)?;
+            let languages = Languages::in_dictionary(terms.terms()).map_err(TantivyError::from)?;
+            statistics.languages = statistics.languages.any(languages);
             statistics.words += statistics.kept(reader, CountKey::Words, || {
                 let lengths = reader.get_fieldnorms_reader(text)?;
                 let lengths = segment
@@ -126,6 +133,11 @@ impl Statistics {
     /// Number of agents in the class.
     pub fn agents(&self) -> u64 {
         self.agents
+    }
+
+    /// The languages in which a word of a query can have a stem that an agent holds.
+    pub fn languages(&self) -> Languages {
+        self.languages
     }
 
     /// Agents of the class.

@@ -9,13 +9,12 @@ use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::Index;
-use super::analysis::fold;
 use super::answer::{Suggestion, SuggestionKind};
 use super::bits::SeenBits;
 use super::error::IndexError;
-use super::filter::{listed, not_gone, visible};
+use super::folding::fold;
 use super::schema::SUGGESTION_MARK;
-use super::seen::{FirstTerms, SeenAgents, SegmentTerm, VisibleAgents};
+use super::seen::{FirstTerms, SeenAgents, SegmentTerm};
 
 /// The most completions of one call.
 const MAX_SUGGESTIONS: usize = 50;
@@ -94,16 +93,7 @@ impl Index {
         let inner = &*self.0;
         let fields = &inner.fields;
         let view = inner.view()?;
-        let filter = inner.filter(
-            &view,
-            vec![
-                visible(fields, visible_to),
-                listed(fields),
-                not_gone(fields),
-            ],
-            visible_to,
-        );
-        let mut seen = VisibleAgents::new(filter);
+        let mut seen = inner.visible_agents(&view, visible_to)?;
         let seen = seen.agents(&view.searcher)?;
         let segments: Vec<(&SegmentReader, &SeenBits)> = seen.readers().collect();
 

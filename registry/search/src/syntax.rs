@@ -6,8 +6,10 @@
 //! words, and a hint reports that. In a sentence, recognised by stop words outside the quotes, an unjoined quotation is
 //! plain text: it demands nothing, and a hint reports that too.
 
-use super::analysis::{fold, has_word, is_stop_word};
+use super::analysis::has_word;
 use super::asking::without_asking;
+use super::folding::fold;
+use super::languages::is_stop_word;
 use super::request::FacetName;
 
 /// The most phrases, exclusions, conditions, prefixes and joined words of one query; later ones are read as plain

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use tantivy::query::FuzzyTermQuery;
 use tantivy::{Searcher, Term};
 
-use super::analysis::{QueryText, QueryWord, stem};
+use super::analysis::{QueryText, QueryWord};
 use super::error::IndexError;
+use super::languages::{STEM_MARK, stem};
 use super::schema::Fields;
 use super::seen::{CountHolders, SeenAgents, VisibleAgents};
 use super::statistics::Statistics;
@@ -53,8 +54,11 @@ pub(super) fn add_corrections(
             continue;
         }
         let rare = RARE.max(statistics.agents() / RARE_AMONG);
-        let term = Term::from_field_text(fields.text, word.form());
-        let holders = statistics.holders(&term, rare + 1)?;
+        let mut holders = 0;
+        for (form, _) in word.own_forms() {
+            let term = Term::from_field_text(fields.text, form);
+            holders = holders.max(statistics.holders(&term, rare + 1)?);
+        }
         if holders > rare {
             continue;
         }
@@ -107,7 +111,7 @@ pub(super) fn near(
     let forms = most_used(fields, forms, &agents)?;
     let whole = |form: &String| {
         let mut others = forms.iter();
-        !others.any(|other| other.len() > form.len() && stem(other).as_ref() == Some(form))
+        !others.any(|other| other.len() > form.len() && stem(other, other).as_ref() == Some(form))
     };
     let near = forms.iter().filter(|form| whole(form)).cloned();
     Ok(near.take(MAX_NEAR).collect())
@@ -164,8 +168,13 @@ fn written_nearly(
             while near.advance() && found(near.key(), near.value())? {}
             Ok(())
         })?;
-        let terms = found.terms.iter();
-        near.extend(terms.map(|term| found.bytes[term.text.clone()].to_owned()));
+        let terms = found
+            .terms
+            .iter()
+            .map(|term| &found.bytes[term.text.clone()]);
+        // Stems of a language are no words.
+        let words = terms.filter(|term| !term.starts_with(STEM_MARK));
+        near.extend(words.map(str::to_owned));
     }
     Ok(near.into_iter().collect())
 }

@@ -9,8 +9,9 @@ use tantivy::{DocId, SegmentReader};
 use super::super::answer::{FACET_VALUES, FacetCounts};
 use super::shown::TopValues;
 
-/// Time to look a value up in a dictionary, against that of reading the next value of a dictionary.
-const LOOK_UP: usize = 16;
+/// Number of most frequent values per segment that are merged first; all values are merged only if these do not
+/// suffice.
+const FIRST_LOOK: usize = 256;
 
 /// The counts of one facet in one segment, indexed by the value's term ordinal.
 pub(super) struct SegmentFacet {
@@ -104,24 +105,6 @@ impl SegmentFacet {
         (counted, left)
     }
 
-    /// The count of the last value that a response would show of this segment alone; `None` if it shows all.
-    fn count_of_last_shown(&self) -> Option<u32> {
-        let mut counts: Vec<u32> = self.counts.iter().copied().filter(|one| *one > 0).collect();
-        if counts.len() < FACET_VALUES {
-            return None;
-        }
-        let place = counts.len() - FACET_VALUES;
-        Some(*counts.select_nth_unstable(place).1)
-    }
-
-    /// The values with at least this count, as (ordinal, count), sorted by ordinal.
-    fn at_least(&self, least: u32) -> Vec<(u64, u32)> {
-        let counted = (0..).zip(self.counts.iter().copied());
-        counted
-            .filter(|(_, count)| *count >= least.max(1))
-            .collect()
-    }
-
     /// The texts of these values, which must be in dictionary order and are returned in it.
     fn texts(&self, counted: Vec<(u64, u32)>) -> io::Result<ColumnValues> {
         let mut texts = ColumnValues {
@@ -161,20 +144,17 @@ impl ColumnValues {
     }
 }
 
-/// The counts over all segments. With more than `few` counted values it first tries to merge only those values of each
-/// segment that are frequent enough to be shown.
+/// The counts over all segments. With more than `few` counted values it first tries to merge only the most frequent
+/// values of each segment.
 pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCounts> {
     let sum: u64 = segments.iter().map(SegmentFacet::sum).sum();
     let values = match segments {
         [one] => summed(std::slice::from_ref(one), FACET_VALUES)?,
         _ => {
             let counted = segments.iter().flat_map(|segment| &segment.counts);
-            let counted = counted.filter(|count| **count > 0).count();
-            let found = match counted > few {
-                true => of_frequent(segments, counted / LOOK_UP)?,
-                false => None,
-            };
-            match found {
+            let many = counted.filter(|count| **count > 0).nth(few).is_some();
+            let sure = if many { likely(segments)? } else { None };
+            match sure {
                 Some(values) => values,
                 None => summed(segments, usize::MAX)?,
             }
@@ -187,41 +167,27 @@ pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCo
     })
 }
 
-/// The shown values, looked up in every segment if they are frequent enough in any to be shown; `None` if that may take
-/// more than so many look-ups, or if it is not known how frequent a shown value is.
-fn of_frequent(
-    segments: &[SegmentFacet],
-    look_ups: usize,
-) -> io::Result<Option<Vec<(String, u64)>>> {
-    // In one segment alone that many values are at least that frequent, so each shown one is in all of them together.
-    let least = segments
-        .iter()
-        .filter_map(SegmentFacet::count_of_last_shown);
-    let Some(least) = least.max() else {
-        return Ok(None);
-    };
-    // Less in every segment is less than that in all of them.
-    let part = least.div_ceil(u32::try_from(segments.len()).unwrap_or(u32::MAX));
-    let frequent = segments.iter().map(|segment| segment.at_least(part));
-    let frequent: Vec<Vec<(u64, u32)>> = frequent.collect();
-    let candidates: usize = frequent.iter().map(Vec::len).sum();
-    if candidates.saturating_mul(segments.len()) > look_ups {
+/// The shown values, computed from the most frequent values of each segment; `None` unless they are certain to be
+/// right.
+fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
+    let mut bound = 0;
+    let mut candidates: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for segment in segments {
+        bound += segment.most_frequent(FIRST_LOOK, |text| {
+            candidates.insert(text.to_owned());
+        })?;
+    }
+    if candidates.len() < FACET_VALUES || bound == 0 {
         return Ok(None);
     }
-    let mut values: BTreeSet<Vec<u8>> = BTreeSet::new();
-    for (segment, frequent) in segments.iter().zip(frequent) {
-        let mut texts = segment.texts(frequent)?;
-        while let Some((text, _)) = texts.peek() {
-            values.insert(text.to_owned());
-            texts.next += 1;
-        }
-    }
+    // A value that one segment left out can be a candidate of another, so all segments are asked for its count.
     let mut shown = TopValues::default();
-    for value in values {
+    for value in candidates {
         let counts = segments.iter().map(|segment| segment.count_of(&value));
         shown.offer(&value, counts.sum::<io::Result<u64>>()?);
     }
-    Ok(Some(shown.finish()))
+    let certain = shown.least().is_some_and(|least| least > bound);
+    Ok(certain.then(|| shown.finish()))
 }
 
 /// The shown values, merged from the `limit` most frequent values of each segment.

@@ -16,7 +16,6 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
-use super::super::answer::FACET_VALUES;
 use super::super::bits::Bits;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
@@ -28,12 +27,6 @@ const LEAST_PART: u32 = 256;
 /// Holder fraction (one in this many) from which the holders of a value are kept as a bit set; the postings of a rarer
 /// value are read faster than such a set.
 const RARE: u32 = 64;
-
-/// Time to open a posting list, against that of a word of a set.
-const OPENING: u64 = 1_000;
-
-/// Time to read a posting, against that of a word of a set.
-const POSTING: u64 = 4;
 
 /// Limits of the precomputed facet values.
 #[derive(Debug, Clone, Copy)]
@@ -47,9 +40,8 @@ pub struct FacetLimits {
     pub holders: usize,
     /// The most memory in bytes for the bit sets of holders. Beyond it, postings are read.
     pub memory: usize,
-    /// Time to count one value of one match, against that of a word (64 agents) of a set: sets are used for a facet where
-    /// they are estimated to be faster.
-    pub counting: u64,
+    /// Match fraction below which matches are counted one by one: fewer than one in this many agents.
+    pub sparse: u64,
     /// Up to this many counted values, over all segments that are counted match by match, all values are merged.
     pub few_values: usize,
 }
@@ -61,8 +53,8 @@ impl Default for FacetLimits {
             values: 4_096,
             holders: 65_536,
             memory: 64 * 1024 * 1024,
-            counting: 10,
-            few_values: 1_000,
+            sparse: 32,
+            few_values: 50_000,
         }
     }
 }
@@ -86,10 +78,6 @@ pub(crate) struct FacetValues {
     pub left_out: Option<(Vec<u8>, u64)>,
     /// Values per agent, for each segment.
     pub carried: Vec<ValuesPerAgent>,
-    /// Number of values of all agents together.
-    all: u64,
-    /// Time to intersect the matches with the holders of the first values, for each number of them, in words of a set.
-    times: Vec<u64>,
 }
 
 /// A facet value and the agents that carry it, its holders.
@@ -156,9 +144,6 @@ impl FrequentValues {
             facets,
         };
         frequent.keep_sets(&large, fields, limits.memory)?;
-        for values in &mut frequent.facets {
-            values.estimate();
-        }
         Ok(Arc::new(frequent))
     }
 
@@ -209,19 +194,19 @@ impl FrequentValues {
         self.segments.len()
     }
 
+    /// Whether this many matches in the large segments are too few for set operations to be the faster way.
+    pub fn is_sparse(&self, matches: u64) -> bool {
+        matches.saturating_mul(self.limits.sparse) < self.agents
+    }
+
     /// Number of counted values up to which all of them are merged.
     pub fn few_values(&self) -> usize {
         self.limits.few_values
     }
 
-    /// The precomputed values of a facet; `None` without a large segment, or if this many matches in the large segments
-    /// are counted one by one faster than by sets.
-    pub fn values(&self, facet: FacetName, matches: u64) -> Option<&FacetValues> {
-        let values = self.facets.get(facet as usize)?;
-        let per_agent = values.all / self.agents.max(1) + 1;
-        let one_by_one = matches.saturating_mul(per_agent);
-        let one_by_one = one_by_one.saturating_mul(self.limits.counting);
-        (values.time(matches, self.agents) <= one_by_one).then_some(values)
+    /// The precomputed values of a facet; `None` without a large segment.
+    pub fn values(&self, facet: FacetName) -> Option<&FacetValues> {
+        self.facets.get(facet as usize)
     }
 }
 
@@ -239,11 +224,9 @@ impl FacetValues {
         let streams = indexes.iter().map(|index| index.terms().stream());
         let mut terms = TermMerger::new(streams.collect::<std::io::Result<Vec<_>>>()?);
         let mut best = MostFrequent::new(limit);
-        let mut all = 0;
         while terms.advance() {
             let holders = || terms.current_segment_ords_and_term_infos();
             let agents = holders().map(|(_, info)| u64::from(info.doc_freq)).sum();
-            all += agents;
             best.offer(terms.key(), agents, || {
                 let mut all: Vec<ValueHolders> =
                     indexes.iter().map(|_| ValueHolders::Nobody).collect();
@@ -262,49 +245,7 @@ impl FacetValues {
             ranked,
             left_out,
             carried,
-            all,
-            times: Vec::new(),
         })
-    }
-
-    /// Computes [`times`](Self::times); the sets of holders are complete by then.
-    fn estimate(&mut self) {
-        let mut sum = 0;
-        let each = self.ranked.iter().map(|value| {
-            sum += value.holders.iter().map(ValueHolders::time).sum::<u64>();
-            sum
-        });
-        self.times = std::iter::once(0).chain(each).collect();
-    }
-
-    /// Estimated time to count the shown values of this many matches among `agents` by sets, in words of a set. The
-    /// values are looked at in their order until none can be among the shown ones: matches are taken to be like all
-    /// agents.
-    fn time(&self, matches: u64, agents: u64) -> u64 {
-        let last_shown = self.ranked.get(FACET_VALUES - 1);
-        let least = last_shown.map_or(0, |last| {
-            u128::from(last.agents) * u128::from(matches) / u128::from(agents.max(1))
-        });
-        let looked_at = self
-            .ranked
-            .partition_point(|value| u128::from(value.agents) > least);
-        let left_out = self.left_out.as_ref().map_or(0, |(_, agents)| *agents);
-        match looked_at == self.ranked.len() && u128::from(left_out) > least {
-            // They would not suffice.
-            true => u64::MAX,
-            false => self.times.get(looked_at).copied().unwrap_or(u64::MAX),
-        }
-    }
-}
-
-impl ValueHolders {
-    /// Time to intersect them with a set, in words of a set.
-    fn time(&self) -> u64 {
-        match self {
-            Self::Nobody => 0,
-            Self::Bits(bits) => bits.size() as u64 / size_of::<u64>() as u64,
-            Self::Postings(info) => OPENING + u64::from(info.doc_freq) * POSTING,
-        }
     }
 }
 

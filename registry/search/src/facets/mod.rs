@@ -78,10 +78,10 @@ impl Facets {
             }
         }
         let matches = large.iter().map(|one| u64::from(one.agents.len())).sum();
+        let as_sets = !large.is_empty() && !self.frequent.is_sparse(matches);
         let mut counts = BTreeMap::new();
         for (name, mut counted) in self.names.iter().zip(counted) {
-            let values = self.frequent.values(*name, matches);
-            let values = values.filter(|_| !large.is_empty());
+            let values = self.frequent.values(*name).filter(|_| as_sets);
             let by_sets = match values {
                 None => None,
                 Some(values) => {

@@ -29,6 +29,11 @@ impl TopValues {
             .is_some_and(|(least, last)| least > count || least == count && last < value)
     }
 
+    /// The count that a further value must exceed, once the list is full.
+    pub fn least(&self) -> Option<u64> {
+        self.last().map(|(least, _)| least)
+    }
+
     fn last(&self) -> Option<(u64, &[u8])> {
         let Reverse((count, Reverse(value))) = self.0.peek()?;
         (self.0.len() == FACET_VALUES).then_some((*count, value))

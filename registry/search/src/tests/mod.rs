@@ -9,6 +9,7 @@ mod facets;
 mod groups;
 mod hints;
 mod labels;
+mod languages;
 mod meaning;
 mod operators;
 mod oracle;
@@ -78,7 +79,7 @@ fn config() -> IndexConfig {
             least_agents: 1,
             values: 8,
             memory: 100,
-            counting: u64::MAX,
+            sparse: u64::MAX,
             ..FacetLimits::default()
         },
         ..IndexConfig::default()

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::analysis::{asked_pieces, pieces, query_text};
+use crate::analysis::{IndexedWord, asked_pieces, pieces, query_text};
 use crate::collect::{Order, PageCollector};
 use crate::facets::{Facets, FrequentValues};
+use crate::languages::Languages;
 use crate::schema::TELL_NOTHING;
 
 pub(super) const WORDS: [&str; 12] = [
@@ -114,9 +115,9 @@ fn holds(asked: &[String], has: &[String]) -> bool {
 
 /// Forms of all words of a text.
 fn forms(text: &str) -> BTreeSet<String> {
-    pieces(text)
+    pieces(text, Languages::NONE)
         .into_iter()
-        .flat_map(|piece| std::iter::once(piece.exact).chain(piece.stem))
+        .flat_map(IndexedWord::forms)
         .collect()
 }
 
@@ -303,7 +304,7 @@ fn check(
         })
         .collect();
     for suggestion in index.suggest(prefix, labels, 50).unwrap() {
-        let folded = |text: &str| crate::analysis::fold(text).into_owned();
+        let folded = |text: &str| crate::folding::fold(text).into_owned();
         let count = listed
             .iter()
             .filter(|agent| {
@@ -371,7 +372,7 @@ fn searches_equal_a_naive_scan() {
 fn facet_limits() -> [FacetLimits; 6] {
     let by_sets = FacetLimits {
         least_agents: 1,
-        counting: u64::MAX,
+        sparse: u64::MAX,
         ..FacetLimits::default()
     };
     [

@@ -111,21 +111,21 @@ fn page_after_page_the_weak_ones_follow_the_others() {
     agents.extend((560..800).map(|number| agent(number, "Poems")));
     let index = built(&dir.path().join("index"), agents);
     let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 4).unwrap());
-    let axis = |place: usize| -> Vec<f32> { (0..4).map(|at| f32::from(at == place)).collect() };
+    let axis = |towards: f32| vec![towards, 0.0, 0.0, 0.0];
     // Every tenth agent is close to the query, and the others are far from it.
     let changes: Vec<VectorChange> = (0..800)
         .map(|number| {
-            let place = usize::from(number % 10 != 0);
+            let towards = if number % 10 == 0 { 1.0 } else { -1.0 };
             (
                 id(number),
-                Some((1, AgentVectors::new(&[axis(place)]).unwrap())),
+                Some((1, AgentVectors::new(&[axis(towards)]).unwrap())),
             )
         })
         .collect();
     vectors.put(&changes).unwrap();
     let meaning = |alone| Meaning {
         vectors: Arc::clone(&vectors),
-        query: axis(0).into(),
+        query: axis(1.0).into(),
         cutoff: 0.5,
         alone,
     };

@@ -257,3 +257,32 @@ fn a_single_character_and_any_way_to_write_a_mark_are_found() {
         assert_eq!(sorted(query), expected(&[6]), "{query}");
     }
 }
+
+#[test]
+fn a_synonym_is_found_by_its_word_and_not_by_another_with_its_stem() {
+    let dir = tempfile::tempdir().unwrap();
+    let described = |number, description: &str| Document {
+        description: description.to_owned(),
+        ..agent(number, "Nameless")
+    };
+    let agents = vec![
+        described(1, "Localization of websites"),
+        described(2, "Local news of your town"),
+        described(3, "Custom coffee for customers"),
+    ];
+    let index = built(dir.path(), agents);
+    assert_eq!(names(&index, &text("translate")), [id(1)]);
+    let marked = |query: &str| -> Vec<String> {
+        let hit = index.search(&text(query)).unwrap().hits.remove(0);
+        let highlights = hit.highlights.into_iter();
+        let marked = highlights.flat_map(|one| {
+            let text = one.text.clone();
+            one.ranges
+                .into_iter()
+                .map(move |range| text[range].to_owned())
+        });
+        marked.collect()
+    };
+    assert_eq!(marked("translate"), ["Localization"]);
+    assert_eq!(marked("client"), ["customers"]);
+}

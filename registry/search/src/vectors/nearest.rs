@@ -8,12 +8,14 @@ use uuid::Uuid;
 use super::chunk::{CHUNK, Chunk, FAR};
 use super::error::VectorsError;
 use super::file::VectorFile;
-use super::quantised::{MAX_DIMENSIONS, MAX_VECTORS, Similarity, direction, similarity, stride};
+use super::quantised::{
+    MAX_DIMENSIONS, MAX_VECTORS, QuantisedQuery, Similarity, direction, similarity, stride,
+};
 use super::slots::SlotBits;
 use super::{codes, split};
 
 /// The most candidates whose vectors are compared.
-pub const MAX_NEAREST: usize = 1000;
+pub const MAX_NEAREST: usize = 400;
 
 /// The vectors as one search sees them.
 #[derive(Debug, Clone)]
@@ -144,6 +146,7 @@ impl Snapshot {
     /// Similarities of these slots, from their vectors.
     fn compare(&self, query: &[f32], slots: Vec<u32>) -> Result<Vec<Near>, VectorsError> {
         let stride = stride(self.dimensions);
+        let query = QuantisedQuery::new(query);
         let mut bytes = vec![0; MAX_VECTORS * stride];
         let near = slots.into_iter().map(|slot| {
             let (chunk, place) = split(slot);
@@ -152,7 +155,7 @@ impl Snapshot {
             self.file.read(bytes, place.at)?;
             let similarity = widened(
                 #[inline(always)]
-                || similarity(bytes, query),
+                || similarity(bytes, &query),
             );
             Ok(Near { slot, similarity })
         });

@@ -14,6 +14,8 @@ pub const MAX_VECTORS: usize = 18;
 pub const MAX_DIMENSIONS: usize = 4096;
 /// Bytes of a scale, a little-endian `f32`.
 const SCALE: usize = size_of::<f32>();
+/// Steps of a query's numbers on each side of 0.
+const QUERY_STEPS: f32 = 2047.0;
 
 /// Error for bytes that are not the vectors of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,15 +108,15 @@ pub(super) fn stride(dimensions: usize) -> usize {
 
 /// Similarity of the vectors in these bytes to a query of unit length.
 #[inline(always)]
-pub(super) fn similarity(bytes: &[u8], query: &[f32]) -> Similarity {
+pub(super) fn similarity(bytes: &[u8], query: &QuantisedQuery) -> Similarity {
     // A loop, because the closure of an iterator may be compiled on its own, without the wide instructions.
     let mut similarity = Similarity {
         card: 0.0,
         part: None,
     };
-    let vectors = bytes.chunks_exact(stride(query.len()));
+    let vectors = bytes.chunks_exact(stride(query.numbers.len()));
     for (place, vector) in vectors.enumerate() {
-        let near = product(vector, query);
+        let near = query.product(vector);
         match (place.checked_sub(1), similarity.part) {
             (None, _) => similarity.card = near,
             // Of equally similar parts the first is kept.
@@ -153,29 +155,44 @@ fn quantise(vector: &[f32], bytes: &mut Vec<u8>) {
     }));
 }
 
-/// Dot product of a quantised vector and a query, summed in lanes so that the compiler can use wide registers.
-#[inline(always)]
-fn product(vector: &[u8], query: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let Some((scale, numbers)) = vector.split_first_chunk::<SCALE>() else {
-        return 0.0;
-    };
-    let mut sums = [0.0_f32; LANES];
-    let (whole, rest) = numbers.as_chunks::<LANES>();
-    let (query, query_rest) = query.as_chunks::<LANES>();
-    for (numbers, query) in whole.iter().zip(query) {
-        for lane in 0..LANES {
-            sums[lane] += f32::from(numbers[lane].cast_signed()) * query[lane];
+/// A query in whole numbers, so that its products with quantised vectors are sums of small integers: the compiler adds them
+/// in any order, and every processor gets the same result.
+#[derive(Debug, Clone)]
+pub(super) struct QuantisedQuery {
+    /// 12 bits each, so that no sum of [`MAX_DIMENSIONS`] products overflows.
+    numbers: Vec<i16>,
+    scale: f32,
+}
+
+impl QuantisedQuery {
+    /// Quantises a query of at most [`MAX_DIMENSIONS`] numbers.
+    pub fn new(query: &[f32]) -> Self {
+        let most = query
+            .iter()
+            .fold(0.0, |most: f32, value| most.max(value.abs()));
+        let scale = most / QUERY_STEPS;
+        let number = |value: &f32| match scale > 0.0 {
+            true => (value / scale).round() as i16,
+            false => 0,
+        };
+        Self {
+            numbers: query.iter().map(number).collect(),
+            scale,
         }
     }
-    let mut sum = 0.0;
-    for (number, query) in rest.iter().zip(query_rest) {
-        sum += f32::from(number.cast_signed()) * query;
+
+    /// Dot product with a quantised vector.
+    #[inline(always)]
+    fn product(&self, vector: &[u8]) -> f32 {
+        let Some((scale, numbers)) = vector.split_first_chunk::<SCALE>() else {
+            return 0.0;
+        };
+        let mut sum = 0_i32;
+        for (number, query) in numbers.iter().zip(&self.numbers) {
+            sum += i32::from(i16::from(number.cast_signed())) * i32::from(*query);
+        }
+        f32::from_le_bytes(*scale) * self.scale * sum as f32
     }
-    for lane in sums {
-        sum += lane;
-    }
-    f32::from_le_bytes(*scale) * sum
 }
 
 #[cfg(test)]

@@ -66,7 +66,10 @@ fn naive(vectors: &Vectors, agents: &BTreeMap<Uuid, AgentVectors>, query: &[f32]
         .into_iter()
         .map(|(_, id, agent)| Near {
             slot: vectors.slots_of(std::iter::once(id))[0],
-            similarity: quantised::similarity(agent.as_bytes(), query),
+            similarity: quantised::similarity(
+                agent.as_bytes(),
+                &quantised::QuantisedQuery::new(query),
+            ),
         })
         .collect();
     near.sort_by_key(|near| near.slot);
@@ -188,7 +191,7 @@ fn agents_of_one_distance_are_told_apart_by_their_ids() {
         })
         .collect();
     ids.sort_unstable();
-    let first: Vec<Uuid> = (0..1000)
+    let first: Vec<Uuid> = (0..MAX_NEAREST as u64)
         .map(|number| Uuid::from_u64_pair(0, number))
         .collect();
     assert_eq!(ids, first);

@@ -10,7 +10,7 @@ fn a_kept_vector_points_where_the_given_one_did() {
     let length = given.iter().map(|value| value * value).sum::<f32>().sqrt();
     let unit: Vec<f32> = given.iter().map(|value| value / length).collect();
     let kept = AgentVectors::new(std::slice::from_ref(&unit)).unwrap();
-    let found = similarity(kept.as_bytes(), &unit);
+    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&unit));
     assert!((found.card - 1.0).abs() < 1e-3, "{found:?}");
     assert_eq!((found.part, found.mean()), (None, found.card));
     let again = AgentVectors::from_bytes(kept.as_bytes().to_vec(), 385).unwrap();
@@ -25,20 +25,33 @@ fn the_best_part_counts_beside_the_whole_card() {
             .collect::<Vec<f32>>()
     };
     let kept = AgentVectors::new(&[axis(0), axis(1), axis(2), axis(2)]).unwrap();
-    let found = similarity(kept.as_bytes(), &axis(2));
-    assert_eq!(
-        (found.card, found.part),
-        (0.0, Some((1, 1.0))),
-        "the first of two that are alike"
-    );
-    assert_eq!(found.mean(), 0.5);
+    let is = |found: f32, wanted: f32| (found - wanted).abs() < 1e-6;
+    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&axis(2)));
+    let (place, part) = found.part.unwrap();
+    assert!(is(found.card, 0.0) && is(part, 1.0), "{found:?}");
+    assert_eq!(place, 1, "the first of two that are alike");
+    assert!(is(found.mean(), 0.5), "{found:?}");
     // A part that is further than the whole card takes nothing from it.
-    let found = similarity(kept.as_bytes(), &axis(0));
-    assert_eq!((found.part, found.mean()), (Some((0, 0.0)), 1.0));
+    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&axis(0)));
+    assert_eq!(found.part, Some((0, 0.0)));
+    assert!(is(found.mean(), 1.0), "{found:?}");
 }
 
 #[test]
 fn a_vector_of_zeros_is_near_to_nothing() {
     let kept = AgentVectors::new(&[vec![0.0; 8]]).unwrap();
-    assert_eq!(similarity(kept.as_bytes(), &[0.3; 8]).mean(), 0.0);
+    assert_eq!(
+        similarity(kept.as_bytes(), &QuantisedQuery::new(&[0.3; 8])).mean(),
+        0.0
+    );
+}
+
+/// The largest sum that a product can reach is one of the longest vectors at their largest steps.
+#[test]
+fn the_longest_vectors_have_a_product() {
+    let value = 1.0 / (MAX_DIMENSIONS as f32).sqrt();
+    let vector = vec![value; MAX_DIMENSIONS];
+    let kept = AgentVectors::new(std::slice::from_ref(&vector)).unwrap();
+    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&vector));
+    assert!((found.card - 1.0).abs() < 1e-3, "{found:?}");
 }

@@ -1,0 +1,335 @@
+//! Languages: in which a card or a question is written, by its function words, and the stems of its words in them.
+//!
+//! Stems of one language are terms of their own, behind a mark, so that no word matches the stem of a word of another
+//! language. English, Russian and Arabic need no mark: every word of their scripts has one of these stems.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::LazyLock;
+
+use frostem::{Algorithm, Stemmer};
+use tantivy::termdict::TermDictionary;
+
+use super::folding::fold;
+
+/// A language whose words have stems of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Language {
+    German,
+    French,
+    Spanish,
+    Portuguese,
+}
+
+impl Language {
+    const ALL: [Self; 4] = [Self::German, Self::French, Self::Spanish, Self::Portuguese];
+
+    const fn algorithm(self) -> Algorithm {
+        match self {
+            Self::German => Algorithm::German,
+            Self::French => Algorithm::French,
+            Self::Spanish => Algorithm::Spanish,
+            Self::Portuguese => Algorithm::Portuguese,
+        }
+    }
+
+    /// The letter for the language in an index, and behind the mark of its stems.
+    const fn letter(self) -> char {
+        match self {
+            Self::German => 'g',
+            Self::French => 'f',
+            Self::Spanish => 's',
+            Self::Portuguese => 'p',
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// First character of the stems of a language; no word contains it.
+pub(super) const STEM_MARK: char = '\u{1}';
+
+/// The stem behind its mark and the letter of its language; the term itself if it has no mark.
+pub(super) fn unmarked(term: &str) -> &str {
+    match term.strip_prefix(STEM_MARK) {
+        Some(marked) => marked.get(1..).unwrap_or_default(),
+        None => term,
+    }
+}
+
+/// A set of languages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Languages(u8);
+
+impl Languages {
+    /// No language but English.
+    pub const NONE: Self = Self(0);
+    /// All languages.
+    pub const ALL: Self = Self(0b1111);
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn iter(self) -> impl Iterator<Item = Language> {
+        let all = Language::ALL.into_iter();
+        all.filter(move |language| self.0 & language.bit() != 0)
+    }
+
+    /// The languages of both sets.
+    pub fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The languages of which a dictionary has a stem.
+    ///
+    /// # Errors
+    /// If the dictionary cannot be read.
+    pub fn in_dictionary(terms: &TermDictionary) -> io::Result<Self> {
+        let mut found = Self::NONE;
+        for language in Language::ALL {
+            let begin = format!("{STEM_MARK}{}", language.letter());
+            let mut stems = terms.range().ge(&begin).into_stream()?;
+            if stems.advance() && stems.key().starts_with(begin.as_bytes()) {
+                found.0 |= language.bit();
+            }
+        }
+        Ok(found)
+    }
+
+    /// The languages of any of the sets.
+    pub fn any(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The letters of the languages.
+    pub fn letters(self) -> String {
+        self.iter().map(Language::letter).collect()
+    }
+
+    /// The languages with these letters.
+    pub fn of_letters(letters: &str) -> Self {
+        let named = |language: &Language| letters.contains(language.letter());
+        let all = Language::ALL.into_iter().filter(named);
+        Self(all.fold(0, |bits, language| bits | language.bit()))
+    }
+
+    /// The stems of a word in these languages, behind their marks: of the word as it is written, and of its folded form,
+    /// because people leave out accents.
+    pub fn stems(self, written: &str, folded: &str) -> Vec<String> {
+        let mut stems = Vec::new();
+        if self.is_empty() || !written.chars().next().is_some_and(is_latin) {
+            return stems;
+        }
+        let lower = written.to_lowercase();
+        for language in self.iter() {
+            let stemmer = Stemmer::new(language.algorithm());
+            let mut add = |word: &str| {
+                let stem = format!(
+                    "{STEM_MARK}{}{}",
+                    language.letter(),
+                    fold(&stemmer.stem(word))
+                );
+                if !stems.contains(&stem) {
+                    stems.push(stem);
+                }
+            };
+            add(&lower);
+            if lower != folded {
+                add(folded);
+            }
+        }
+        stems
+    }
+}
+
+fn is_latin(letter: char) -> bool {
+    letter.is_alphabetic() && letter < '\u{250}'
+}
+
+/// Stem of a word that needs no mark: English, Russian or Arabic, by its script. `None` if it equals the folded word.
+pub(super) fn stem(written: &str, folded: &str) -> Option<String> {
+    let first = folded.chars().next()?;
+    let stemmed = match first {
+        'a'..='z' if folded.len() > 2 => Stemmer::new(Algorithm::English).stem(folded).into_owned(),
+        // The endings that the stemmer knows contain `й`, which the folded form has not.
+        '\u{430}'..='\u{44f}' => {
+            let lower = written.to_lowercase().replace('ё', "е");
+            fold(&Stemmer::new(Algorithm::Russian).stem(&lower)).into_owned()
+        }
+        '\u{621}'..='\u{64a}' => fold(&Stemmer::new(Algorithm::Arabic).stem(folded)).into_owned(),
+        _ => return None,
+    };
+    (stemmed != folded && !stemmed.is_empty()).then_some(stemmed)
+}
+
+/// What a function word tells.
+#[derive(Debug, Clone, Copy, Default)]
+struct FunctionWord {
+    /// The languages of which it is a function word.
+    languages: u8,
+    /// Those of them that it tells: in no other language has it another meaning.
+    told: u8,
+    /// Whether it is removed from every query: the English words, and those of other scripts.
+    always: bool,
+    english: bool,
+}
+
+/// Function words by their folded forms.
+static WORDS: LazyLock<HashMap<String, FunctionWord>> =
+    LazyLock::new(|| read(include_str!("stop_words.txt")));
+
+fn read(text: &str) -> HashMap<String, FunctionWord> {
+    let mut words: HashMap<String, FunctionWord> = HashMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let Some((name, list)) = line.split_once(':') else {
+            continue;
+        };
+        let bit = match name {
+            "de" => Language::German.bit(),
+            "fr" => Language::French.bit(),
+            "es" => Language::Spanish.bit(),
+            "pt" => Language::Portuguese.bit(),
+            _ => 0,
+        };
+        for word in list.split_whitespace() {
+            let plain = word.strip_prefix('~');
+            let known = words
+                .entry(fold(plain.unwrap_or(word)).into_owned())
+                .or_default();
+            known.languages |= bit;
+            known.always |= bit == 0;
+            known.english |= name == "en";
+            if plain.is_none() {
+                known.told |= bit;
+            }
+        }
+    }
+    words
+}
+
+/// Whether a folded word is a stop word in every query: English, or of a script that tells its language. Pairs of two
+/// hiragana are mostly endings.
+pub(super) fn is_stop_word(word: &str) -> bool {
+    let hiragana = |letter| matches!(letter, '\u{3041}'..='\u{309f}');
+    WORDS.get(word).is_some_and(|known| known.always)
+        || (word.starts_with(hiragana) && word.chars().all(hiragana))
+}
+
+/// Whether a folded word is a stop word in one of these languages.
+pub(super) fn is_stop_word_of(languages: Languages, word: &str) -> bool {
+    let known = WORDS.get(word);
+    known.is_some_and(|known| known.languages & languages.0 != 0)
+}
+
+/// Counts of function words in a text.
+#[derive(Debug, Clone, Copy, Default)]
+struct Evidence {
+    english: u32,
+    /// Words that are function words of this language alone.
+    own: [u32; 4],
+    /// Those of them that no other language has in any sense.
+    telling: [u32; 4],
+    /// Telling words of each language, those of several languages too.
+    shared: [u32; 4],
+}
+
+impl Evidence {
+    fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let mut evidence = Self::default();
+        for word in words {
+            let Some(known) = WORDS.get(word) else {
+                continue;
+            };
+            if known.english {
+                evidence.english += u32::from(known.languages == 0);
+                continue;
+            }
+            for language in Language::ALL {
+                let (place, bit) = (language as usize, language.bit());
+                let own = known.languages == bit;
+                let told = known.told & bit != 0;
+                evidence.own[place] += u32::from(own);
+                evidence.telling[place] += u32::from(own && told);
+                evidence.shared[place] += u32::from(told);
+            }
+        }
+        evidence
+    }
+}
+
+/// The languages with at least this count, and at least a quarter of the highest.
+fn counted(counts: [u32; 4], least: u32) -> Languages {
+    let most = counts.into_iter().max().unwrap_or_default();
+    let told = |language: &Language| {
+        let count = counts[*language as usize];
+        count >= least && count * 4 >= most
+    };
+    let all = Language::ALL.into_iter().filter(told);
+    Languages(all.fold(0, |bits, language| bits | language.bit()))
+}
+
+/// The longest function word in bytes, and the most bytes of a text that are read.
+const LONGEST: usize = 16;
+const ENOUGH: usize = 8 * 1024;
+
+/// The languages of a card's texts. Names and keywords tell little, so a few sentences are needed.
+pub(super) fn languages_of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Languages {
+    let mut left = ENOUGH;
+    let mut words = Vec::new();
+    for text in texts {
+        let text = &text[..text.floor_char_boundary(left)];
+        left -= text.len();
+        let split = text.split(|letter: char| !letter.is_alphanumeric());
+        words.extend(
+            split
+                .filter(|word| (1..=LONGEST).contains(&word.len()))
+                .map(fold),
+        );
+    }
+    let evidence = Evidence::of(words.iter().map(AsRef::as_ref));
+    let most = evidence.own.into_iter().max().unwrap_or_default();
+    // A few foreign names do not make an English card one of another language.
+    match most * 8 >= evidence.english {
+        true => counted(evidence.own, 2),
+        false => Languages::NONE,
+    }
+}
+
+/// The languages of a query.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct QueryLanguages {
+    /// The languages in which its words may be.
+    pub possible: Languages,
+    /// The languages in which it certainly is, whose stop words are removed.
+    pub certain: Languages,
+}
+
+/// The languages of a query with these folded words: those that its function words tell; none if they are English; and
+/// any language if it has none.
+pub(super) fn languages_of_query<'a>(words: impl Iterator<Item = &'a str>) -> QueryLanguages {
+    let evidence = Evidence::of(words);
+    let telling = evidence.telling.into_iter().max().unwrap_or_default();
+    if telling > 0 {
+        let possible = counted(evidence.telling, 1);
+        let certain = match telling > evidence.english {
+            true => possible,
+            false => Languages::NONE,
+        };
+        return QueryLanguages { possible, certain };
+    }
+    if evidence.english > 0 {
+        return QueryLanguages::default();
+    }
+    let shared = counted(evidence.shared, 1);
+    let possible = match shared.is_empty() {
+        true => Languages::ALL,
+        false => shared,
+    };
+    QueryLanguages {
+        possible,
+        certain: shared,
+    }
+}
