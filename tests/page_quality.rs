@@ -104,6 +104,39 @@ async fn publish(demo: &Demo, origin: &Origin, cards: &[String]) -> AgentList {
     .await
 }
 
+/// Changes the card of a listed agent, and returns the path of the page with what is different.
+async fn changed(demo: &Demo, origin: &Origin) -> String {
+    let before = card("Moving Agent", "move");
+    let list = publish(demo, origin, std::slice::from_ref(&before)).await;
+    let after = before.replace(
+        "https://echo.agents.dev/a2a",
+        "https://moved.agents.dev/a2a",
+    );
+    origin.answer("/0.json", OriginReply::json(after));
+    let recrawl = format!("{}/v1/domains/{}:recrawl", demo.url, origin.address());
+    let recrawled = http()
+        .post(recrawl)
+        .bearer_auth(&demo.token)
+        .json(&json!({}));
+    assert_eq!(recrawled.send().await.unwrap().status(), 202);
+    let agent = list.agents[0].summary.id;
+    eventually("a second version is known", || async {
+        let versions = format!("{}/v1/agents/{agent}/versions", demo.url);
+        let list: Value = http()
+            .get(versions)
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap();
+        let digest = |place: usize| list["versions"][place]["digest"].as_str();
+        let (newest, oldest) = (digest(0)?, digest(1)?);
+        Some(format!("/agents/{agent}/diff?from={oldest}&to={newest}"))
+    })
+    .await
+}
+
 /// The script of axe-core, which the preparation of the tests installs.
 fn axe() -> String {
     let modules = PathBuf::from(prepared("A2A_REGISTRY_TEST_NODE"));
@@ -142,6 +175,19 @@ impl Visitor<'_> {
         self.browser.picture(&file).await;
     }
 
+    /// Opens a page; the one with the findings of a card is the answer to a form.
+    async fn open(&self, name: &str, path: &str) {
+        self.visit(path).await;
+        if name == "linted" {
+            let field = self.find("#card").await;
+            let pasted = "{\"name\": \"Echo\", \"url\": \"http://localhost:9000\"}";
+            field.send_keys(pasted).await.unwrap();
+            self.find("#lint button").await.click().await.unwrap();
+            self.find("#linted").await;
+        }
+        self.find("a[href='/']").await;
+    }
+
     /// What the browser complains of, but for failures that a page is asked for.
     async fn is_quiet(&self, name: &str) {
         let mut complaints = self.browser.complaints().await;
@@ -161,14 +207,18 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     visitor.visit(&agent).await;
     let domain = visitor.find("a[href^='/domains/']").await;
     let domain = domain.attr("href").await.unwrap().unwrap();
+    let origin = Origin::start();
+    let diff = changed(&demo, &origin).await;
     let pages = [
         ("home", "/"),
         ("results", "/?q=book+a+trip"),
         ("list", "/?q=&sort=name"),
         ("nothing", "/?q=zzz&tag=nothing&auth=oauth2"),
         ("agent", agent.as_str()),
+        ("diff", diff.as_str()),
         ("domain", domain.as_str()),
         ("register", "/register"),
+        ("linted", "/register"),
         ("about", "/about"),
         ("missing", "/nowhere"),
         ("problem", "/problems/invalid-request"),
@@ -179,8 +229,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         for (width, height) in SCREENS {
             visitor.browser.resize(width, height).await;
             for (name, path) in pages {
-                visitor.visit(path).await;
-                visitor.find("a[href='/']").await;
+                visitor.open(name, path).await;
                 // The rules are the same on both screens but for what each one hides.
                 let is_new = width > 390 || theme == "light";
                 let checked = Some(axe.as_str()).filter(|_| is_new && name != "reference");

@@ -109,7 +109,7 @@ impl NumbersView {
                     text::grouped(overview.domains),
                     noun(overview.domains, "domain", "domains"),
                 ),
-                (text::grouped(overview.proved), "with a proved owner"),
+                (text::grouped(overview.proved), "of trust level L1 or above"),
                 (text::grouped(overview.signed), "with a valid signature"),
             ],
             protocols: protocols

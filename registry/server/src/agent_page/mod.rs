@@ -5,9 +5,10 @@ mod card;
 pub mod diff;
 mod facts;
 mod parts;
+mod similar;
 mod uptime;
 
-use a2a_registry_api::{Agent, FindingList, Summary, VersionList};
+use a2a_registry_api::{Agent, FindingList, Similar, Summary, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -17,8 +18,10 @@ use background::Background;
 use card::CardView;
 use facts::{OwnerView, ReportView, StateView, TrustView};
 use parts::{DeprecationView, HoldView, VersionsView};
+use similar::SimilarView;
 use uptime::UptimeView;
 
+use crate::agents::similar::{SimilarQuery, agent_similar};
 use crate::agents::snippet;
 use crate::agents::snippet::{AgentLocation, NoPlan, Snippets};
 use crate::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
@@ -61,6 +64,7 @@ pub(crate) struct AgentPage {
     holds: Vec<HoldView>,
     versions: Result<VersionsView, String>,
     findings: Option<FindingsView>,
+    similar: Option<SimilarView>,
     report: Option<ReportView>,
     links: LinksView,
     digest: String,
@@ -81,6 +85,8 @@ pub(crate) struct Material {
     pub versions: Result<VersionList, AppError>,
     /// Its findings, if the caller may see them.
     pub findings: Option<FindingList>,
+    /// Similar agents; `None` if they cannot be found now.
+    pub similar: Option<Similar>,
     /// The history of its fetches, and the proofs of its domain.
     pub background: Background,
 }
@@ -117,16 +123,19 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
         page_token: None,
     };
     let shown = FindingsQuery::default();
-    let (agent, versions, findings, background) = futures::join!(
+    let few = SimilarQuery::default();
+    let (agent, versions, findings, similar, background) = futures::join!(
         agent_show(context, caller, agent),
         agent_versions(context, caller, agent, &first),
         agent_findings(context, caller, agent, &shown),
+        agent_similar(context, caller, agent, &few),
         Background::load(context, caller, agent),
     );
     Ok(Material {
         agent: agent?,
         versions,
         findings: findings.ok(),
+        similar: similar.ok(),
         background: background?,
     })
 }
@@ -138,6 +147,7 @@ impl AgentPage {
             agent,
             versions,
             findings,
+            similar,
             background,
         } = material;
         let summary = &agent.hit.summary;
@@ -176,6 +186,7 @@ impl AgentPage {
             findings: findings
                 .filter(|list| !list.findings.is_empty())
                 .map(|list| FindingsView::new(&list.findings, FINDINGS)),
+            similar: similar.as_ref().and_then(SimilarView::new),
             report: ReportView::new(&config.crawler.contact, &summary.links.page),
             links: LinksView {
                 card: format!("{api}/card"),

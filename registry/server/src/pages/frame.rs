@@ -16,6 +16,8 @@ pub(crate) struct Frame {
     pub icon: String,
     /// The active entry of the navigation.
     pub here: &'static str,
+    /// The most characters of a search's text.
+    pub query_chars: usize,
     /// The local URL to reload from after two seconds.
     pub refresh: Option<String>,
 }
@@ -29,6 +31,7 @@ impl Frame {
             script: assets::address("app.js"),
             icon: assets::address("icon.svg"),
             here,
+            query_chars: config.limits.query_chars,
             refresh: None,
         }
     }

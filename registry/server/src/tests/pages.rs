@@ -264,7 +264,7 @@ async fn the_page_about_the_registry_has_two_addresses_and_one_text() {
         "ops@registry.example.com",
         "id=\"trust\"",
         "id=\"crawling\"",
-        "with a proved owner",
+        "of trust level L1 or above",
         "A2A 0.1, 0.2, 0.3 and 1.0",
     ] {
         assert!(html.contains(told), "{told}: {html}");

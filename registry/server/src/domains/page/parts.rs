@@ -151,7 +151,7 @@ impl SourceView {
             kind: kind_name(&source.kind),
             nominated: source.coverage == Coverage::Nomination,
             asked: source.state != NEW,
-            state: text::line(source.state.as_str(), LINE),
+            state: state_words(&source.state),
             tone: state_tone(&source.state),
             attempts: source
                 .last_attempt
@@ -177,6 +177,19 @@ fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
         Some(SourceKind::AiCatalog) => "agent catalog (AI Catalog)",
         None => "other",
     }
+}
+
+/// The state of a source as people write it.
+fn state_words(state: &OpenEnum<SourceState>) -> String {
+    let words = match state.known() {
+        Some(SourceState::New) => "new",
+        Some(SourceState::Fresh) => "fetched",
+        Some(SourceState::Stale) => "last fetch failed",
+        Some(SourceState::Gone) => "unreachable",
+        Some(SourceState::Absent) => "nothing there",
+        None => return text::line(state.as_str(), LINE),
+    };
+    words.to_owned()
 }
 
 /// The tone of the badge of a source in that state.

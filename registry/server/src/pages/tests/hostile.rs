@@ -120,6 +120,7 @@ pub fn hostile_agent(text: &str) -> AgentPage {
         agent,
         versions: Ok(versions),
         findings: Some(findings),
+        similar: Some(samples::similar(&samples::hostile(text))),
         background: samples::background(text),
     };
     AgentPage::new(frame(), material, &Config::default(), NOW)
@@ -329,6 +330,7 @@ fn a_link_needs_an_address_of_the_web() {
         agent: good,
         versions,
         findings: None,
+        similar: None,
         background: samples::background(""),
     };
     let page = split(
@@ -363,6 +365,7 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
         agent,
         versions: Ok(samples::versions("")),
         findings: None,
+        similar: None,
         background: samples::background(""),
     };
     let html = AgentPage::new(frame(), material, &Config::default(), NOW)

@@ -316,6 +316,17 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
     }
 }
 
+pub fn similar(document: &Value) -> Similar {
+    Similar {
+        agents: vec![hit(&card(document), 7, "")],
+        mode: "semantic".to_owned(),
+        duplicates: Some(Duplicates {
+            count: 12,
+            agents: (20..30).map(Uuid::from_u128).collect(),
+        }),
+    }
+}
+
 pub fn verdict(text: &str) -> SignatureVerdict {
     SignatureVerdict {
         state: SignatureState::Invalid.into(),

@@ -62,6 +62,7 @@ fn agent(document: &serde_json::Value) -> String {
         findings: Some(samples::findings(
             "Give the skill at least one tag, so that it is found by it.",
         )),
+        similar: Some(samples::similar(&samples::weather())),
         background: samples::background(""),
     };
     AgentPage::new(frame("agent"), material, &samples::config(), NOW)
@@ -309,11 +310,32 @@ fn each_version_leads_to_what_changed_since_the_one_before() {
 }
 
 #[test]
+fn similar_agents_and_the_first_duplicates_are_linked() {
+    let html = agent(&samples::travel());
+    let page = split(&html);
+    let section = &html[html.find("id=\"similar\"").unwrap()..html.find("id=\"raw\"").unwrap()];
+    for told in ["12 other listed agents are", "in meaning", ">Weather</a>"] {
+        assert!(section.contains(told), "{told}: {section}");
+    }
+    let links: Vec<&str> = links(&page)
+        .into_iter()
+        .filter(|link| section.contains(&format!("href=\"{link}\"")))
+        .collect();
+    for number in 20_u128..25 {
+        let link = format!("/agents/{}/", uuid::Uuid::from_u128(number));
+        assert!(links.contains(&link.as_str()), "{link}: {links:?}");
+    }
+    assert!(!section.contains("duplicate 6"), "{section}");
+    assert!(links.contains(&"#similar") || html.contains("href=\"#similar\""));
+}
+
+#[test]
 fn without_a_contact_nothing_offers_a_report() {
     let material = Material {
         agent: samples::agent(samples::card(&samples::travel()), ""),
         versions: Ok(samples::versions("")),
         findings: None,
+        similar: None,
         background: samples::background(""),
     };
     let html = AgentPage::new(frame("agent"), material, &Config::default(), NOW)
@@ -414,7 +436,7 @@ fn a_domain_page_shows_what_was_asked_and_what_came_of_it() {
         "Places where nothing is published (1)",
         "a2a-registry domain verify 'agents.northwind.example'",
         "agent catalog (ARD)",
-        "absent",
+        "nothing there",
         "Northwind Travel Desk",
     ] {
         assert!(page.text.contains(wanted), "{wanted}");

@@ -49,7 +49,6 @@ fn label(name: &str, value: &str, providers: &ProviderNames) -> String {
         ("capability", "push_notifications") => "Push notifications".to_owned(),
         ("capability", "extended_agent_card") => "Extended card".to_owned(),
         ("auth", _) => auth::word(value),
-        ("trust", "none") => "None".to_owned(),
         ("signature", _) | ("liveness", _) => words(value),
         _ => text::line(value, 60),
     }
@@ -106,13 +105,17 @@ pub(crate) fn facets(
         .iter()
         .filter_map(|(name, title)| {
             let facet = counted.get(*name)?;
-            let mut seen: Vec<ValueView> = facet
-                .values
+            let values = match *name {
+                "trust" => &at_least(&facet.values),
+                _ => &facet.values,
+            };
+            let mut seen: Vec<ValueView> = values
                 .iter()
                 .filter(|value| !value.value.is_empty())
                 .map(|value| view(query, name, value, providers))
                 .collect();
-            let narrows = seen.len() > 1 && seen.iter().any(|value| value.count < total);
+            let narrows = (seen.len() > 1 || *name == "trust")
+                && seen.iter().any(|value| value.count < total);
             if !narrows && !seen.iter().any(|value| value.chosen) {
                 return None;
             }
@@ -129,6 +132,26 @@ pub(crate) fn facets(
         .collect()
 }
 
+/// For each level of trust the number of agents of that level or above, as the filter counts them. Agents without a level
+/// are not found by any.
+fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
+    let mut above = 0;
+    let mut levels: Vec<FacetValue> = trust::LADDER
+        .iter()
+        .rev()
+        .filter_map(|(level, _)| {
+            let own = counted.iter().find(|one| one.value == *level)?;
+            above += own.count;
+            Some(FacetValue {
+                count: above,
+                ..own.clone()
+            })
+        })
+        .collect();
+    levels.reverse();
+    levels
+}
+
 fn view(
     query: &SearchQuery,
     name: &str,
@@ -142,7 +165,6 @@ fn view(
             let chosen = values(&mut query.clone()).contains(value);
             (chosen, Some(toggled(query, *values, value)))
         }
-        None if value == "none" => (false, None),
         None => {
             let chosen = query.trust.as_ref() == Some(value);
             let wanted = (!chosen).then(|| value.clone());
@@ -159,5 +181,45 @@ fn view(
         count: counted.count,
         chosen,
         link,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_counted_as_its_filter_finds_it() {
+        let value = |value: &str, count| FacetValue {
+            value: value.to_owned(),
+            count,
+        };
+        let counted = [
+            value("L1", 4),
+            value("none", 100),
+            value("L3", 1),
+            value("L0", 20),
+        ];
+        let facet = Facet {
+            values: counted.to_vec(),
+            other_count: 0,
+        };
+        let facets = BTreeMap::from([("trust".to_owned(), facet)]);
+        let query = SearchQuery::default();
+        let shown = super::facets(&query, &facets, 125, &ProviderNames::new());
+        let counts: Vec<(&str, u64)> = shown[0]
+            .seen
+            .iter()
+            .map(|value| (value.label.as_str(), value.count))
+            .collect();
+        assert_eq!(counts, [("L0", 25), ("L1", 5), ("L3", 1)]);
+        assert!(shown[0].seen.iter().all(|value| value.link.is_some()));
+        // Where every agent has a level, and all the same, nothing is left to choose.
+        let all = Facet {
+            values: vec![value("L1", 125)],
+            other_count: 0,
+        };
+        let facets = BTreeMap::from([("trust".to_owned(), all)]);
+        assert!(super::facets(&query, &facets, 125, &ProviderNames::new()).is_empty());
     }
 }

@@ -110,7 +110,7 @@ impl HitView {
                 .deprecation
                 .as_ref()
                 .map(|deprecation| text::line(&deprecation.sentence(), TEASER)),
-            score: ScoreView::new(hit),
+            score: ScoreView::new(hit, query.explain == Some(true)),
             duplicates: hit.matched.duplicates.as_ref().map(|others| others.count),
             unfolded: link(query, |query| query.group = Some(UNGROUPED.to_owned())),
         }

@@ -140,7 +140,11 @@ fn links(filter: &str, values: &[FacetValue], most: usize) -> Vec<ValueLink> {
     shown
         .take(most)
         .map(|one| ValueLink {
-            label: text::line(&one.value, 40),
+            label: match filter {
+                // Ids of skills are names with other separators, mostly.
+                "skill" => text::line(&one.value.replace(['-', '_'], " "), 40),
+                _ => text::line(&one.value, 40),
+            },
             count: text::grouped(one.count),
             link: only(filter, &one.value),
         })

@@ -146,7 +146,12 @@ async fn listed(
     caller: &Caller,
     query: &SearchQuery,
 ) -> Result<FoundList, AppError> {
-    let answer = search(context, caller, query).await?;
+    // Its words are short, and worth more on the page than the time they take.
+    let explained = SearchQuery {
+        explain: Some(query.q.is_some()),
+        ..query.clone()
+    };
+    let answer = search(context, caller, &explained).await?;
     let mut list: AgentList = serde_json::from_slice(&answer)
         .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
     fetched::complete(context, &mut list.agents).await;

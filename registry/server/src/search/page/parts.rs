@@ -30,11 +30,13 @@ pub(crate) struct PartView {
 }
 
 impl ScoreView {
-    /// The view of a hit's score, if an explanation was requested.
-    pub fn new(hit: &Hit) -> Option<Self> {
+    /// The view of a hit's score, if it has one; with the tree of its parts if that was asked for.
+    pub fn new(hit: &Hit, with_parts: bool) -> Option<Self> {
         let explanation = hit.matched.explain.as_ref()?;
         let mut parts = Vec::new();
-        add(explanation, 1, &mut parts);
+        if with_parts {
+            add(explanation, 1, &mut parts);
+        }
         let cut = parts.len() > PARTS;
         parts.truncate(PARTS);
         Some(Self {

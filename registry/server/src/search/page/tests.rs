@@ -47,6 +47,7 @@ fn list() -> AgentList {
         "duplicates": {"count": 3, "agents": ["00000000-0000-0000-0000-000000000008"]},
         "explain": {
             "value": 2.75, "description": "sum of:",
+            "summary": ["name contains \"flight\" (2.75 of 2.75)"],
             "details": [explanation, {"value": 0.5, "description": "the <best> skill"}],
         },
     });
@@ -111,6 +112,11 @@ fn the_parts_of_a_score_are_shown_and_end_somewhere() {
     assert!(html.contains("<span class=\"n\">0.500</span> the &#60;best&#62; skill"));
     assert!(html.contains("Term=&#34;flight&#34;"));
     assert!(html.contains("level-8") && !html.contains("level-9"));
+    // Unless all parts are asked for, the reasons are in words alone.
+    let html = page("q=flights");
+    assert!(html.contains("<summary>Why this result</summary>"));
+    assert!(html.contains("<li>name contains &#34;flight&#34; (2.75 of 2.75)</li>"));
+    assert!(!html.contains("level-1") && !html.contains("in all"));
 }
 
 #[test]
