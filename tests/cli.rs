@@ -1,6 +1,6 @@
 //! The command line as processes: exit codes, and one line per failure. This file has commands without a registry,
-//! `client` commands of a registry, `naming` the agent that a name means, `ends` all exit codes, and `sign` signed
-//! cards.
+//! `client` commands of a registry, `naming` the agent that a name means, `ends` all exit codes, `similar` similar agents and
+//! weak matches, and `sign` signed cards.
 
 mod client;
 mod ends;
@@ -10,6 +10,7 @@ mod process;
 mod register;
 mod removal;
 mod sign;
+mod similar;
 mod verdicts;
 
 use std::net::TcpListener;
