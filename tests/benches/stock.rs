@@ -115,6 +115,10 @@ impl Stock {
                  SELECT d.id, 'url', 'http://' || d.name || '/' || ((d.id - 1) * {urls} + n.i), 1, 0, 0, 0, 0, \
                  'new', 1 FROM domains AS d, n"
             ),
+            // Without it the next start would look for who registered them.
+            "INSERT INTO source_registrants (source_id, registered_at) SELECT id, 1 FROM sources \
+             WHERE id NOT IN (SELECT source_id FROM source_registrants)"
+                .into(),
         ] {
             execute(&database, statement).await;
         }
