@@ -9,6 +9,7 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, assert_ended, text};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
+use crate::support::waiting::eventually;
 
 /// The card of an agent with this description, at an endpoint of its own.
 fn about(name: &str, description: &str) -> String {
@@ -76,16 +77,19 @@ async fn similar_agents_are_shown_of_an_agent_and_in_its_review() {
     other.answer("/copy.json", copy);
     served.register(&other.url("/copy.json")).await;
     let review = served.open_review(|_| true).await.id.to_string();
-    let shown = served.run(&["review", "show", &review]).await;
-    assert_ended(&shown, 0, "");
-    let said = text(&shown.stdout);
-    for part in [
+    let parts = [
         line.as_str(),
         "duplicates: 1",
         &format!("duplicate: {trip}"),
-    ] {
-        assert!(said.contains(part), "{part} in {said}");
-    }
+    ];
+    // What waits is compared as soon as the index has it.
+    eventually("the review names similar agents", || async {
+        let shown = served.run(&["review", "show", &review]).await;
+        assert_ended(&shown, 0, "");
+        let said = text(&shown.stdout);
+        parts.iter().all(|part| said.contains(part)).then_some(())
+    })
+    .await;
     let detail: ReviewDetail = served.read(&format!("/v1/reviews/{review}")).await;
     assert_eq!(detail.similar.len(), 1);
     let page = served.as_admin(Method::GET, &format!("/agents/{trip}/"));

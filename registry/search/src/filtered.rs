@@ -7,6 +7,7 @@ use tantivy::{
     COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term,
 };
 
+use super::bits::Bits;
 use super::explained::Explained;
 use super::filter::Filter;
 use super::meaning::NearAgents;
@@ -125,16 +126,8 @@ impl FilteredWeight {
         };
         let bits = self.filter.bits(reader)?;
         let is_sparse = bits.len() < reader.max_doc() / FEW_CANDIDATES;
-        // Most searches have neither neighbours nor a filter that leaves anything out.
         if score && near.peek().is_none() && !is_sparse {
-            return match bits.len() == reader.max_doc() {
-                true => text.for_each(reader, callback),
-                false => text.for_each(reader, &mut |document, score| {
-                    if bits.contains(document) {
-                        callback(document, score);
-                    }
-                }),
-            };
+            return scored(text.as_ref(), reader, &bits, callback);
         }
         // Neighbours that are no matches of the text are merged in between, in ascending order.
         let mut matched = |document, score| {
@@ -156,11 +149,7 @@ impl FilteredWeight {
                 }
             }
         } else if score {
-            text.for_each(reader, &mut |document, score| {
-                if bits.contains(document) {
-                    matched(document, score);
-                }
-            })?;
+            scored(text.as_ref(), reader, &bits, &mut matched)?;
         } else {
             text.for_each_no_score(reader, &mut |documents| {
                 for document in documents {
@@ -172,6 +161,24 @@ impl FilteredWeight {
         }
         near.for_each(|document| callback(document, 0.0));
         Ok(())
+    }
+}
+
+/// Calls `callback` for each match of the text among these documents, with its score. Most searches have neither neighbours
+/// nor a filter that leaves anything out, and need no test of each match.
+fn scored(
+    text: &dyn Weight,
+    reader: &SegmentReader,
+    among: &Bits,
+    callback: &mut dyn FnMut(DocId, Score),
+) -> tantivy::Result<()> {
+    match among.len() == reader.max_doc() {
+        true => text.for_each(reader, callback),
+        false => text.for_each(reader, &mut |document, score| {
+            if among.contains(document) {
+                callback(document, score);
+            }
+        }),
     }
 }
 
