@@ -237,6 +237,9 @@ pub(super) fn run_pieces(
     position + places
 }
 
+/// Weight of a form of another word relative to the word of the query.
+const OTHER_WEIGHT: Score = 0.5;
+
 /// One word of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
@@ -265,6 +268,13 @@ impl QueryWord {
         let stems = self.stems.iter();
         std::iter::once((self.form(), 1.0))
             .chain(stems.map(|(stem, weight)| (stem.as_str(), *weight)))
+    }
+
+    /// All forms that count for the word, its own first, each with its weight.
+    pub fn weighed_forms(&self) -> impl Iterator<Item = (&str, Score)> {
+        let others = self.others.iter();
+        self.own_forms()
+            .chain(others.map(|form| (form.as_str(), OTHER_WEIGHT)))
     }
 }
 

@@ -235,7 +235,7 @@ pub(super) fn blended(
         groups: page.groups.clone(),
     };
     let mut collected = searcher.search(query, &first)?;
-    let deepest = collected.entries.last().map(PageEntry::first_score);
+    let deepest = collected.entries.last().map(PageEntry::full_text_score);
     let entries = &mut collected.entries;
     entries.append(&mut collected.apart);
     let read = entries.len();
@@ -243,7 +243,7 @@ pub(super) fn blended(
     let by_words_alone = entries
         .iter()
         .take(RESCORED)
-        .take_while(|entry| entry.first_score() > 0.0)
+        .take_while(|entry| entry.full_text_score() > 0.0)
         .count();
     let mut enough = 0.0;
     if let Some(rescorer) = rescorer {
@@ -251,7 +251,7 @@ pub(super) fn blended(
         enough = rescorer.enough_behind(&entries[..by_words_alone]);
         mark_weak(&mut entries[by_words_alone..], enough);
     }
-    let scores = entries.iter().map(PageEntry::first_score);
+    let scores = entries.iter().map(PageEntry::full_text_score);
     let best = scores.fold(0.0, Score::max);
     let scale = WordScale::new(best, rescorer.map(Rescorer::promise));
     for entry in entries.iter_mut() {
@@ -349,7 +349,8 @@ impl Blend {
 
     /// Combines the full-text score of an entry, which is marked if that is weak, with its semantic score.
     fn put_together(&self, searcher: &Searcher, entry: &mut PageEntry, scale: WordScale) {
-        let words = Some(entry.first_score()).filter(|score| *score > 0.0 && self.counts_words());
+        let words =
+            Some(entry.full_text_score()).filter(|score| *score > 0.0 && self.counts_words());
         let near = self.near(searcher, entry);
         let is_close = near.is_some_and(|near| self.meant.is_close(near));
         entry.position.weak = !is_close && (words.is_none() || entry.position.weak);

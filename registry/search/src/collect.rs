@@ -52,8 +52,8 @@ pub(super) struct PageEntry {
 }
 
 impl PageEntry {
-    /// Full-text score of an entry that was collected by score, before it is rescored or combined; otherwise 0.
-    pub fn first_score(&self) -> Score {
+    /// Full-text score of an entry that was collected by score, before it is combined; otherwise 0.
+    pub fn full_text_score(&self) -> Score {
         match self.position.value {
             SortValue::Score(score) => score,
             _ => 0.0,

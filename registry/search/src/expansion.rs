@@ -176,7 +176,7 @@ fn add_stems(
     query: &mut QueryText,
     statistics: &Statistics,
 ) -> Result<(), IndexError> {
-    let languages = query.languages.common(statistics.languages());
+    let languages = query.languages.intersection(statistics.languages());
     if languages.is_empty() {
         return Ok(());
     }

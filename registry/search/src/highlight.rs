@@ -55,7 +55,7 @@ impl Beginnings {
 /// Bytes of a word, and capitals, by their value.
 const WORD: u8 = 1;
 const CAPITAL: u8 = 2;
-const CLASSES: [u8; 256] = {
+static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
     while byte < 256 {

@@ -78,8 +78,13 @@ impl Languages {
         all.filter(move |language| self.0 & language.bit() != 0)
     }
 
+    /// The languages of any of the sets.
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// The languages of both sets.
-    pub fn common(self, other: Self) -> Self {
+    pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
@@ -97,11 +102,6 @@ impl Languages {
             }
         }
         Ok(found)
-    }
-
-    /// The languages of any of the sets.
-    pub fn any(self, other: Self) -> Self {
-        Self(self.0 | other.0)
     }
 
     /// The letters of the languages.

@@ -15,9 +15,6 @@ use super::request::MAX_QUERY_WORDS;
 use super::schema::Fields;
 use super::syntax::{AnyOf, ParsedQuery, QueryPart};
 
-/// Weight of a synonym relative to the word of the query.
-pub(super) const OTHER_WEIGHT: Score = 0.5;
-
 /// A query for words of which any may match.
 fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     let mut queries: Vec<Box<dyn Query>> =
@@ -173,21 +170,22 @@ fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Que
 
 /// Query for one word, or any of its synonyms.
 pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
-    let term = |form: &str| -> Box<dyn Query> {
-        Box::new(TermQuery::new(
-            Term::from_field_text(fields.text, form),
-            IndexRecordOption::WithFreqs,
-        ))
-    };
-    if word.others.is_empty() && word.stems.is_empty() {
-        return term(word.form());
+    let forms = word.weighed_forms();
+    let mut any: Vec<Box<dyn Query>> = forms
+        .map(|(form, weight)| form_query(fields, form, weight))
+        .collect();
+    if any.len() == 1 {
+        return any.remove(0);
     }
-    let others = word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT));
-    let any = word.own_forms().chain(others);
-    let any = any.map(|(form, weight)| match weight < 1.0 {
-        true => Box::new(BoostQuery::new(term(form), weight)),
-        false => term(form),
-    });
-    let any = any.collect();
     Box::new(Explained(Box::new(DisjunctionMaxQuery::new(any))))
+}
+
+/// Query for one form, whose score has this weight.
+pub(super) fn form_query(fields: &Fields, form: &str, weight: Score) -> Box<dyn Query> {
+    let term = Term::from_field_text(fields.text, form);
+    let query = TermQuery::new(term, IndexRecordOption::WithFreqs);
+    match weight < 1.0 {
+        true => Box::new(BoostQuery::new(Box::new(query), weight)),
+        false => Box::new(query),
+    }
 }

@@ -93,6 +93,6 @@ fn behind(
 /// Marks those of the entries, none of them rescored, whose first score is below `enough` as weak.
 pub(super) fn mark_weak(entries: &mut [PageEntry], enough: Score) {
     for entry in entries {
-        entry.position.weak = entry.first_score() < enough;
+        entry.position.weak = entry.full_text_score() < enough;
     }
 }

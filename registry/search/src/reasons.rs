@@ -1,16 +1,14 @@
 //! Reasons for a score in words: one sentence for each part of it, whose figures add up to the score.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use tantivy::query::{BoostQuery, Query, TermQuery};
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, DocSet as _, Score, Searcher, Term};
+use tantivy::{DocAddress, DocSet as _, Score, Searcher};
 
 use super::analysis::{QueryWord, pieces};
 use super::blend::Blended;
 use super::error::IndexError;
 use super::layout::{TextKind, texts, written_languages};
-use super::query::OTHER_WEIGHT;
+use super::query::form_query;
 use super::rescore::RescoreGain;
 use super::schema::Fields;
 use super::statistics::QueryStatistics;
@@ -73,8 +71,9 @@ impl Reasons<'_> {
         let mut sentences = Vec::new();
         if parts.words.is_some() {
             let mut left = words;
+            let found = self.find();
             for word in self.words {
-                if let Some((score, reason)) = self.word(word, &skills)? {
+                if let Some((score, reason)) = self.word(word, &found, &skills)? {
                     left -= score;
                     sentences.push(format!("{reason} {}", figure(score)));
                 }
@@ -103,13 +102,12 @@ impl Reasons<'_> {
     fn word(
         &self,
         word: &QueryWord,
+        found: &HashMap<String, FoundForm>,
         skills: &[String],
     ) -> Result<Option<(Score, String)>, IndexError> {
-        let mut best: Option<(Score, &str, FoundForm)> = None;
-        let mut found = self.find(word);
-        let others = word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT));
-        for (form, weight) in word.own_forms().chain(others) {
-            let Some(places) = found.remove(form) else {
+        let mut best: Option<(Score, &str, &FoundForm)> = None;
+        for (form, weight) in word.weighed_forms() {
+            let Some(places) = found.get(form) else {
                 continue;
             };
             let score = self.score(form, weight)?;
@@ -131,12 +129,7 @@ impl Reasons<'_> {
 
     /// Full-text score of a form in the document.
     fn score(&self, form: &str, weight: Score) -> Result<Option<Score>, IndexError> {
-        let term = Term::from_field_text(self.fields.text, form);
-        let query = TermQuery::new(term, IndexRecordOption::WithFreqs);
-        let query: Box<dyn Query> = match weight < 1.0 {
-            true => Box::new(BoostQuery::new(Box::new(query), weight)),
-            false => Box::new(query),
-        };
+        let query = form_query(self.fields, form, weight);
         let weight = self.statistics.weight(query.as_ref(), self.searcher)?;
         let reader = self.searcher.segment_reader(self.address.segment_ord);
         let mut scorer = weight.scorer(reader, 1.0)?;
@@ -147,8 +140,10 @@ impl Reasons<'_> {
         Ok((scorer.doc() == document).then(|| scorer.score()))
     }
 
-    /// The forms of a word that the agent has.
-    fn find(&self, word: &QueryWord) -> HashMap<String, FoundForm> {
+    /// The forms of the query's words that the agent has.
+    fn find(&self) -> HashMap<String, FoundForm> {
+        let forms = self.words.iter().flat_map(QueryWord::weighed_forms);
+        let wanted: HashSet<&str> = forms.map(|(form, _)| form).collect();
         let mut found: HashMap<String, FoundForm> = HashMap::new();
         let mut skills = 0;
         let languages = written_languages(self.written);
@@ -164,8 +159,7 @@ impl Reasons<'_> {
             for piece in pieces(text, languages) {
                 let surface = piece.exact.clone();
                 for form in piece.forms() {
-                    let mut own = word.own_forms();
-                    if own.any(|(own, _)| own == form) || word.others.contains(&form) {
+                    if wanted.contains(form.as_str()) {
                         let places = found.entry(form).or_default();
                         places.add(member, kind.times(), &surface);
                     }

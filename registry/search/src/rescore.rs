@@ -10,12 +10,11 @@ use tantivy::query::Explanation;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
 
-use super::analysis::{QueryText, QueryWord};
+use super::analysis::QueryText;
 use super::collect::PageEntry;
 use super::error::IndexError;
 use super::layout::{is_other, part_of};
 use super::pairs::Pairs;
-use super::query::OTHER_WEIGHT;
 use super::request::SortValue;
 use super::schema::Fields;
 use super::seen::CountHolders as _;
@@ -150,7 +149,7 @@ impl Rescorer {
         };
         let mut places: Vec<&str> = Vec::new();
         for word in &query.words {
-            let forms = word.own_forms().chain(others(word));
+            let forms = word.weighed_forms();
             let own = 1 + word.stems.len();
             rescorer.add(statistics, fields, forms, own, WordKind::Content)?;
             places.push(word.form());
@@ -266,33 +265,22 @@ impl Rescorer {
                 *score += added.sum();
             }
         }
-        self.spare_the_best(entries);
+        Self::spare_the_best(entries);
         Ok(())
     }
 
     /// A candidate that repeats few words of the query often can still be right, as its score says: it is not weak where it
     /// would be among the candidates that cover the query.
-    fn spare_the_best(&self, entries: &mut [PageEntry]) {
+    fn spare_the_best(entries: &mut [PageEntry]) {
         let covering = entries.iter().filter(|entry| !entry.position.weak);
-        let best = covering.map(score_of).max_by(Score::total_cmp);
-        let Some(best) = best.filter(|_| self.least > 0.0) else {
+        let scores = covering.map(PageEntry::full_text_score);
+        let Some(best) = scores.max_by(Score::total_cmp) else {
             return;
         };
         for entry in entries {
-            entry.position.weak &= score_of(entry) < SPARED * best;
+            entry.position.weak &= entry.full_text_score() < SPARED * best;
         }
     }
-}
-
-fn score_of(entry: &PageEntry) -> Score {
-    match entry.position.value {
-        SortValue::Score(score) => score,
-        _ => 0.0,
-    }
-}
-
-fn others(word: &QueryWord) -> impl Iterator<Item = (&str, Score)> {
-    word.others.iter().map(|form| (form.as_str(), OTHER_WEIGHT))
 }
 
 /// Term frequency part of BM25: each further occurrence adds less of the word's idf.

@@ -118,7 +118,7 @@ impl Statistics {
             statistics.agents += u64::from(segment.len());
             let terms = reader.inverted_index(text)?;
             let languages = Languages::in_dictionary(terms.terms()).map_err(TantivyError::from)?;
-            statistics.languages = statistics.languages.any(languages);
+            statistics.languages = statistics.languages.union(languages);
             statistics.words += statistics.kept(reader, CountKey::Words, || {
                 let lengths = reader.get_fieldnorms_reader(text)?;
                 let lengths = segment
