@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::analysis::{IndexedWord, QueryWord, run_pieces, runs};
 use super::answer::Highlight;
+use super::beginnings::{Beginnings, Blocks};
 use super::languages::{Languages, unmarked};
 use super::layout::{TextKind, texts, written_languages};
 
@@ -25,31 +26,6 @@ pub(super) struct Highlighter {
     forms: Vec<(String, u32)>,
     /// First two bytes of all forms; a run that begins with none of them needs no analysis.
     beginnings: Beginnings,
-}
-
-/// A set of the first two bytes of texts, without their case.
-struct Beginnings(Vec<u64>);
-
-impl Beginnings {
-    fn none() -> Self {
-        Self(vec![0; (1 << 16) / 64])
-    }
-
-    fn pair(first: u8, second: u8) -> usize {
-        usize::from(first.to_ascii_lowercase()) << 8 | usize::from(second.to_ascii_lowercase())
-    }
-
-    fn insert(&mut self, first: u8, second: u8) {
-        let pair = Self::pair(first, second);
-        self.0[pair / 64] |= 1 << (pair % 64);
-    }
-
-    /// Whether a text may begin with these bytes; behind the last byte of a text stands 0.
-    #[inline]
-    fn contains(&self, first: u8, second: u8) -> bool {
-        let pair = Self::pair(first, second);
-        self.0[pair / 64] >> (pair % 64) & 1 == 1
-    }
 }
 
 /// Bytes of a word, and capitals, by their value.
@@ -81,11 +57,7 @@ impl Highlighter {
             let stems = word.stems.iter().map(|(stem, _)| stem);
             for form in own.chain(stems).chain(&word.others) {
                 forms.push((form.clone(), number));
-                match shared(unmarked(form)) {
-                    [first, second, ..] => beginnings.insert(*first, *second),
-                    [first] => (0..=u8::MAX).for_each(|second| beginnings.insert(*first, second)),
-                    [] => {}
-                }
+                beginnings.insert(shared(unmarked(form)));
             }
         }
         Self { forms, beginnings }
@@ -100,20 +72,30 @@ impl Highlighter {
     /// of the skills that contain a word, the one with most distinct words first.
     pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<String>) {
         let mut highlights = Vec::new();
-        let mut all: Vec<(TextKind, &str)> = texts(written).collect();
+        let mut all: Vec<(TextKind, usize, &str)> = Vec::new();
+        let mut start = 0;
+        for (kind, text) in texts(written) {
+            // A mark of one byte precedes each text.
+            all.push((kind, start + 1, text));
+            start += 1 + text.len();
+        }
         let languages = written_languages(written);
         all.drain(..usize::from(!languages.is_empty()));
         // The agent's name is stored behind its skills but shown before them.
-        if let Some(name) = all.iter().position(|(kind, _)| *kind == TextKind::Name) {
+        if let Some(name) = all.iter().position(|(kind, ..)| *kind == TextKind::Name) {
             all[..=name].rotate_right(1);
         }
+        let blocks = self.beginnings.blocks(written);
         // Set of words in each skill, and the skill's id.
         let mut skills: Vec<(u64, &str)> = Vec::new();
-        for (kind, text) in all {
+        for (kind, start, text) in all {
             if kind == TextKind::SkillId {
                 skills.push((0, text));
             }
-            let (matches, words) = self.matches(text, languages);
+            let (matches, words) = match self.may_hold(text, start, &blocks) {
+                true => self.matches(text, languages),
+                false => continue,
+            };
             if words == 0 {
                 continue;
             }
@@ -138,9 +120,6 @@ impl Highlighter {
     fn matches(&self, text: &str, languages: Languages) -> (Vec<Range<usize>>, u64) {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut words = 0;
-        if !self.may_hold(text) {
-            return (ranges, words);
-        }
         let mut pieces = Vec::new();
         for run in runs(text) {
             let written = &text[run.clone()];
@@ -166,10 +145,14 @@ impl Highlighter {
         (ranges, words)
     }
 
-    /// Whether a text may contain a word: most texts contain none, which one pass over the bytes shows.
-    fn may_hold(&self, text: &str) -> bool {
+    /// Whether a text, which begins at `start` of all texts, may contain a word: most texts contain none, which its blocks
+    /// and one pass over the bytes show.
+    fn may_hold(&self, text: &str, start: usize, blocks: &Blocks) -> bool {
         if !text.is_ascii() {
             return true;
+        }
+        if !blocks.may_hold(start, text.len()) {
+            return false;
         }
         let bytes = text.as_bytes();
         let mut within = 0;

@@ -193,11 +193,25 @@ pub(super) fn texts(written: &str) -> impl Iterator<Item = (TextKind, &str)> {
     std::iter::from_fn(move || {
         let kind = TextKind::of(*rest.as_bytes().first()?)?;
         let text = rest.get(1..)?;
-        let end = text.bytes().position(is_mark).unwrap_or(text.len());
+        let end = next_mark(text.as_bytes());
         let (text, behind) = text.split_at(end);
         rest = behind;
         Some((kind, text))
     })
+}
+
+/// Position of the first mark; the length if there is none. Blocks without any control character are passed as a whole.
+fn next_mark(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    for (number, block) in bytes.chunks(BLOCK).enumerate() {
+        let controls = block
+            .iter()
+            .fold(false, |any, byte| any | (*byte <= LAST_MARK));
+        if controls && let Some(at) = block.iter().position(|byte| is_mark(*byte)) {
+            return number * BLOCK + at;
+        }
+    }
+    bytes.len()
 }
 
 /// The languages of the texts that are joined in `written`.

@@ -17,6 +17,7 @@
 mod analysis;
 mod answer;
 mod asking;
+mod beginnings;
 mod best;
 mod bits;
 mod blend;

@@ -125,10 +125,9 @@ impl NearAgents {
             })
             .collect();
         for (segment, bits, slots) in segments {
-            let documents = bits
-                .iter()
-                .filter(|document| chosen.contains(slot(&slots, *document)));
+            let documents = chosen_documents(&slots, &chosen);
             let found: NearDocuments = documents
+                .filter(|document| bits.contains(*document))
                 .filter_map(|document| Some((document, *by_slot.get(&slot(&slots, document))?)))
                 .collect();
             if !found.is_empty() {
@@ -198,6 +197,24 @@ impl NearAgents {
 
 fn slot(slots: &[u32], document: DocId) -> u32 {
     slots.get(document as usize).copied().unwrap_or(NO_SLOT)
+}
+
+/// The documents of a segment whose slots are chosen, ascending. Few are, so most blocks of documents are passed as a
+/// whole.
+fn chosen_documents<'a>(
+    slots: &'a [u32],
+    chosen: &'a SlotBits,
+) -> impl Iterator<Item = DocId> + 'a {
+    const BLOCK: usize = 16;
+    let blocks = (0_u32..).step_by(BLOCK).zip(slots.chunks(BLOCK));
+    blocks
+        .filter(|(_, block)| {
+            let any = |any, slot: &u32| any | chosen.contains(*slot);
+            block.iter().fold(false, any)
+        })
+        .flat_map(|(first, block)| (first..).zip(block))
+        .filter(|(_, slot)| chosen.contains(**slot))
+        .map(|(document, _)| document)
 }
 
 /// The documents of a segment that match.

@@ -22,7 +22,7 @@ use super::statistics::Statistics;
 use super::syntax::ParsedQuery;
 
 /// Number of best candidates that are rescored.
-pub(super) const RESCORED: usize = 100;
+pub(super) const RESCORED: usize = 64;
 
 /// Weight of the best skill's score.
 const SKILL_WEIGHT: Score = 0.4;

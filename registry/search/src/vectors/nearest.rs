@@ -15,7 +15,7 @@ use super::slots::SlotBits;
 use super::{codes, split};
 
 /// The most candidates whose vectors are compared.
-pub const MAX_NEAREST: usize = 400;
+pub const MAX_NEAREST: usize = 240;
 
 /// The vectors as one search sees them.
 #[derive(Debug, Clone)]

@@ -1,0 +1,173 @@
+//! Beginnings of a query's words: one pass over the texts of an agent shows where a word may begin.
+
+use a2a_registry_simd::widened;
+
+/// Bytes of a block, of which one bit tells whether a word may begin in it.
+const BLOCK: usize = 64;
+
+/// The most different beginnings that a pass looks for; with more of them every block counts as one with a word.
+const MAX_SOUGHT: usize = 24;
+
+/// The bit in which a capital differs from its letter.
+const CASE: u8 = 0x20;
+
+/// A set of the first two bytes of words, without their case.
+pub(super) struct Beginnings {
+    bits: Vec<u64>,
+    sought: Vec<Sought>,
+}
+
+/// Two bytes, both with the bit of their case set; of the second byte only the bits of `mask` count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sought {
+    first: u8,
+    second: u8,
+    mask: u8,
+}
+
+/// Blocks of a text in which a word may begin.
+pub(super) struct Blocks(Vec<bool>);
+
+impl Blocks {
+    /// Whether a word may begin in these bytes of the text.
+    pub fn may_hold(&self, start: usize, length: usize) -> bool {
+        let (first, end) = (start / BLOCK, (start + length).div_ceil(BLOCK));
+        let blocks = self.0.get(first..end.min(self.0.len()));
+        blocks.is_some_and(|blocks| blocks.contains(&true))
+    }
+}
+
+impl Beginnings {
+    /// The empty set.
+    pub fn none() -> Self {
+        Self {
+            bits: vec![0; (1 << 16) / 64],
+            sought: Vec::new(),
+        }
+    }
+
+    /// Adds the words that begin with these bytes, of which the first two count.
+    pub fn insert(&mut self, beginning: &[u8]) {
+        let (first, seconds, mask) = match beginning {
+            [first, second, ..] => (*first, *second..=*second, u8::MAX),
+            [first] => (*first, 0..=u8::MAX, 0),
+            [] => return,
+        };
+        let sought = Sought {
+            first: first | CASE,
+            second: (*seconds.start() | CASE) & mask,
+            mask,
+        };
+        if !self.sought.contains(&sought) {
+            self.sought.push(sought);
+        }
+        for second in seconds {
+            let pair = pair(first, second);
+            self.bits[pair / 64] |= 1 << (pair % 64);
+        }
+    }
+
+    /// Whether a word may begin with these bytes; behind the last byte of a text stands 0.
+    #[inline]
+    pub fn contains(&self, first: u8, second: u8) -> bool {
+        let pair = pair(first, second);
+        self.bits[pair / 64] >> (pair % 64) & 1 == 1
+    }
+
+    /// The blocks of a text in which a word, or a part of one that is written in camel case, may begin. Of text beyond
+    /// ASCII the words that begin with an ASCII letter are told.
+    pub fn blocks(&self, text: &str) -> Blocks {
+        let count = text.len().div_ceil(BLOCK);
+        if self.sought.len() > MAX_SOUGHT {
+            return Blocks(vec![true; count]);
+        }
+        // With a byte before the first and one behind the last, every block is read in the same way.
+        let mut bytes = vec![0; count * BLOCK + 2];
+        bytes[1..=text.len()].copy_from_slice(text.as_bytes());
+        let mut blocks = vec![false; count];
+        widened(
+            #[inline(always)]
+            || {
+                for (block, begins) in blocks.iter_mut().enumerate() {
+                    let window = &bytes[block * BLOCK..][..BLOCK + 2];
+                    *begins = self.begins_in(window);
+                }
+            },
+        );
+        Blocks(blocks)
+    }
+
+    /// Whether a word may begin in a block, which has one byte before it and one behind it.
+    #[inline(always)]
+    fn begins_in(&self, window: &[u8]) -> bool {
+        let (before, here, behind) = (&window[..BLOCK], &window[1..=BLOCK], &window[2..BLOCK + 2]);
+        let mut found = [false; BLOCK];
+        for sought in &self.sought {
+            for at in 0..BLOCK {
+                found[at] |= (here[at] | CASE == sought.first)
+                    & ((behind[at] | CASE) & sought.mask == sought.second);
+            }
+        }
+        let mut any = false;
+        for at in 0..BLOCK {
+            any |= found[at] & (!is_word(before[at]) | here[at].is_ascii_uppercase());
+        }
+        any
+    }
+}
+
+fn pair(first: u8, second: u8) -> usize {
+    usize::from(first.to_ascii_lowercase()) << 8 | usize::from(second.to_ascii_lowercase())
+}
+
+/// Whether a byte is a letter or digit of ASCII, without a branch.
+#[inline(always)]
+fn is_word(byte: u8) -> bool {
+    ((byte | CASE).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beginnings(words: &[&str]) -> Beginnings {
+        let mut beginnings = Beginnings::none();
+        for word in words {
+            beginnings.insert(word.as_bytes());
+        }
+        beginnings
+    }
+
+    #[test]
+    fn a_block_with_the_beginning_of_a_word_is_found_wherever_it_stands() {
+        let beginnings = beginnings(&["tra", "q"]);
+        for at in 0..3 * BLOCK {
+            let text = format!("{} travel", " ".repeat(at));
+            let blocks = beginnings.blocks(&text);
+            assert!(blocks.may_hold(0, text.len()));
+            assert!(blocks.may_hold(at + 1, 1), "the block of the word");
+            assert!(!blocks.may_hold(0, at / BLOCK * BLOCK), "blocks before");
+        }
+    }
+
+    #[test]
+    fn only_beginnings_of_words_and_capitals_count() {
+        let beginnings = beginnings(&["tra", "q"]);
+        let holds = |text: &str| beginnings.blocks(text).may_hold(0, text.len());
+        for text in ["Travel", "a TRAIN", "bookTravel", "QQ", "1 q", "é.tr"] {
+            assert!(holds(text), "{text}");
+        }
+        for text in ["", "portrait", "abcq", "t r", "7tra", "the rain"] {
+            assert!(!holds(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn with_too_many_beginnings_every_block_counts() {
+        let words: Vec<String> = (b'a'..=b'z')
+            .map(|letter| format!("{}x", letter as char))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        assert!(beginnings(&words).blocks("none").may_hold(0, 4));
+    }
+}
