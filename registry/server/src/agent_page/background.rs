@@ -4,7 +4,8 @@ use a2a_registry_api::Proof;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::{accounts, crawl, domains};
 
-use crate::agents::views::{owns, record_visible};
+use crate::agents::records::AgentRecord;
+use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::detail_level::DetailLevel;
@@ -34,19 +35,18 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Loads it for an agent that the caller sees.
+    /// Loads it for an agent that the caller may see.
     ///
     /// Proofs are shown with an agent that is listed, as its domain's page shows them (docs/model.md#visibility).
     ///
     /// # Errors
-    /// `NotFound` as for the agent.
+    /// Failures of the database.
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,
-        agent: &str,
+        record: &AgentRecord,
     ) -> Result<Self, AppError> {
         let store = &context.store;
-        let record = record_visible(context, caller, agent).await?;
         let sources: Vec<i64> = record.sources().iter().map(|source| source.id).collect();
         let days = crawl::source_days_of(store, &sources).await?;
         let domain = [record.agent.domain_id];

@@ -8,6 +8,7 @@ mod parts;
 mod similar;
 mod uptime;
 
+use a2a_registry_api::limits::DEFAULT_SIMILAR;
 use a2a_registry_api::{Agent, FindingList, Similar, Summary, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
@@ -21,10 +22,10 @@ use parts::{DeprecationView, HoldView, VersionsView};
 use similar::SimilarView;
 use uptime::UptimeView;
 
-use crate::agents::similar::{SimilarQuery, agent_similar};
+use crate::agents::similar::similar_to;
 use crate::agents::snippet;
 use crate::agents::snippet::{AgentLocation, NoPlan, Snippets};
-use crate::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
+use crate::agents::views::{agent_view, findings_of, record_visible, versions_of};
 use crate::caller::Caller;
 use crate::config::Config;
 use crate::context::Context;
@@ -122,19 +123,18 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
         page_size: u32::try_from(VERSIONS + 1).ok(),
         page_token: None,
     };
-    let shown = FindingsQuery::default();
-    let few = SimilarQuery::default();
-    let (agent, versions, findings, similar, background) = futures::join!(
-        agent_show(context, caller, agent),
-        agent_versions(context, caller, agent, &first),
-        agent_findings(context, caller, agent, &shown),
-        agent_similar(context, caller, agent, &few),
-        Background::load(context, caller, agent),
+    let record = record_visible(context, caller, agent).await?;
+    let row = &record.agent;
+    let (agent, versions, similar, background) = futures::join!(
+        agent_view(context, caller, &record),
+        versions_of(context, caller, row, &first),
+        similar_to(context, caller, row.id, DEFAULT_SIMILAR),
+        Background::load(context, caller, &record),
     );
     Ok(Material {
         agent: agent?,
         versions,
-        findings: findings.ok(),
+        findings: findings_of(context, row, record.version.clone()).ok(),
         similar: similar.ok(),
         background: background?,
     })

@@ -122,8 +122,18 @@ pub async fn agent_versions(
     page: &PageRequest,
 ) -> Result<VersionList, AppError> {
     let row = agent_visible(context, caller, agent).await?;
+    versions_of(context, caller, &row, page).await
+}
+
+/// As [`agent_versions`], of an agent that the caller may see.
+pub(crate) async fn versions_of(
+    context: &Context,
+    caller: &Caller,
+    row: &agent::Model,
+    page: &PageRequest,
+) -> Result<VersionList, AppError> {
     let size = page_size(page.page_size)?;
-    let all = caller.may(Permission::SeeAll) || owns(context, caller, &row).await?;
+    let all = caller.may(Permission::SeeAll) || owns(context, caller, row).await?;
     let query = format!("versions of {} ({all})", row.id);
     let before: Option<Uuid> = match &page.page_token {
         Some(token) => Some(context.signer.position(&query, caller, token)?),
