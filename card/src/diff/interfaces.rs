@@ -221,7 +221,7 @@ impl<'o> ApprovedTargets<'o> {
                 "callers would act for another tenant"
             }
             Some(_) => "another binding at an approved address",
-            None => "callers would be sent to an address that nobody approved",
+            None => "callers would be sent to another address",
         };
         (Critical, reason)
     }

@@ -2,7 +2,7 @@
 
 use a2a_registry_api::{Change, Diff, Version, VersionList};
 use a2a_registry_domain::open_enum::OpenEnum;
-use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
@@ -41,6 +41,8 @@ pub(crate) struct DiffPage {
     from: Option<VersionView>,
     to: VersionView,
     class: Badge,
+    /// What the importance means for these two versions.
+    importance: &'static str,
     changes: Vec<ChangeView>,
     cut: bool,
     versions: Vec<ChoiceView>,
@@ -162,6 +164,7 @@ impl DiffPage {
             from: (diff.from != diff.to).then(|| side(&diff.from)),
             to: side(&diff.to),
             class: class_badge(&diff.change_class),
+            importance: importance(diff, versions),
             changes: diff.changes.iter().map(ChangeView::new).collect(),
             cut: diff.cut,
             versions: versions
@@ -196,7 +199,8 @@ impl ChoiceView {
         let served = if version.served { ", served" } else { "" };
         let digest = text::line(&version.digest, LINE);
         Self {
-            label: format!("{} · {}{served}", observed.shown, short(&digest)),
+            // The end is cut off on a phone, so that it starts with what tells versions apart.
+            label: format!("{}{served} · {}", short(&digest), observed.shown),
             digest,
             is_from: version.digest == diff.from,
             is_to: version.digest == diff.to,
@@ -230,24 +234,66 @@ fn shown(value: &Value) -> String {
     text::block(&json.unwrap_or_default(), VALUE)
 }
 
+/// What the importance of a comparison means for its two versions: what waits for a review, and what was decided.
+fn importance(diff: &Diff, versions: &[Version]) -> &'static str {
+    let class = diff.change_class.known();
+    if !matches!(class, Some(ChangeClass::High | ChangeClass::Critical)) {
+        return class_meaning(class);
+    }
+    let sides = [&diff.from, &diff.to];
+    let compared: Vec<&Version> = versions
+        .iter()
+        .filter(|version| sides.contains(&&version.digest))
+        .collect();
+    let newer = compared.iter().max_by_key(|version| version.observed_at);
+    let newer = newer.and_then(|version| version.state.known());
+    let are_approved = compared.len() == 2
+        && compared
+            .iter()
+            .all(|version| version.state == VersionState::Approved);
+    match newer {
+        Some(VersionState::Approved) if are_approved => {
+            "A change like this needs a review. Both versions are approved."
+        }
+        Some(VersionState::Approved) => {
+            "A change like this needs a review. The newer version is approved."
+        }
+        Some(VersionState::Rejected) => {
+            "A change like this needs a review. The newer version was rejected."
+        }
+        Some(VersionState::Superseded) => {
+            "A change like this needs a review. Another version came before anybody decided."
+        }
+        Some(VersionState::Pending) if class == Some(ChangeClass::Critical) => {
+            "It needs a review; nothing is served until then."
+        }
+        Some(VersionState::Pending) => {
+            "It needs a review; the version before stays served meanwhile."
+        }
+        None => class_meaning(class),
+    }
+}
+
+/// What a class of change means, whatever was decided on it.
+const fn class_meaning(class: Option<ChangeClass>) -> &'static str {
+    match class {
+        Some(ChangeClass::None) => "No client could notice it.",
+        Some(ChangeClass::Low) => "A rule may accept a change like this without a review.",
+        Some(ChangeClass::High | ChangeClass::Critical) => "A change like this needs a review.",
+        None => "Only a later version of this registry knows this class.",
+    }
+}
+
 /// The badge of the importance of a change.
 pub(crate) fn class_badge(class: &OpenEnum<ChangeClass>) -> Badge {
-    let (meaning, tone) = match class.known() {
-        Some(ChangeClass::None) => ("No client could notice it.", "plain"),
-        Some(ChangeClass::Low) => ("Accepted by rule and logged.", "plain"),
-        Some(ChangeClass::High) => (
-            "It needs a review; the version before stays served meanwhile.",
-            "warn",
-        ),
-        Some(ChangeClass::Critical) => ("It needs a review; nothing is served until then.", "bad"),
-        None => (
-            "Only a later version of this registry knows this class.",
-            "plain",
-        ),
+    let tone = match class.known() {
+        Some(ChangeClass::None | ChangeClass::Low) | None => "plain",
+        Some(ChangeClass::High) => "warn",
+        Some(ChangeClass::Critical) => "bad",
     };
     Badge {
         label: text::line(class.as_str(), LINE),
-        meaning: meaning.to_owned(),
+        meaning: class_meaning(class.known()).to_owned(),
         tone,
         link: None,
     }

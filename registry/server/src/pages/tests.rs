@@ -1,6 +1,7 @@
 //! Pages rendered from cards that mean well and from cards that do not.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod claims;
 mod hostile;
 mod markup;
 pub(crate) mod samples;

@@ -350,7 +350,7 @@ fn a_diff_shows_each_change_with_its_importance_and_both_sides() {
     for wanted in [
         "/supportedInterfaces/0/url",
         "critical",
-        "nothing is served until then",
+        "A change like this needs a review. The newer version is approved.",
         "https://old.northwind.example/rpc",
         "https://new.northwind.example/rpc",
         "the address decides whom callers talk to",
