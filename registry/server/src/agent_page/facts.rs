@@ -43,6 +43,8 @@ pub(crate) struct DecisionView {
 /// The trust level with its evidence: domain, coverage and signatures.
 pub(crate) struct TrustView {
     pub badge: Badge,
+    /// The level with its condition, or the reason why there is none.
+    pub level: String,
     pub ladder: Vec<TrustStep>,
     pub domain: &'static str,
     pub coverage: String,
@@ -130,6 +132,7 @@ impl TrustView {
         let verdict = &agent.signature_verdict;
         Self {
             badge: trust::trust_badge(trust),
+            level: trust::level_sentence(trust),
             ladder: trust::ladder(trust),
             domain: trust::domain_meaning(&trust.domain),
             coverage: agent.coverage_meaning(),

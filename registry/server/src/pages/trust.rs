@@ -26,6 +26,8 @@ pub(crate) struct Badge {
     pub link: Option<&'static str>,
 }
 
+/// Why a card has no level.
+const NO_TLS: &str = "the card was not fetched over valid TLS";
 /// The explanation of the trust ladder.
 const EXPLAINED: &str = "/about#trust";
 
@@ -75,9 +77,28 @@ pub(crate) fn level_meaning(level: &str) -> &'static str {
     LADDER
         .iter()
         .find(|(name, _)| *name == level)
-        .map_or("The card was not fetched over valid TLS.", |(_, claim)| {
-            claim
-        })
+        .map_or("", |(_, claim)| claim)
+}
+
+/// A level with its condition.
+fn level_words(level: &str) -> String {
+    let shown = text::line(level, 8);
+    match level_meaning(level) {
+        "" => shown,
+        meaning => format!("{shown}: {meaning}"),
+    }
+}
+
+/// The level of a card with its condition. Where there is none, the reason: a badge may say that the domain is proved,
+/// and search finds the agent by no level nevertheless.
+pub(crate) fn level_sentence(trust: &Trust) -> String {
+    match &trust.level {
+        Some(level) => level_words(level.as_str()),
+        None if trust.is_proved() => format!(
+            "none: {NO_TLS}. The domain is verified all the same, but that cannot show that the card arrived unchanged."
+        ),
+        None => format!("none: {NO_TLS}"),
+    }
 }
 
 /// The badge of trust: whether the owner of the domain is proved, with the level in its explanation.
@@ -91,11 +112,10 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
             "unproved"
         }
         .to_owned(),
-        meaning: format!(
-            "{}{}",
-            level.map_or_else(String::new, |level| format!("{}: ", text::line(level, 8))),
-            level_meaning(level.unwrap_or_default())
-        ),
+        meaning: match level {
+            Some(level) => level_words(level),
+            None => format!("No trust level: {NO_TLS}."),
+        },
         tone: if is_proved { "good" } else { "plain" },
         link: Some(EXPLAINED),
     }

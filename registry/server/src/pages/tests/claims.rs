@@ -6,6 +6,7 @@ use a2a_registry_domain::review::{ChangeClass, VersionState};
 use askama::Template;
 
 use crate::agent_page::diff::DiffPage;
+use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
 use crate::pages::frame::Frame;
 use crate::pages::tests::markup::{Page, split};
@@ -27,6 +28,21 @@ fn compared(
     }
     let frame = Frame::new(&Config::default(), "agent");
     split(&DiffPage::new(frame, &material, NOW).render().unwrap())
+}
+
+/// The page of an agent with that change to it.
+fn agent(change: impl FnOnce(&mut Material)) -> Page {
+    let mut material = Material {
+        agent: samples::agent(samples::card(&samples::travel()), ""),
+        versions: Ok(samples::versions("")),
+        findings: Some(samples::findings("write `1.0` instead")),
+        similar: None,
+        background: samples::background(""),
+    };
+    change(&mut material);
+    let frame = Frame::new(&Config::default(), "agent");
+    let page = AgentPage::new(frame, material, &samples::config(), NOW);
+    split(&page.render().unwrap())
 }
 
 #[test]
@@ -77,4 +93,37 @@ fn the_class_of_each_change_claims_nothing_about_a_decision() {
     );
     let titles = page.tags.iter().filter_map(|tag| tag.get("title"));
     assert!(titles.into_iter().all(|title| !title.contains("served")));
+}
+
+#[test]
+fn an_agent_without_a_level_says_why_also_where_its_owner_is_proved() {
+    let why = "none: the card was not fetched over valid TLS";
+    let proved = agent(|material| material.agent.hit.summary.trust.level = None);
+    for wanted in [
+        "owner proved",
+        why,
+        "cannot show that the card arrived unchanged",
+    ] {
+        assert!(proved.text.contains(wanted), "{wanted}: {}", proved.text);
+    }
+    let badge = proved
+        .tags
+        .iter()
+        .find(|tag| tag.get("href") == Some("/about#trust"));
+    let title = badge.and_then(|badge| badge.get("title"));
+    let title = title.unwrap_or_default();
+    assert!(title.starts_with("No trust level: "), "{title}");
+
+    let unproved = agent(|material| {
+        let trust = &mut material.agent.hit.summary.trust;
+        trust.level = None;
+        trust.domain = a2a_registry_domain::ownership::DomainState::Unverified.into();
+    });
+    assert!(unproved.text.contains(why), "{}", unproved.text);
+    assert!(!unproved.text.contains("arrived unchanged"));
+
+    let usual = agent(|_| {});
+    let level = "L1: The domain's owner has proved control over it.";
+    assert!(usual.text.contains(level), "{}", usual.text);
+    assert!(!usual.text.contains("not fetched over valid TLS"));
 }
