@@ -126,13 +126,21 @@ const WAY_BACK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1
     font:600 1rem system-ui,sans-serif;color-scheme:light dark;background:Canvas;\
     border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a></nav>";
 
-/// A file of the browsable page, with the way back where it is the page itself.
+/// What the page lacks: without the first, a phone lays it out for a desktop, too small to read. The operation ids leave
+/// the paths no room there, and the boxes of code hide parts of the lines above and below.
+const LAYOUT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n    \
+    <style>@media (max-width: 40rem) \
+    { .swagger-ui .opblock .opblock-summary-operation-id { display: none } } \
+    .swagger-ui .info code { padding: 0 .3em }</style>";
+
+/// A file of the browsable page; the page itself fits a phone, and leads back.
 fn with_way_back(file: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&file)
         .ok()
         .and_then(|text| text.split_once("<body>"))
     {
         Some((head, rest)) if head.contains("swagger-ui.css") => {
+            let head = head.replacen("</head>", &format!("{LAYOUT}\n</head>"), 1);
             format!("{head}<body>\n{WAY_BACK}{rest}").into_bytes()
         }
         _ => file,
@@ -151,6 +159,8 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
             config
                 .validator_url("none")
                 .deep_linking(true)
+                // Folded, as it is as long as the operations.
+                .default_models_expand_depth(0)
                 .display_operation_id(true),
         )
     });
@@ -166,4 +176,19 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
             HeaderValue::from_static("max-age=3600"),
         ))
         .body(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_browsable_page_fits_a_phone_and_leads_back() {
+        let page = "<head><link href=\"swagger-ui.css\"></head><body><p></p></body>";
+        let page = String::from_utf8(with_way_back(page.into())).unwrap_or_default();
+        assert!(page.contains("width=device-width, initial-scale=1\">"));
+        assert!(page.contains("<a href=\"/\""), "{page}");
+        let other = b"<head></head><body></body>".to_vec();
+        assert_eq!(with_way_back(other.clone()), other);
+    }
 }

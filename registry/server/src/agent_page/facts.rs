@@ -1,6 +1,7 @@
 //! The facts beside an agent: its state, the evidence for its trust level, its owner, and how to report it.
 
 use a2a_registry_api::{Agent, Decision, Proof, SignatureEntryView, Summary};
+use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
 
 use super::background::Background;
@@ -136,7 +137,13 @@ impl TrustView {
             ladder: trust::ladder(trust),
             domain: trust::domain_meaning(&trust.domain),
             coverage: agent.coverage_meaning(),
-            signature: trust::signature_meaning(&trust.signature),
+            signature: match trust.signature.known() {
+                // The card has entries, so that it would be wrong to say that it is not signed; their reason follows.
+                Some(SignatureState::Unsigned) if !agent.card.signatures.is_empty() => {
+                    "none: no entry has the form of a signature"
+                }
+                _ => trust::signature_meaning(&trust.signature),
+            },
             reason: text::line(&verdict.reason, 500),
             entries: verdict
                 .signatures

@@ -40,8 +40,9 @@ use crate::paging::PageRequest;
 
 /// Versions on the page.
 const VERSIONS: usize = 10;
-/// Findings on the page.
+/// Findings on the page, and how many of them are seen at once.
 const FINDINGS: usize = 25;
+const FINDINGS_SEEN: usize = 5;
 /// Holds and labels on the page.
 const FEW: usize = 20;
 
@@ -185,7 +186,7 @@ impl AgentPage {
                 .map_err(|error| text::line(&error.public, BLOCK)),
             findings: findings
                 .filter(|list| !list.findings.is_empty())
-                .map(|list| FindingsView::new(&list.findings, FINDINGS)),
+                .map(|list| FindingsView::new(&list.findings, FINDINGS_SEEN, FINDINGS)),
             similar: similar.as_ref().and_then(SimilarView::new),
             report: ReportView::new(&config.crawler.contact, &summary.links.page),
             links: LinksView {

@@ -91,7 +91,7 @@ impl LintResultView {
             family: text::line(&linted.wire_family, LINE),
             reason: text::line(&linted.reason, 300),
             summary: summary(&linted.findings),
-            list: FindingsView::new(&linted.findings, FINDINGS),
+            list: FindingsView::new(&linted.findings, FINDINGS, FINDINGS),
         }
     }
 }

@@ -5,9 +5,10 @@ use a2a_registry_api::FindingView as Finding;
 use crate::pages::text;
 use crate::pages::text::LINE;
 
-/// The first findings on a card, and how many more there are.
+/// The first findings on a card, those that are folded, and how many more there are.
 pub(crate) struct FindingsView {
     pub findings: Vec<FindingView>,
+    pub folded: Vec<FindingView>,
     pub more: usize,
 }
 
@@ -22,17 +23,23 @@ pub(crate) struct FindingView {
     /// Line and column, where they are known.
     pub place: Option<String>,
     pub found: String,
+    /// Whether what was found is that a member is missing, so that it is no text of the card.
+    pub is_missing: bool,
     pub wanted: String,
     pub hint: String,
     pub section: String,
 }
 
 impl FindingsView {
-    /// The view of at most that many findings.
-    pub fn new(findings: &[Finding], most: usize) -> Self {
+    /// The view of at most `most` findings, of which all but the first `seen` are folded.
+    pub fn new(findings: &[Finding], seen: usize, most: usize) -> Self {
+        let shown = |list: &[Finding]| list.iter().map(FindingView::new).collect();
+        let (listed, left_out) = findings.split_at(findings.len().min(most));
+        let (first, folded) = listed.split_at(listed.len().min(seen));
         Self {
-            more: findings.len().saturating_sub(most),
-            findings: findings.iter().take(most).map(FindingView::new).collect(),
+            more: left_out.len(),
+            findings: shown(first),
+            folded: shown(folded),
         }
     }
 }
@@ -51,6 +58,7 @@ impl FindingView {
             tone,
             pointer: text::line(&finding.pointer, LINE),
             place: place.map(|(line, column)| format!("line {line}, column {column}")),
+            is_missing: finding.found.starts_with("no `"),
             found: text::line(&finding.found, 200),
             wanted: text::line(&finding.wanted, 300),
             hint: text::line(&finding.hint, 500),

@@ -51,6 +51,8 @@ pub(crate) struct DomainPage {
     known_by: Option<OwnerFingerprintView>,
     checks: Vec<CheckView>,
     sources: Vec<SourceView>,
+    /// Whether sources were fetched with results that this caller may not see.
+    hides_results: bool,
     /// The sources where nothing is published.
     absent: Vec<SourceView>,
     agents: Vec<AgentView>,
@@ -215,9 +217,13 @@ impl DomainPage {
             .sources
             .iter()
             .partition(|source| source.state == SourceState::Absent);
+        let sources = first(&sources, |source| SourceView::new(source, now));
         Self {
             frame,
             waiting,
+            hides_results: sources
+                .iter()
+                .any(|source| source.asked && source.attempts.is_empty()),
             standing: StandingView::new(view, &names, now),
             registered_now: None,
             domain: text::line(&view.domain, LINE),
@@ -241,7 +247,7 @@ impl DomainPage {
             challenges: first(&view.challenges, |one| ChallengeView::new(one, now)),
             not_listed: first(&view.not_listed, |reason| text::line(reason, BLOCK)),
             checks: first(&view.checks, |check| CheckView::new(check, now)),
-            sources: first(&sources, |source| SourceView::new(source, now)),
+            sources,
             absent: first(&absent, |source| SourceView::new(source, now)),
             more_agents: view.agents.len().saturating_sub(LIST),
             agents: first(&view.agents, |id| AgentView::new(&id.to_string(), &names)),

@@ -1,13 +1,15 @@
 //! What pages say about versions and trust is true of those that they show.
 
-use a2a_registry_api::Version;
+use a2a_registry_api::{DomainView, Version};
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
+use a2a_registry_domain::signature::SignatureState;
 use askama::Template;
 
 use crate::agent_page::diff::DiffPage;
 use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
+use crate::domains::page::DomainPage;
 use crate::pages::frame::Frame;
 use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples;
@@ -126,4 +128,57 @@ fn an_agent_without_a_level_says_why_also_where_its_owner_is_proved() {
     let level = "L1: The domain's owner has proved control over it.";
     assert!(usual.text.contains(level), "{}", usual.text);
     assert!(!usual.text.contains("not fetched over valid TLS"));
+}
+
+#[test]
+fn a_card_with_broken_signatures_is_not_called_unsigned() {
+    let broken = agent(|material| {
+        let mut document = samples::travel();
+        document["signatures"] = serde_json::json!([{"protected": "?", "signature": "?"}]);
+        material.agent.card = samples::card(&document);
+        material.agent.hit.summary.trust.signature = SignatureState::Unsigned.into();
+    });
+    let wanted = "none: no entry has the form of a signature";
+    assert!(broken.text.contains(wanted), "{}", broken.text);
+    assert!(!broken.text.contains("the card is not signed"));
+}
+
+#[test]
+fn what_stands_in_backticks_is_code_and_a_single_one_stays() {
+    let page = agent(|material| {
+        material.agent.security = vec!["Send `a` or `b".to_owned(), "Nothing".to_owned()];
+    });
+    assert!(page.text.contains("Send a or `b."), "{}", page.text);
+    assert!(page.text.contains("write 1.0 instead"), "{}", page.text);
+}
+
+#[test]
+fn many_findings_are_folded_behind_the_first() {
+    let page = agent(|material| {
+        let list = material.findings.as_mut().unwrap();
+        list.findings = vec![list.findings[0].clone(); 30];
+    });
+    let (first, folded) = page.text.split_once("20 more").unwrap();
+    assert_eq!(first.matches("skill.tags.empty").count(), 5);
+    assert_eq!(folded.matches("skill.tags.empty").count(), 20);
+    assert!(page.text.contains("5 are left out here: all findings."));
+}
+
+#[test]
+fn results_that_are_not_shown_are_mentioned_once() {
+    let mut view = samples::domain("");
+    let fetched = view.sources[0].clone();
+    view.sources = vec![fetched; 3];
+    let sentence = "The results of the fetches are only shown to";
+    let page = |view: &DomainView| {
+        let frame = Frame::new(&Config::default(), "domain");
+        let page = DomainPage::new(frame, view, Vec::new(), None, NOW);
+        split(&page.render().unwrap())
+    };
+    assert!(!page(&view).text.contains(sentence));
+    for source in &mut view.sources {
+        source.last_attempt = None;
+        source.attempts.clear();
+    }
+    assert_eq!(page(&view).text.matches(sentence).count(), 1);
 }

@@ -49,9 +49,15 @@ fn label(name: &str, value: &str, providers: &ProviderNames) -> String {
         ("capability", "push_notifications") => "Push notifications".to_owned(),
         ("capability", "extended_agent_card") => "Extended card".to_owned(),
         ("auth", _) => auth::word(value),
+        ("skill", _) => text::line(&skill_words(value), 60),
         ("signature", _) | ("liveness", _) => words(value),
         _ => text::line(value, 60),
     }
+}
+
+/// The id of a skill as words: most ids are the name with other separators.
+pub(crate) fn skill_words(id: &str) -> String {
+    id.replace(['-', '_'], " ")
 }
 
 /// A state as people write it.
@@ -187,6 +193,25 @@ fn view(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn skills_are_named_in_words() {
+        let value = |value: &str| FacetValue {
+            value: value.to_owned(),
+            count: 1,
+        };
+        let facet = Facet {
+            values: vec![value("book-flights"), value("plan_itinerary")],
+            other_count: 0,
+        };
+        let counted = BTreeMap::from([("skill".to_owned(), facet)]);
+        let query = SearchQuery::default();
+        let shown = super::facets(&query, &counted, 2, &ProviderNames::new());
+        let labels: Vec<&str> = shown[0].seen.iter().map(|one| &*one.label).collect();
+        assert_eq!(labels, ["book flights", "plan itinerary"]);
+        let link = shown[0].seen[0].link.as_deref();
+        assert_eq!(link, Some("/?skill=book-flights"));
+    }
 
     #[test]
     fn trust_is_counted_as_its_filter_finds_it() {

@@ -11,6 +11,7 @@ use crate::pages::text::{self, LINE, TEASER};
 use crate::pages::trust::{self, Badge};
 use crate::pages::{auth, only};
 use crate::search::overview::Overview;
+use crate::search::page::facets::skill_words;
 
 /// The most tags and skills shown.
 const TAGS: usize = 14;
@@ -141,8 +142,7 @@ fn links(filter: &str, values: &[FacetValue], most: usize) -> Vec<ValueLink> {
         .take(most)
         .map(|one| ValueLink {
             label: match filter {
-                // Ids of skills are names with other separators, mostly.
-                "skill" => text::line(&one.value.replace(['-', '_'], " "), 40),
+                "skill" => text::line(&skill_words(&one.value), 40),
                 _ => text::line(&one.value, 40),
             },
             count: text::grouped(one.count),

@@ -145,7 +145,7 @@ fn weak_hits_are_folded_behind_the_good_ones_and_open_where_there_is_no_other() 
         html.contains("<details class=\"fold bare\" open>"),
         "{html}"
     );
-    assert!(html.contains("1 weaker match<"), "{html}");
+    assert!(html.contains("1 weak match<"), "{html}");
     // By name they stand where their names belong.
     let html = marked(&[true, false], "q=flights&sort=name");
     assert!(!html.contains("weaker"), "{html}");
