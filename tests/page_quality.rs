@@ -213,6 +213,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("home", "/"),
         ("results", "/?q=book+a+trip"),
         ("list", "/?q=&sort=name"),
+        ("weak", "/?q=find+me+an+agent+that+can+mend+a+bicycle"),
         ("nothing", "/?q=zzz&tag=nothing&auth=oauth2"),
         ("agent", agent.as_str()),
         ("diff", diff.as_str()),
@@ -278,6 +279,7 @@ async fn no_text_of_a_card_does_anything_to_a_page() {
     let cards: Vec<String> = PAYLOADS.iter().copied().map(hostile_card).collect();
     let agents = publish(&demo, &origin, &cards).await.agents;
     let visitor = Visitor::of(&demo).await;
+    let axe = axe();
     let domain = format!("/domains/{}", origin.address());
     let mut pages = vec![
         ("hostile-home".to_owned(), "/".to_owned()),
@@ -292,16 +294,22 @@ async fn no_text_of_a_card_does_anything_to_a_page() {
         let path = format!("/agents/{}/", hit.summary.id);
         (format!("hostile-agent-{number}"), path)
     }));
-    for (width, height) in SCREENS {
-        visitor.browser.resize(width, height).await;
-        for (name, path) in &pages {
-            visitor.visit(path).await;
-            // A dialog would fail every command that follows it.
-            visitor.find("footer a[href='/about']").await;
-            let ran = visitor.asked("arguments[0](window.ran ?? null)").await;
-            assert_eq!(ran, Value::Null, "{name}");
-            visitor.is_sound(name, (width, "light"), None).await;
-            visitor.is_quiet(name).await;
+    for theme in THEMES {
+        visitor.browser.theme(theme).await;
+        for (width, height) in SCREENS {
+            visitor.browser.resize(width, height).await;
+            // The rules are the same in both themes but for the contrast, and on both screens.
+            let is_new = width > 390 && theme == "dark";
+            let checked = Some(axe.as_str()).filter(|_| is_new);
+            for (name, path) in &pages {
+                visitor.visit(path).await;
+                // A dialog would fail every command that follows it.
+                visitor.find("footer a[href='/about']").await;
+                let ran = visitor.asked("arguments[0](window.ran ?? null)").await;
+                assert_eq!(ran, Value::Null, "{name}");
+                visitor.is_sound(name, (width, theme), checked).await;
+                visitor.is_quiet(name).await;
+            }
         }
     }
     visitor.leave().await;
