@@ -223,6 +223,14 @@ fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
             target,
         );
     }
+    let mut load = Load::new(address, &paths(&queries.take(count), FACETS), "", "200");
+    load.connections = cores * 4;
+    load.most = count;
+    load.time = Duration::from_secs(20);
+    figure(
+        "the same with all facets, per second",
+        format!("{:.0}", load.run().unwrap().rate),
+    );
 }
 
 /// Measures the latency of new searches, one at a time.
