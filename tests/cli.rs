@@ -6,6 +6,7 @@ mod client;
 mod ends;
 mod naming;
 mod operator;
+mod people;
 mod process;
 mod register;
 mod removal;

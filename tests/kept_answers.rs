@@ -27,7 +27,7 @@ async fn account(stage: &Stage, name: &str) -> Caller {
         account: name.into(),
         role: Some(Role::Publisher),
         name: "a test".into(),
-        expires_in_days: None,
+        ..NewToken::default()
     };
     let made = token_create(&stage.app, &stage.admin, &new).await.unwrap();
     authenticate(&stage.app, &made.secret).await.unwrap()

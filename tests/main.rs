@@ -37,6 +37,7 @@ mod page_journeys;
 mod page_quality;
 mod pages;
 mod paging;
+mod people;
 mod pressure;
 mod relevance;
 mod relevance_targets;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
-    account, agent, agent_vectors, attempt, body, challenge, decision, domain, enrolled_key, event,
-    hold, model, owner_marks, pace, proof, proof_check, review, setting, source, source_day,
-    source_registrant, token, version, version_source, withdrawn_urn,
+    account, account_group, agent, agent_vectors, attempt, body, challenge, decision, domain,
+    enrolled_key, event, group_member, hold, model, owner_marks, pace, proof, proof_check, review,
+    setting, source, source_day, source_registrant, token, version, version_source, withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -157,6 +157,7 @@ async fn old_rows_survive_every_migration(url: &str) {
     } else {
         format!("X'{}'", id.simple())
     };
+    let endless = key.replace("0001'", "0002'");
     Migrator::up(&connection, Some(1)).await.unwrap();
     for statement in [
         format!(
@@ -165,6 +166,10 @@ async fn old_rows_survive_every_migration(url: &str) {
         format!(
             "INSERT INTO tokens (id, account_id, name, prefix, hash, bootstrap, created_at) \
              VALUES ({key}, {key}, 'old token', '', 'abc', TRUE, 2)"
+        ),
+        format!(
+            "INSERT INTO tokens (id, account_id, name, prefix, hash, bootstrap, created_at) \
+             VALUES ({endless}, {key}, 'without an end', '', 'def', FALSE, 2)"
         ),
         "INSERT INTO settings (key, value) VALUES ('page_token_key', 'kept')".into(),
     ] {
@@ -190,7 +195,18 @@ async fn old_rows_survive_every_migration(url: &str) {
     let on = store.connection();
     let account = account::Entity::find().one(on).await.unwrap().unwrap();
     assert_eq!((account.id, account.name.as_str()), (id, "old"));
-    let token = token::Entity::find().one(on).await.unwrap().unwrap();
+    // An admin of before approves too.
+    assert_eq!(account.roles().unwrap().to_string(), "curator,admin");
+    let mut tokens = token::Entity::find().all(on).await.unwrap();
+    tokens.sort_by_key(|token| token.id);
+    let [token, ended] = <[token::Model; 2]>::try_from(tokens).unwrap();
+    // A year after the step, in microseconds.
+    assert!(
+        ended
+            .expires_at
+            .is_some_and(|at| at > 1_750_000_000_000_000)
+    );
+    assert_eq!(ended.scopes(), None);
     assert_eq!(
         (token.account_id, token.bootstrap, token.expires_at),
         (id, true, None)
@@ -221,6 +237,8 @@ async fn entities_equal_their_tables(url: &str) {
     Migrator::up(&connection, None).await.unwrap();
     let mut tables = columns(&connection).await;
     entity::<account::Entity>(&connection, &mut tables).await;
+    entity::<account_group::Entity>(&connection, &mut tables).await;
+    entity::<group_member::Entity>(&connection, &mut tables).await;
     entity::<token::Entity>(&connection, &mut tables).await;
     entity::<setting::Entity>(&connection, &mut tables).await;
     entity::<domain::Entity>(&connection, &mut tables).await;
@@ -260,7 +278,7 @@ async fn dangling_references_are_refused(url: &str) {
         format!("X'{}'", id.simple())
     };
     let orphans = [
-        format!("INSERT INTO tokens VALUES ({key}, {key}, '', '', '', TRUE, 0, NULL)"),
+        format!("INSERT INTO tokens (id, account_id, name, prefix, hash, bootstrap, created_at) VALUES ({key}, {key}, '', '', '', TRUE, 0)"),
         "INSERT INTO proofs (domain_id, method, actor, proved_at, held_at, absent_looks) VALUES (77, '', '', 0, 0, 0)".into(),
         "INSERT INTO attempts (source_id, place, number, at, url, outcome, detail, elapsed_ms) VALUES (77, 0, 0, 0, '', '', '', 0)".into(),
         format!("INSERT INTO holds VALUES ({key}, '', '', '', 0)"),
@@ -282,7 +300,7 @@ async fn dangling_references_are_refused(url: &str) {
         );
     }
     on.execute_unprepared(&format!(
-        "INSERT INTO accounts VALUES ({key}, 'a', 'admin', 0)"
+        "INSERT INTO accounts (id, name, role, created_at) VALUES ({key}, 'a', 'admin', 0)"
     ))
     .await
     .unwrap();

@@ -71,7 +71,7 @@ impl OwnershipSetup {
             account: name.into(),
             role: Some(Role::Publisher),
             name: "a test".into(),
-            expires_in_days: None,
+            ..NewToken::default()
         };
         let made = token_create(&self.stage.app, &self.stage.admin, &new)
             .await

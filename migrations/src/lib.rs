@@ -18,6 +18,7 @@ mod m0007_coverage;
 mod m0008_verdicts;
 mod m0009_deprecation;
 mod m0010_plans;
+mod m0011_people;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0008_verdicts::Migration),
             Box::new(m0009_deprecation::Migration),
             Box::new(m0010_plans::Migration),
+            Box::new(m0011_people::Migration),
         ]
     }
 }

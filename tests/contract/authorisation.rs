@@ -29,13 +29,22 @@ enum May {
 }
 use May::{Clash, Do, Missing, Not, SignIn};
 
-const ANYONE: [May; 4] = [Do, Do, Do, Do];
-const ACCOUNTS: [May; 4] = [SignIn, Do, Do, Do];
-const CURATORS: [May; 4] = [SignIn, Not, Do, Do];
-const ADMINS: [May; 4] = [SignIn, Not, Not, Do];
+/// Anyone, a reader, a publisher who has registered nothing, a curator, an auditor, an admin who is no curator, and one who
+/// is: in this order.
+type Row = [May; 7];
 
-/// Expectations for anyone, a publisher who has registered nothing, a curator and an admin, in this order.
-const TABLE: &[(&str, [May; 4])] = &[
+const ANYONE: Row = [Do; 7];
+const ASKERS: Row = [Do, Not, Do, Do, Not, Do, Do];
+const ACCOUNTS: Row = [SignIn, Do, Do, Do, Do, Do, Do];
+const PUBLISHERS: Row = [SignIn, Not, Do, Do, Not, Do, Do];
+const SEEING: Row = [SignIn, Not, Not, Do, Do, Do, Do];
+const CURATORS: Row = [SignIn, Not, Not, Do, Not, Do, Do];
+const APPROVERS: Row = [SignIn, Not, Not, Do, Not, Not, Do];
+const PEOPLE: Row = [SignIn, Not, Not, Not, Do, Do, Do];
+const ADMINS: Row = [SignIn, Not, Not, Not, Not, Do, Do];
+
+/// What each may do.
+const TABLE: &[(&str, Row)] = &[
     ("agent_search", ANYONE),
     ("agent_suggest", ANYONE),
     ("agent_lookup", ANYONE),
@@ -54,13 +63,16 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("agent_retire", CURATORS),
     ("agent_patch", CURATORS),
     ("card_lint", ANYONE),
-    ("domain_register", ACCOUNTS),
+    ("domain_register", PUBLISHERS),
     ("domain_list", ACCOUNTS),
     ("domain_show", ANYONE),
-    ("domain_recrawl", ANYONE),
+    ("domain_recrawl", ASKERS),
     ("domain_vouch", ADMINS),
     // An address on loopback has no name to prove.
-    ("domain_verify", [SignIn, Clash, Clash, Clash]),
+    (
+        "domain_verify",
+        [SignIn, Not, Clash, Clash, Not, Clash, Clash],
+    ),
     ("domain_transfer", CURATORS),
     ("domain_patch", CURATORS),
     ("domain_new_generation", ADMINS),
@@ -68,16 +80,32 @@ const TABLE: &[(&str, [May; 4])] = &[
     ("key_withdraw", CURATORS),
     ("domain_delete", CURATORS),
     // The admin has registered the source, and its agent is approved.
-    ("source_withdraw", [SignIn, Missing, Missing, Clash]),
-    ("review_list", CURATORS),
-    ("review_show", CURATORS),
-    ("review_approve", CURATORS),
-    ("review_reject", CURATORS),
-    ("event_list", CURATORS),
+    (
+        "source_withdraw",
+        [SignIn, Not, Missing, Missing, Not, Missing, Clash],
+    ),
+    ("review_list", SEEING),
+    ("review_show", SEEING),
+    ("review_approve", APPROVERS),
+    ("review_reject", APPROVERS),
+    ("event_list", SEEING),
     ("reindex", ADMINS),
+    // Of another account.
     ("token_create", ADMINS),
-    ("token_list", ADMINS),
-    ("token_revoke", ADMINS),
+    ("token_list", ACCOUNTS),
+    (
+        "token_revoke",
+        [SignIn, Missing, Missing, Missing, Missing, Do, Do],
+    ),
+    ("me", ACCOUNTS),
+    ("account_list", PEOPLE),
+    ("account_create", ADMINS),
+    ("account_show", PEOPLE),
+    ("account_patch", ADMINS),
+    ("group_list", PEOPLE),
+    ("group_show", PEOPLE),
+    ("group_put", ADMINS),
+    ("group_delete", ADMINS),
     ("livez", ANYONE),
     ("readyz", ANYONE),
     ("metrics", ANYONE),
@@ -157,6 +185,15 @@ impl Stage<'_> {
             body = Some(json!({"digest": digest, "reason": "a test"}));
         } else if operation.path.contains("{token}") {
             parameters.push(("token", self.token_id().await));
+        } else if operation.path.contains("{group}") {
+            let name = format!("group{}", self.made.fetch_add(1, Ordering::Relaxed));
+            let path = format!("/v1/groups/{name}");
+            let members = json!({"members": ["publisher"]});
+            let put = self.served.as_admin(reqwest::Method::PUT, &path);
+            assert_eq!(put.json(&members).send().await.unwrap().status(), 200);
+            parameters.push(("group", name));
+        } else if operation.path.contains("{account}") {
+            parameters.push(("account", "publisher".to_owned()));
         }
         let mut query = String::new();
         match operation.id.as_str() {
@@ -205,6 +242,12 @@ impl Stage<'_> {
                 assert_eq!(deprecated.send().await.unwrap().status(), 200);
                 body = Some(act);
             }
+            "account_create" => {
+                let name = format!("account{}", self.made.fetch_add(1, Ordering::Relaxed));
+                body = Some(json!({"name": name, "roles": ["reader", "auditor"]}));
+            }
+            "account_patch" => body = Some(json!({"roles": ["publisher"]})),
+            "group_put" => body = Some(json!({"members": ["curator"]})),
             "domain_recrawl" => body = Some(json!({})),
             "card_lint" => body = Some(json!({"name": "Echo"})),
             "domain_register" => {
@@ -246,9 +289,14 @@ impl Stage<'_> {
 #[tokio::test]
 async fn every_operation_is_open_to_its_documented_roles() {
     let served = Setup::new().start().await;
-    let publisher = served.token("publisher", "publisher").await;
-    let curator = served.token("curator", "curator").await;
-    let callers = [None, Some(&*publisher), Some(&*curator), Some(ADMIN)];
+    let mut tokens = Vec::new();
+    for role in ["reader", "publisher", "curator", "auditor", "admin"] {
+        let account = if role == "admin" { "operator" } else { role };
+        tokens.push(served.token(account, role).await);
+    }
+    let mut callers: Vec<Option<&str>> = vec![None];
+    callers.extend(tokens.iter().map(|token| Some(&**token)));
+    callers.push(Some(ADMIN));
     let stage = Stage {
         served: &served,
         made: AtomicU32::new(0),
@@ -260,7 +308,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
             wrong.push(format!("{} is missing in the table", operation.id));
             continue;
         };
-        for (caller, may) in callers.into_iter().zip(expected) {
+        for (caller, may) in callers.iter().copied().zip(expected) {
             let (mut request, _listed) = stage.request(operation).await;
             if let Some(token) = caller {
                 request = request.bearer_auth(token);
@@ -293,7 +341,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
             .into_iter()
             .flat_map(|statuses| statuses.values())
             .sum();
-        assert!(times >= 4, "{}: {times}", operation.id);
+        assert!(times >= 7, "{}: {times}", operation.id);
     }
     for (id, _) in TABLE {
         assert!(
@@ -317,6 +365,9 @@ async fn an_unknown_token_is_refused_everywhere() {
         "/v1/reviews",
         "/v1/events",
         "/v1/tokens",
+        "/v1/me",
+        "/v1/accounts",
+        "/v1/groups",
     ] {
         let request = served.request(reqwest::Method::GET, path);
         let answer = request.bearer_auth("nobody-has-this-one").send().await;

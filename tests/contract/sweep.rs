@@ -68,6 +68,11 @@ const BODIES: &[(&str, &str)] = &[
     ("application/x-www-form-urlencoded", "reason=x"),
 ];
 
+/// The parameters of paths.
+const PARAMETERS: [&str; 8] = [
+    "agent", "domain", "review", "token", "kid", "source", "account", "group",
+];
+
 #[tokio::test]
 async fn every_refusal_is_a_problem_document_of_a_known_kind() {
     let (served, _origin, hit) = with_an_agent().await;
@@ -80,8 +85,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             &IDS[..1]
         };
         for id in ids {
-            let names =
-                ["agent", "domain", "review", "token", "kid", "source"].map(|name| (name, *id));
+            let names = PARAMETERS.map(|name| (name, *id));
             let path = filled(operation, &names);
             for signed_in in [false, true] {
                 let ask = |path: &str| {
@@ -100,8 +104,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         }
         // The target exists, so that the body is what the request is refused for.
         if operation.method == "POST" && operation.id != "reindex" {
-            let names = ["agent", "domain", "review", "token", "kid", "source"]
-                .map(|name| (name, id.as_str()));
+            let names = PARAMETERS.map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
             for (media_type, body) in BODIES {
                 let request = served.as_admin(Method::POST, &path);
@@ -121,8 +124,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             slugs.extend(problem_slug(&path, request.send().await.unwrap()).await);
         }
         for method in ["PUT", "PATCH", "TRACE", "BREW"] {
-            let names = ["agent", "domain", "review", "token", "kid", "source"]
-                .map(|name| (name, id.as_str()));
+            let names = PARAMETERS.map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
             let request = served.as_admin(method.parse().unwrap(), &path);
             let slug = problem_slug(&path, request.send().await.unwrap()).await;

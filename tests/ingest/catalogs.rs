@@ -488,7 +488,7 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         account: "stranger".into(),
         role: Some(a2a_registry_domain::role::Role::Publisher),
         name: "a test".into(),
-        expires_in_days: None,
+        ..a2a_registry_api::NewToken::default()
     };
     let token = token_create(&stage.app, &stage.admin, &token)
         .await

@@ -84,7 +84,7 @@ async fn publisher(stage: &Stage) -> Caller {
         account: "hostile".into(),
         role: Some(Role::Publisher),
         name: "a test".into(),
-        expires_in_days: None,
+        ..NewToken::default()
     };
     let token = token_create(&stage.app, &stage.admin, &wanted)
         .await

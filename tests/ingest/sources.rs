@@ -35,7 +35,7 @@ async fn publisher(stage: &Stage, name: &str) -> a2a_registry_server::caller::Ca
         account: name.into(),
         role: Some(a2a_registry_domain::role::Role::Publisher),
         name: "a test".into(),
-        expires_in_days: None,
+        ..a2a_registry_api::NewToken::default()
     };
     let made = token_create(&stage.app, &stage.admin, &new).await.unwrap();
     authenticate(&stage.app, &made.secret).await.unwrap()

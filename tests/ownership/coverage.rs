@@ -272,7 +272,7 @@ async fn check_ways(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
             account: name.into(),
             role: Some(role),
             name: "a test".into(),
-            expires_in_days: None,
+            ..NewToken::default()
         };
         let app = &setup.stage.app;
         let made = token_create(app, &setup.stage.admin, &new).await.unwrap();

@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 40] = [
+const ORDER: [&str; 41] = [
     "config",
     "error",
     "metrics",
@@ -16,6 +16,7 @@ const ORDER: [&str; 40] = [
     "paging",
     "visibility",
     "memory",
+    "precondition",
     "context",
     "database",
     "index_pool",

@@ -1,4 +1,4 @@
-//! Reviews, acts, events and tokens as callers see them.
+//! Reviews, acts and events as callers see them.
 
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::event::EventKind;
@@ -6,7 +6,6 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::{DomainState, Method};
 use a2a_registry_domain::review::{ChangeClass, ReviewState};
-use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -175,55 +174,4 @@ pub struct Event {
     /// Details, which depend on the kind.
     #[schema(value_type = Object)]
     pub data: Value,
-}
-
-/// A request for a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewToken {
-    /// Account of the token; created if it does not exist.
-    #[serde(default = "admin_account")]
-    #[schema(value_type = limits::Name)]
-    pub account: String,
-    /// Role of the account, if it is created; otherwise it must be the account's role.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
-    /// Purpose of the token, as a short name.
-    #[schema(value_type = limits::Name)]
-    pub name: String,
-    /// Days until it expires, at most 3650; by default it never does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<limits::TokenDays>)]
-    pub expires_in_days: Option<u32>,
-}
-
-fn admin_account() -> String {
-    "admin".into()
-}
-
-/// A token without its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Token {
-    /// Id of the token.
-    pub id: Uuid,
-    /// Account of the token.
-    pub account: String,
-    /// Purpose of the token, as a short name.
-    pub name: String,
-    /// First characters of the secret, to distinguish tokens.
-    pub prefix: String,
-    /// Time of creation.
-    pub created_at: Timestamp,
-    /// Time of expiry; null if it never expires.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A new token with its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CreatedToken {
-    /// The token.
-    #[serde(flatten)]
-    pub token: Token,
-    /// Secret to send as a bearer token. It is shown this once; only its hash is stored.
-    pub secret: String,
 }

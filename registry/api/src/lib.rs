@@ -6,9 +6,11 @@ mod finding;
 mod governance;
 pub mod limits;
 mod list;
+mod people;
 
 pub use agent::*;
 pub use domain::*;
 pub use finding::*;
 pub use governance::*;
 pub use list::*;
+pub use people::*;

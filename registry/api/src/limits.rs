@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use a2a_registry_domain::role::{Role, Scope};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Entries on a page by default.
@@ -21,8 +22,18 @@ pub const MAX_SIMILAR: u32 = 20;
 pub const MAX_REASON: usize = 1000;
 /// Characters of the name of an account or a token.
 pub const MAX_NAME: usize = 100;
-/// Days after which a token with an expiry expires at the latest.
-pub const MAX_TOKEN_DAYS: u32 = 3650;
+/// Days after which a token expires at the latest.
+pub const MAX_TOKEN_DAYS: u32 = 365;
+/// Days after which a token expires, where no number is asked for.
+pub const DEFAULT_TOKEN_DAYS: u32 = 90;
+/// Tokens of an account that have not ended.
+pub const MAX_TOKENS: u64 = 100;
+/// Groups that admins have made.
+pub const MAX_GROUPS: u64 = 1000;
+/// Accounts in a group.
+pub const MAX_MEMBERS: usize = 1000;
+/// Groups of an account that an admin has set.
+pub const MAX_GROUPS_OF_ACCOUNT: usize = 100;
 /// Characters of a contact.
 pub const MAX_CONTACT: usize = 300;
 /// Labels of an agent.
@@ -69,7 +80,23 @@ schemas! {
     /// The name of an account or a token.
     Name = text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$"));
     /// Days until a token expires.
-    TokenDays = whole(1, MAX_TOKEN_DAYS, None);
+    TokenDays = whole(1, MAX_TOKEN_DAYS, Some(DEFAULT_TOKEN_DAYS));
+    /// The roles of an account.
+    RoleSet = ArrayBuilder::new()
+        .items(one_of(Role::ALL.iter().map(|role| role.as_str())))
+        .min_items(Some(1));
+    /// The scopes of a token.
+    ScopeSet = ArrayBuilder::new()
+        .items(one_of(Scope::ALL.iter().map(|scope| scope.as_str())))
+        .min_items(Some(1));
+    /// The names of the groups of an account.
+    GroupNames = ArrayBuilder::new()
+        .items(text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$")))
+        .max_items(Some(MAX_GROUPS_OF_ACCOUNT));
+    /// The names of the accounts in a group.
+    MemberNames = ArrayBuilder::new()
+        .items(text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$")))
+        .max_items(Some(MAX_MEMBERS));
     /// A `mailto:` or `https:` URL, or nothing.
     Contact = text(0, MAX_CONTACT);
     /// An agent's labels.

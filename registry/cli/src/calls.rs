@@ -2,8 +2,9 @@
 
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
-    Act, Agent, AgentList, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView,
-    FindingList, Lookup, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
+    Account, AccountList, AccountPatch, Act, Agent, AgentList, CreatedToken, Deprecate, Diff,
+    DomainList, DomainPatch, DomainView, FindingList, Group, GroupList, GroupMembers, Lookup, Me,
+    NewAccount, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
     ReviewDecision, ReviewDetail, ReviewList, Similar, TokenList, Transfer, Verification,
     VersionList, Vouch,
 };
@@ -255,6 +256,58 @@ impl Client {
     /// A page of tokens.
     pub async fn tokens(&self, size: Option<u32>, token: Option<&str>) -> CallResult<TokenList> {
         self.get("/v1/tokens", &page(size, token)).await
+    }
+
+    /// The caller.
+    pub async fn me(&self) -> CallResult<Me> {
+        self.get("/v1/me", "").await
+    }
+
+    /// A page of accounts.
+    pub async fn accounts(
+        &self,
+        size: Option<u32>,
+        token: Option<&str>,
+    ) -> CallResult<AccountList> {
+        self.get("/v1/accounts", &page(size, token)).await
+    }
+
+    /// One account, by its name or id.
+    pub async fn account(&self, account: &str) -> CallResult<Account> {
+        self.get(&format!("/v1/accounts/{}", segment(account)), "")
+            .await
+    }
+
+    /// Creates an account.
+    pub async fn create_account(&self, new: &NewAccount) -> CallResult<Account> {
+        self.post("/v1/accounts", new).await
+    }
+
+    /// Changes an account.
+    pub async fn patch_account(&self, account: &str, patch: &AccountPatch) -> CallResult<Account> {
+        self.patch(&format!("/v1/accounts/{}", segment(account)), patch)
+            .await
+    }
+
+    /// A page of groups.
+    pub async fn groups(&self, size: Option<u32>, token: Option<&str>) -> CallResult<GroupList> {
+        self.get("/v1/groups", &page(size, token)).await
+    }
+
+    /// One group.
+    pub async fn group(&self, name: &str) -> CallResult<Group> {
+        self.get(&format!("/v1/groups/{}", segment(name)), "").await
+    }
+
+    /// Sets the members of a group.
+    pub async fn put_group(&self, name: &str, members: &GroupMembers) -> CallResult<Group> {
+        self.put(&format!("/v1/groups/{}", segment(name)), members)
+            .await
+    }
+
+    /// Deletes a group.
+    pub async fn delete_group(&self, name: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/v1/groups/{}", segment(name))).await
     }
 
     /// Creates a token.

@@ -5,6 +5,7 @@
 //! one line on standard error that says what to do; with `--json` it is a problem document on standard
 //! output too.
 
+mod account;
 mod agent;
 mod calls;
 mod client;
@@ -16,6 +17,7 @@ mod domain;
 mod domain_removal;
 mod domain_show;
 mod failure;
+mod group;
 mod invocation;
 mod lint;
 mod local;
@@ -123,6 +125,14 @@ enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// List, show, create, change, disable and enable accounts
+    #[command(subcommand)]
+    Account(account::AccountCommand),
+    /// List, show, set and delete groups of accounts
+    #[command(subcommand)]
+    Group(group::GroupCommand),
+    /// Show whose token this is, and what it may do
+    Whoami,
     /// Install sentence encoders for the search, or show them
     #[command(subcommand)]
     Model(model::ModelCommand),
@@ -229,6 +239,9 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Review(command) => review::run(&command, &client, console).await,
         Command::Agent(command) => agent::run(&command, &client, console).await,
         Command::Token(command) => token::run(&command, &client, console).await,
+        Command::Account(command) => account::run(&command, &client, console).await,
+        Command::Group(command) => group::run(&command, &client, console).await,
+        Command::Whoami => account::whoami(&client, console).await,
         Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, console).await,
         Command::Doctor(arguments) => doctor::run(&arguments, &client, console).await,
         // Handled above; listed so that a new command cannot be forgotten.

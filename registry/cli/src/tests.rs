@@ -69,7 +69,7 @@ fn misuse_is_one_line_that_names_what_is_wrong() {
         ("a2a-registry review approve x --reason y", "x"),
         (
             "a2a-registry token create n --role king",
-            "publisher, curator, admin",
+            "reader, publisher, curator, auditor, admin",
         ),
         ("a2a-registry serve --roles cook", "cook"),
         (

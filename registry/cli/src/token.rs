@@ -1,7 +1,8 @@
 //! `token`: API tokens.
 
 use a2a_registry_api::NewToken;
-use a2a_registry_domain::role::Role;
+use a2a_registry_domain::role::{Role, Scope};
+use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ use super::{table, terminal};
 pub enum TokenCommand {
     /// Make a token; its secret is shown this once
     Create(CreateArgs),
-    /// List tokens, newest first
+    /// List your tokens, newest first; an admin sees everybody's
     List(PageArgs),
     /// Revoke a token
     Revoke {
@@ -37,15 +38,24 @@ pub struct CreateArgs {
     /// The account it belongs to; made where it does not exist
     #[arg(long, value_name = "ACCOUNT")]
     account: String,
-    /// Its role: publisher, curator or admin; that of an account which exists must be the same
+    /// Its role: reader, publisher, curator, auditor or admin; an account which exists must have it
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Role,
-    /// Days until it ends [default: never]
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    /// What it may be used for, several times for more: read, register, curate, audit, admin or decide [default: all that
+    /// the roles allow]
+    #[arg(long, value_name = "SCOPE", value_parser = scope)]
+    scope: Vec<Scope>,
+    /// Days until it ends, at most 365 [default: 90]
+    #[arg(long = "expires", alias = "expires-in-days", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=365))]
     expires_in_days: Option<u32>,
 }
 
-fn role(text: &str) -> Result<Role, String> {
+/// A role as it is typed.
+pub(super) fn role(text: &str) -> Result<Role, String> {
+    text.parse()
+}
+
+fn scope(text: &str) -> Result<Scope, String> {
     text.parse()
 }
 
@@ -86,6 +96,7 @@ async fn create(
             .name
             .clone()
             .unwrap_or_else(|| arguments.account.clone()),
+        scopes: (!arguments.scope.is_empty()).then(|| arguments.scope.clone()),
         expires_in_days: arguments.expires_in_days,
     };
     let reply = client.create_token(&new).await?;
@@ -133,7 +144,8 @@ async fn list(
                 token.account.clone(),
                 token.name.clone(),
                 format!("{}…", token.prefix),
-                token.created_at.to_rfc3339(),
+                list_of(&token.scopes),
+                used(token.last_used_at),
                 token
                     .expires_at
                     .map_or_else(|| "never".to_owned(), |at| at.to_rfc3339()),
@@ -142,7 +154,15 @@ async fn list(
         .collect();
     table::print(
         console,
-        &["ID", "ACCOUNT", "NAME", "BEGINS", "MADE", "ENDS"],
+        &[
+            "ID",
+            "ACCOUNT",
+            "NAME",
+            "BEGINS",
+            "SCOPES",
+            "LAST USED",
+            "ENDS",
+        ],
         &rows,
     )?;
     next_page(
@@ -151,6 +171,16 @@ async fn list(
         reply.value.next_page_token.as_deref(),
     );
     Ok(CommandOutcome::Done)
+}
+
+/// Texts in one cell.
+pub(super) fn list_of(texts: &[impl ToString]) -> String {
+    let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+fn used(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "never".to_owned(), |at| at.to_rfc3339())
 }
 
 /// Replaces the admin token in a data folder that no server holds.

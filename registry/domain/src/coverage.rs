@@ -4,7 +4,7 @@
 
 use uuid::Uuid;
 
-use super::role::{Permission, Role};
+use super::role::Role;
 use super::source::SourceKind;
 use super::text_enum::text_enum;
 
@@ -126,7 +126,7 @@ pub fn coverage_level(domain: &DomainFacts, source: &SourceFacts<'_>) -> Coverag
     if lies_with_the_domain(source.kind) || source.is_named || registered(&by_owner) {
         return CoverageLevel::Covered;
     }
-    let by_curator = |one: &Registrant| one.role.is_some_and(|role| role.may(Permission::Curate));
+    let by_curator = |one: &Registrant| one.role.is_some_and(Role::is_staff);
     let by_vouched = |one: &Registrant| {
         one.account
             .is_some_and(|account| domain.vouched.contains(&account))

@@ -61,6 +61,18 @@ text_enum! {
         TokenCreated = "token.created",
         /// A token was revoked.
         TokenRevoked = "token.revoked",
+        /// An account was made.
+        AccountCreated = "account.created",
+        /// The roles or the groups of an account were changed.
+        AccountChanged = "account.changed",
+        /// An account was disabled, and its tokens ended.
+        AccountDisabled = "account.disabled",
+        /// A disabled account may be used again.
+        AccountEnabled = "account.enabled",
+        /// A group was made, or its members were changed.
+        GroupChanged = "group.changed",
+        /// A group was deleted.
+        GroupDeleted = "group.deleted",
     }
 }
 

@@ -1,54 +1,302 @@
-//! Who may do what: one table, role by permission (docs/governance.md#roles).
+//! Who may do what: two tables, permissions by role and permissions by scope (docs/governance.md#roles). A caller has the
+//! permissions that are in both: those of its account's roles, and those of its token's scopes.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The role of an account.
+    /// A role of an account.
     Role {
+        /// Sees what any account sees.
+        Reader = "reader",
         /// Registers and manages its own domains.
         Publisher = "publisher",
         /// Decides reviews and suspends agents.
         Curator = "curator",
-        /// Everything, tokens included.
+        /// Sees everything and changes nothing.
+        Auditor = "auditor",
+        /// Everything but decisions on reviews.
         Admin = "admin",
+    }
+}
+
+text_enum! {
+    /// The scope of a token: what it may be used for at most.
+    Scope {
+        /// See what the account may see.
+        Read = "read",
+        /// Register, and look after what is the account's own.
+        Register = "register",
+        /// Decide reviews, and act on every agent and domain.
+        Curate = "curate",
+        /// Read events, accounts and groups.
+        Audit = "audit",
+        /// Vouch, rebuild the index, manage accounts, groups and everybody's tokens.
+        Admin = "admin",
+        /// Ask for decisions about others.
+        Decide = "decide",
     }
 }
 
 text_enum! {
     /// The permission that an act needs.
     Permission {
+        /// See what any account may see, itself and its own tokens.
+        Read = "read",
         /// Register a domain.
         Register = "register",
-        /// See every agent, version, attempt and event, listed or not.
+        /// See every agent, version, attempt and review, listed or not.
         SeeAll = "see_all",
-        /// Decide reviews; suspend, resume, deprecate, retire.
+        /// Suspend, resume, deprecate, retire; act for owners.
         Curate = "curate",
-        /// Vouch for a domain; make and revoke tokens; rebuild the index; erase.
+        /// Decide reviews.
+        Approve = "approve",
+        /// Read events.
+        ReadEvents = "read_events",
+        /// Read accounts and groups.
+        ReadAccounts = "read_accounts",
+        /// Vouch for a domain; manage accounts, groups and tokens; rebuild the index; erase.
         Administer = "administer",
+        /// Ask for decisions about others.
+        Decide = "decide",
     }
 }
 
 impl Role {
-    /// Whether this role may do that.
-    pub const fn may(self, permission: Permission) -> bool {
+    /// What this role may do.
+    pub const fn permissions(self) -> &'static [Permission] {
+        use Permission::{
+            Administer, Approve, Curate, Decide, Read, ReadAccounts, ReadEvents, Register, SeeAll,
+        };
         match self {
-            Self::Admin => true,
-            Self::Curator => !matches!(permission, Permission::Administer),
-            Self::Publisher => matches!(permission, Permission::Register),
+            Self::Reader => &[Read],
+            Self::Publisher => &[Read, Register],
+            Self::Curator => &[Read, Register, SeeAll, Curate, Approve, ReadEvents, Decide],
+            Self::Auditor => &[Read, SeeAll, ReadEvents, ReadAccounts, Decide],
+            Self::Admin => &[
+                Read,
+                Register,
+                SeeAll,
+                Curate,
+                ReadEvents,
+                ReadAccounts,
+                Administer,
+                Decide,
+            ],
+        }
+    }
+
+    /// The scopes that a token of this role can have.
+    pub const fn scopes(self) -> &'static [Scope] {
+        use Scope::{Admin, Audit, Curate, Decide, Read, Register};
+        match self {
+            Self::Reader => &[Read],
+            Self::Publisher => &[Read, Register],
+            Self::Curator => &[Read, Register, Curate, Audit, Decide],
+            Self::Auditor => &[Read, Audit, Decide],
+            Self::Admin => &[Read, Register, Curate, Audit, Admin, Decide],
+        }
+    }
+
+    /// Whether this role may do that.
+    pub fn may(self, permission: Permission) -> bool {
+        self.permissions().contains(&permission)
+    }
+
+    /// Whether the registry answers for a source that somebody with this role has registered.
+    pub const fn is_staff(self) -> bool {
+        matches!(self, Self::Curator | Self::Admin)
+    }
+}
+
+impl Scope {
+    /// What a token with this scope may be used for, if its account may. Every scope but `decide` lets it see.
+    pub const fn permissions(self) -> &'static [Permission] {
+        use Permission::{
+            Administer, Approve, Curate, Decide, Read, ReadAccounts, ReadEvents, Register, SeeAll,
+        };
+        match self {
+            Self::Read => &[Read, SeeAll],
+            Self::Register => &[Read, Register],
+            // Curators act through the operations of owners too.
+            Self::Curate => &[Read, SeeAll, Register, Curate, Approve],
+            Self::Audit => &[Read, SeeAll, ReadEvents, ReadAccounts],
+            Self::Admin => &[Read, SeeAll, ReadAccounts, Administer],
+            Self::Decide => &[Decide],
         }
     }
 }
 
+/// A set of values with one text: their texts in the order of declaration, joined by commas.
+macro_rules! text_set {
+    ($(#[$meta:meta])* $name:ident of $member:ident) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(BTreeSet<$member>);
+
+        impl $name {
+            /// Whether this is among them.
+            pub fn has(&self, member: $member) -> bool {
+                self.0.contains(&member)
+            }
+
+            /// Whether there is none.
+            pub fn is_empty(&self) -> bool {
+                self.0.is_empty()
+            }
+
+            /// All, in the order of declaration.
+            pub fn iter(&self) -> impl Iterator<Item = $member> {
+                self.0.iter().copied()
+            }
+
+            /// Those that the other set has too.
+            #[must_use]
+            pub fn within(&self, other: &Self) -> Self {
+                Self(self.0.intersection(&other.0).copied().collect())
+            }
+
+            /// One that the other set does not have.
+            pub fn beyond(&self, other: &Self) -> Option<$member> {
+                self.0.difference(&other.0).next().copied()
+            }
+        }
+
+        impl FromIterator<$member> for $name {
+            fn from_iter<I: IntoIterator<Item = $member>>(members: I) -> Self {
+                Self(members.into_iter().collect())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let texts: Vec<_> = self.iter().map($member::as_str).collect();
+                f.write_str(&texts.join(","))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                let texts = text.split(',').filter(|text| !text.is_empty());
+                texts.map(str::parse).collect()
+            }
+        }
+    };
+}
+
+text_set! {
+    /// The roles of an account.
+    Roles of Role
+}
+
+text_set! {
+    /// The scopes of a token.
+    Scopes of Scope
+}
+
+impl Roles {
+    /// The roles of an account of which only one is known, as before there were sets: an admin could approve.
+    pub fn of_one(role: Role) -> Self {
+        match role {
+            Role::Admin => [Role::Admin, Role::Curator].into_iter().collect(),
+            other => [other].into_iter().collect(),
+        }
+    }
+
+    /// The role that stands for all where there is place for one: the one that may do most.
+    pub fn main(&self) -> Role {
+        let by_weight = [
+            Role::Admin,
+            Role::Curator,
+            Role::Publisher,
+            Role::Auditor,
+            Role::Reader,
+        ];
+        let main = by_weight.into_iter().find(|role| self.has(*role));
+        main.unwrap_or(Role::Reader)
+    }
+
+    /// Every scope that a token of these roles can have.
+    pub fn scopes(&self) -> Scopes {
+        self.iter().flat_map(Role::scopes).copied().collect()
+    }
+
+    /// Whether an account with these roles may do that, by a token with these scopes.
+    pub fn may(&self, scopes: &Scopes, permission: Permission) -> bool {
+        let within = |scope: Scope| scope.permissions().contains(&permission);
+        self.iter().any(|role| role.may(permission)) && scopes.iter().any(within)
+    }
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_an_admin_administers() {
+    fn only_an_admin_administers_and_only_a_curator_approves() {
         for &role in Role::ALL {
             assert_eq!(role.may(Permission::Administer), role == Role::Admin);
+            assert_eq!(role.may(Permission::Approve), role == Role::Curator);
+            assert!(role.may(Permission::Read));
         }
         assert!(!Role::Publisher.may(Permission::SeeAll));
-        assert!(Role::Curator.may(Permission::Curate));
+        assert_eq!(Role::Reader.permissions(), [Permission::Read]);
+    }
+
+    #[test]
+    fn an_auditor_changes_nothing() {
+        use Permission::{Administer, Approve, Curate, Register};
+        for change in [Register, Curate, Approve, Administer] {
+            assert!(!Role::Auditor.may(change), "{change}");
+        }
+    }
+
+    /// Every permission of a role can be had by one of the scopes that it can give a token, and no scope of a role is
+    /// without a permission of its own.
+    #[test]
+    fn the_scopes_of_a_role_give_its_permissions() {
+        for &role in Role::ALL {
+            let roles: Roles = [role].into_iter().collect();
+            for &permission in role.permissions() {
+                assert!(
+                    roles.may(&roles.scopes(), permission),
+                    "{role}: {permission}"
+                );
+            }
+            for scope in role.scopes() {
+                let mut given = scope.permissions().iter();
+                assert!(
+                    given.any(|permission| role.may(*permission)),
+                    "{role}: {scope}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_scope_never_gives_what_no_role_has() {
+        let reader: Roles = [Role::Reader].into_iter().collect();
+        let all: Scopes = Scope::ALL.iter().copied().collect();
+        for &permission in Permission::ALL {
+            assert_eq!(reader.may(&all, permission), permission == Permission::Read);
+            assert!(!reader.may(&Scopes::default(), permission));
+        }
+    }
+
+    #[test]
+    fn sets_are_kept_as_text() {
+        let roles: Roles = "curator,admin".parse().unwrap();
+        assert_eq!(roles.to_string(), "curator,admin");
+        assert_eq!("admin,curator".parse::<Roles>().unwrap(), roles);
+        assert_eq!(roles, Roles::of_one(Role::Admin));
+        assert_eq!(roles.main(), Role::Admin);
+        assert!("curator,king".parse::<Roles>().is_err());
+        assert!("".parse::<Scopes>().unwrap().is_empty());
     }
 }

@@ -1,6 +1,8 @@
-//! Authentication of callers by the secret of a token.
+//! Authentication of callers by the secret of a token. Nothing of it is kept between requests, so that a change of an
+//! account or a token acts at the next request, in every process.
 
 use a2a_registry_store::accounts;
+use a2a_registry_store::entity::token;
 use ring::digest::{SHA256, digest};
 
 use crate::caller::{Account, Caller};
@@ -10,7 +12,7 @@ use crate::error::{AppError, ErrorKind};
 /// Authenticates a caller by the secret of a token.
 ///
 /// # Errors
-/// `Unauthenticated` for a token that is unknown, revoked or expired.
+/// `Unauthenticated` for a token that is unknown, revoked or expired, or whose account is disabled.
 pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
     let refused = || {
         AppError::new(
@@ -21,18 +23,46 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
     let (token, account) = accounts::token_by_hash(&context.store, &hash(secret))
         .await?
         .ok_or_else(refused)?;
-    if token.expires_at.is_some_and(|end| end <= context.now().0) {
+    let now = context.now().0;
+    if token.expires_at.is_some_and(|end| end <= now) || account.disabled_at.is_some() {
         return Err(refused());
     }
-    let role = account.role()?;
+    let roles = account.roles()?;
+    note_use(context, &token, now);
     Ok(Caller {
         network: None,
         account: Some(Account {
             id: account.id,
             name: account.name,
-            role,
+            scopes: match token.scopes() {
+                Some(scopes) => scopes.within(&roles.scopes()),
+                None => roles.scopes(),
+            },
+            roles,
+            token: token.id,
         }),
     })
+}
+
+/// Notes the hour of a token's use, beside the request and not in it: the request neither waits nor fails for it.
+fn note_use(context: &Context, token: &token::Model, now: i64) {
+    let Some(hour) = context
+        .token_uses
+        .to_note(token.id, token.last_used_at, now)
+    else {
+        return;
+    };
+    let (store, id) = (context.store.clone(), token.id);
+    tokio::spawn(async move {
+        let noted = async {
+            let write = store.write().await?;
+            write.token_used(id, hour).await?;
+            write.commit().await
+        };
+        if let Err(error) = noted.await {
+            tracing::debug!(%error, token = %id, "the use of a token is not noted");
+        }
+    });
 }
 
 /// The prefix of every token, by which secret scanners recognise a leaked one.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use a2a_registry_domain::role::{Permission, Role};
+use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
 use uuid::Uuid;
 
 use crate::error::{AppError, ErrorKind};
@@ -14,8 +14,30 @@ pub struct Account {
     pub id: Uuid,
     /// Its name, as decisions and events record it.
     pub name: String,
-    /// Its role.
-    pub role: Role,
+    /// Its roles.
+    pub roles: Roles,
+    /// The scopes of the token: of those that the roles allow.
+    pub scopes: Scopes,
+    /// The token that it came with.
+    pub token: Uuid,
+}
+
+impl Account {
+    /// Whether the roles and the token's scopes both allow this.
+    pub fn may(&self, permission: Permission) -> bool {
+        self.roles.may(&self.scopes, permission)
+    }
+
+    /// The role to note with a source that it registers: no more than this token may do.
+    pub fn registers_as(&self) -> Role {
+        if self.may(Permission::Administer) {
+            Role::Admin
+        } else if self.may(Permission::Curate) {
+            Role::Curator
+        } else {
+            Role::Publisher
+        }
+    }
 }
 
 /// The caller of an act: an account, or an anonymous client.
@@ -29,7 +51,7 @@ pub struct Caller {
 
 /// The label of agents that everybody may find.
 pub const PUBLIC: &str = "public";
-/// The label of agents that any signed-in caller may find.
+/// The label of agents that any signed-in caller may find, with a token that lets it see.
 pub const INTERNAL: &str = "internal";
 /// The label of agents that callers with [`Permission::SeeAll`] may find.
 pub const CURATORS: &str = "curators";
@@ -39,10 +61,20 @@ pub fn account_label(account: Uuid) -> String {
     format!("account:{account}")
 }
 
+/// A set in words.
+fn listed(set: &impl ToString) -> String {
+    match set.to_string() {
+        none if none.is_empty() => "none".to_owned(),
+        some => some.replace(',', ", "),
+    }
+}
+
 impl Caller {
-    /// Whether the caller is this account.
+    /// Whether the caller is this account, by a token that lets it see.
     pub(crate) fn is(&self, account: Option<Uuid>) -> bool {
-        let own = self.account.as_ref().map(|account| account.id);
+        let own = self.account.as_ref();
+        let own = own.filter(|account| account.may(Permission::Read));
+        let own = own.map(|account| account.id);
         own.is_some() && own == account
     }
 
@@ -50,7 +82,20 @@ impl Caller {
     pub fn may(&self, permission: Permission) -> bool {
         self.account
             .as_ref()
-            .is_some_and(|account| account.role.may(permission))
+            .is_some_and(|account| account.may(permission))
+    }
+
+    /// The caller's account.
+    ///
+    /// # Errors
+    /// `Unauthenticated` for an anonymous client.
+    pub fn account(&self) -> Result<&Account, AppError> {
+        self.account.as_ref().ok_or_else(|| {
+            AppError::new(
+                ErrorKind::Unauthenticated,
+                "This needs a token: send it as `Authorization: Bearer …`.",
+            )
+        })
     }
 
     /// The caller's account, if it has this permission.
@@ -58,15 +103,15 @@ impl Caller {
     /// # Errors
     /// `Unauthenticated` for an anonymous client, `Forbidden` for an account without the permission.
     pub fn demand(&self, permission: Permission) -> Result<&Account, AppError> {
-        match &self.account {
-            None => Err(AppError::new(
-                ErrorKind::Unauthenticated,
-                "This needs a token: send it as `Authorization: Bearer …`.",
-            )),
-            Some(account) if account.role.may(permission) => Ok(account),
-            Some(account) => Err(AppError::new(
+        match self.account()? {
+            account if account.may(permission) => Ok(account),
+            account => Err(AppError::new(
                 ErrorKind::Forbidden,
-                format!("The role {} may not do this.", account.role),
+                format!(
+                    "This token may not do this: the roles of its account are {}, and its scopes {}.",
+                    listed(&account.roles),
+                    listed(&account.scopes)
+                ),
             )),
         }
     }
@@ -74,7 +119,7 @@ impl Caller {
     /// The labels that all anonymous clients, or all accounts, have in common.
     pub fn class_labels(&self) -> Vec<String> {
         let mut labels = vec![PUBLIC.to_owned()];
-        if self.account.is_some() {
+        if self.may(Permission::Read) {
             labels.push(INTERNAL.to_owned());
         }
         labels
@@ -84,10 +129,12 @@ impl Caller {
     pub fn labels(&self) -> Vec<String> {
         let mut labels = self.class_labels();
         if let Some(account) = &self.account {
-            if account.role.may(Permission::SeeAll) {
+            if account.may(Permission::SeeAll) {
                 labels.push(CURATORS.to_owned());
             }
-            labels.push(account_label(account.id));
+            if account.may(Permission::Read) {
+                labels.push(account_label(account.id));
+            }
         }
         labels
     }

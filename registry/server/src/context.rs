@@ -22,6 +22,7 @@ use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
+use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::paging::Signer;
 
@@ -40,6 +41,7 @@ pub struct Context {
     pub(crate) agents: AgentCache,
     pub(crate) searches: SearchCache,
     pub(crate) lints: LintPlaces,
+    pub(crate) token_uses: TokenUses,
     pub(crate) meanings: Meanings,
     pub(crate) signer: Signer,
     pub(crate) heard: DatabaseContact,

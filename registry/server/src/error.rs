@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Forbidden,
     /// The request does not fit the present state.
     Conflict,
+    /// What is to be changed is not what the caller has seen.
+    Changed,
     /// The guard refuses the target.
     TargetRefused,
     /// The domain is on `deny_domains`.
@@ -108,6 +110,16 @@ impl AppError {
     /// A token is missing.
     pub fn no_token(token: impl fmt::Display) -> Self {
         Self::not_found(format!("Token {} does not exist.", bounded(token)))
+    }
+
+    /// An account is missing.
+    pub fn no_account(account: impl fmt::Display) -> Self {
+        Self::not_found(format!("Account {} does not exist.", bounded(account)))
+    }
+
+    /// A group is missing.
+    pub fn no_group(group: impl fmt::Display) -> Self {
+        Self::not_found(format!("Group {} does not exist.", bounded(group)))
     }
 
     /// No page or resource has the requested address.

@@ -34,6 +34,7 @@ pub mod openapi;
 pub mod ownership;
 mod pages;
 pub mod paging;
+pub mod precondition;
 pub mod reviews;
 mod routes;
 pub mod search;

@@ -7,7 +7,7 @@ use a2a_registry_domain::ids::Entropy;
 use a2a_registry_store::{Store, StoreError, StoreOptions, agents, vectors};
 use serde::Serialize;
 
-use crate::accounts::tokens;
+use crate::accounts::bootstrap;
 use crate::config::Config;
 use crate::context::Context;
 use crate::data_dir::DataDir;
@@ -28,7 +28,7 @@ pub async fn reset_admin_token(
     let _data_dir = take(config)?;
     let failed = |error| failed(config, &error);
     let store = Store::open(&store_options(config)).await.map_err(failed)?;
-    let token = tokens::reset(&store, clock.now().into(), entropy)
+    let token = bootstrap::reset(&store, clock.now().into(), entropy)
         .await
         .map_err(failed)?;
     store.close().await.map_err(failed)?;

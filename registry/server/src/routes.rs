@@ -7,7 +7,7 @@ use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::about;
-use crate::accounts::routes as tokens;
+use crate::accounts::{people_routes as people, routes as tokens};
 use crate::agent_page;
 use crate::agents::{card_routes as cards, routes as agents};
 use crate::domains::{lint_form, page as domain_page, register_page, routes as domains};
@@ -64,6 +64,15 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(tokens::token_create)
         .service(tokens::token_list)
         .service(tokens::token_revoke)
+        .service(people::me)
+        .service(people::account_list)
+        .service(people::account_create)
+        .service(people::account_show)
+        .service(people::account_patch)
+        .service(people::group_list)
+        .service(people::group_show)
+        .service(people::group_put)
+        .service(people::group_delete)
         .service(health::livez)
         .service(health::readyz)
         .service(health::metrics);

@@ -11,7 +11,7 @@ use a2a_registry_search::{Index, IndexConfig, Opened};
 use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
 use data_encoding::BASE64;
 
-use crate::accounts::tokens;
+use crate::accounts::bootstrap;
 use crate::admission::rules_changed::apply_rules;
 use crate::config::{Config, SynchronousConfig};
 use crate::context::{Context, Wake};
@@ -26,6 +26,7 @@ use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
+use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
@@ -71,7 +72,7 @@ impl Context {
                 StartError(format!("the database {database} cannot be used: {error}"))
             })?;
         }
-        let admin_token = tokens::bootstrap(
+        let admin_token = bootstrap::bootstrap(
             &context.store,
             bootstrap_token,
             context.now(),
@@ -127,6 +128,7 @@ impl Context {
             ),
             searches: SearchCache::new(config.search.cache_megabytes),
             lints: LintPlaces::default(),
+            token_uses: TokenUses::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: DatabaseContact::new(clock.monotonic()),
             noted: AtomicI64::new(noted),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod access;
+mod anonymous_writes;
 mod authorization;
 mod bad_input;
 mod cards;
@@ -11,14 +12,16 @@ mod events;
 mod headers;
 mod lint;
 mod pages;
+mod people;
 mod tls;
+mod tokens;
 
 use std::sync::Arc;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::NewToken;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_domain::role::Role;
+use a2a_registry_domain::role::{Role, Scope};
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::StatusCode;
@@ -92,12 +95,42 @@ impl Registry {
             account: role.to_string(),
             role: Some(role),
             name: "test".into(),
-            expires_in_days: None,
+            ..NewToken::default()
         };
         token_create(self.context(), &self.admin().await, &new)
             .await
             .unwrap()
             .secret
+    }
+
+    /// A token of an account with that role, for these scopes only.
+    async fn scoped(&self, role: Role, scopes: &[Scope]) -> String {
+        let new = NewToken {
+            account: role.to_string(),
+            role: Some(role),
+            name: "narrow".into(),
+            scopes: Some(scopes.to_vec()),
+            ..NewToken::default()
+        };
+        let made = token_create(self.context(), &self.admin().await, &new).await;
+        made.unwrap().secret
+    }
+
+    /// A token of an admin who is no curator.
+    async fn admin_alone(&self) -> String {
+        let new = NewToken {
+            account: "operator".into(),
+            role: Some(Role::Admin),
+            name: "test".into(),
+            ..NewToken::default()
+        };
+        let made = token_create(self.context(), &self.admin().await, &new).await;
+        made.unwrap().secret
+    }
+
+    /// Sends one request with this token, and reads the whole response.
+    async fn as_with(&self, token: &str, request: TestRequest) -> TestResponse {
+        self.ask(bearer(request, token)).await
     }
 
     /// Sends one request to a server of its own, and reads the whole response.

@@ -1,16 +1,22 @@
 //! Accounts and their tokens.
 
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect,
+};
 use uuid::Uuid;
+
+use a2a_registry_domain::role::Role;
 
 use super::connect::advisory_lock;
 use super::entity::{account, token};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
-/// The PostgreSQL advisory lock under which the first account and its token are made.
-const BOOTSTRAP_LOCK: i64 = 0x6132_6172_0003;
+/// The PostgreSQL advisory lock under which accounts, groups and tokens are changed.
+const ACCOUNTS_LOCK: i64 = 0x6132_6172_0003;
 
 /// The account of that name.
 pub async fn account_by_name(
@@ -58,9 +64,28 @@ pub async fn token_by_hash(
     Ok(account.map(|account| (token, account)))
 }
 
-/// Tokens with ids below `before`, newest first.
+/// A token by its id.
+pub async fn token_by_id(on: &impl Handle, id: Uuid) -> Result<Option<token::Model>, StoreError> {
+    Ok(token::Entity::find_by_id(id).one(on.connection()).await?)
+}
+
+/// How many tokens an account has that have not ended, without the one of the bootstrap.
+pub async fn token_count(on: &impl Handle, account: Uuid, now: i64) -> Result<u64, StoreError> {
+    let live = Condition::any()
+        .add(token::Column::ExpiresAt.is_null())
+        .add(token::Column::ExpiresAt.gt(now));
+    Ok(token::Entity::find()
+        .filter(token::Column::AccountId.eq(account))
+        .filter(token::Column::Bootstrap.eq(false))
+        .filter(live)
+        .count(on.connection())
+        .await?)
+}
+
+/// Tokens with ids below `before`, newest first: those of one account, or all.
 pub async fn token_page(
     on: &impl Handle,
+    of: Option<Uuid>,
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<token::Model>, StoreError> {
@@ -70,14 +95,45 @@ pub async fn token_page(
     if let Some(before) = before {
         query = query.filter(token::Column::Id.lt(before));
     }
+    if let Some(account) = of {
+        query = query.filter(token::Column::AccountId.eq(account));
+    }
     Ok(query.all(on.connection()).await?)
 }
 
+/// Accounts with ids below `before`, newest first.
+pub async fn account_page(
+    on: &impl Handle,
+    before: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<account::Model>, StoreError> {
+    let mut query = account::Entity::find()
+        .order_by_desc(account::Column::Id)
+        .limit(limit);
+    if let Some(before) = before {
+        query = query.filter(account::Column::Id.lt(before));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// Every account that may be used and whose main role is this one.
+pub async fn accounts_enabled_as(
+    on: &impl Handle,
+    role: Role,
+) -> Result<Vec<account::Model>, StoreError> {
+    Ok(account::Entity::find()
+        .filter(account::Column::Role.eq(role.as_str()))
+        .filter(account::Column::DisabledAt.is_null())
+        .all(on.connection())
+        .await?)
+}
+
 impl Write {
-    /// Locks the creation of the first account and token, so that processes that start together make them once.
+    /// Locks accounts, groups and tokens until the end of the write, so that what is counted and compared before a change
+    /// is still so when it is made, and processes that start together make the first account once.
     pub async fn accounts_lock(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
-            advisory_lock(self.connection(), BOOTSTRAP_LOCK).await?;
+            advisory_lock(self.connection(), ACCOUNTS_LOCK).await?;
         }
         Ok(())
     }
@@ -91,6 +147,40 @@ impl Write {
             .exec_without_returning(self.connection())
             .await?;
         Ok(())
+    }
+
+    /// Changes the roles of an account, and whether it may be used.
+    pub async fn account_update(&self, row: &account::Model) -> Result<(), StoreError> {
+        account::Entity::update_many()
+            .col_expr(account::Column::Role, Expr::value(row.role.as_str()))
+            .col_expr(account::Column::Roles, Expr::value(row.roles.clone()))
+            .col_expr(account::Column::DisabledAt, Expr::value(row.disabled_at))
+            .filter(account::Column::Id.eq(row.id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Notes the hour of a token's last use.
+    pub async fn token_used(&self, id: Uuid, hour: i64) -> Result<(), StoreError> {
+        token::Entity::update_many()
+            .col_expr(token::Column::LastUsedAt, Expr::value(hour))
+            .filter(token::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Removes the tokens of an account that have ended by then; all of them where no time is given. The one of the
+    /// bootstrap stays.
+    pub async fn tokens_end(&self, account: Uuid, by: Option<i64>) -> Result<u64, StoreError> {
+        let mut query = token::Entity::delete_many()
+            .filter(token::Column::AccountId.eq(account))
+            .filter(token::Column::Bootstrap.eq(false));
+        if let Some(by) = by {
+            query = query.filter(token::Column::ExpiresAt.lte(by));
+        }
+        Ok(query.exec(self.connection()).await?.rows_affected)
     }
 
     /// Adds a token.

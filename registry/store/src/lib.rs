@@ -16,6 +16,7 @@ pub mod domains;
 pub mod entity;
 mod error;
 pub mod events;
+pub mod groups;
 mod kept;
 mod listen;
 mod networks;

@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, delete, get, post, web};
 
 use crate::accounts::tokens;
 use crate::http::answer;
-use crate::http::auth::{Administer, Require};
+use crate::http::auth::{Read, Require};
 use crate::http::body::Body;
 use crate::http::path::TokenId;
 use crate::http::problem::Problem;
@@ -16,19 +16,19 @@ use crate::paging::PageRequest;
 
 /// Create a token
 ///
-/// The secret is only in this response; the registry stores its hash.
+/// The secret is only in this response; the registry stores its hash. Accounts make their own tokens, admins everybody's.
 #[utoipa::path(
     tag = "tokens",
     request_body = NewToken,
     security(("token" = [])),
     responses(
         (status = 201, description = "The token, with its secret", body = CreatedToken),
-        (status = 409, description = "The account has another role"),
+        (status = 409, description = "The account is disabled, or its roles do not allow it"),
     )
 )]
 #[post("/v1/tokens")]
 pub async fn token_create(
-    caller: Require<Administer>,
+    caller: Require<Read>,
     new: Body<NewToken>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -37,6 +37,8 @@ pub async fn token_create(
 }
 
 /// List tokens, newest first
+///
+/// Everybody's for an admin, otherwise the caller's own.
 #[utoipa::path(
     tag = "tokens",
     params(PageRequest),
@@ -45,7 +47,7 @@ pub async fn token_create(
 )]
 #[get("/v1/tokens")]
 pub async fn token_list(
-    caller: Require<Administer>,
+    caller: Require<Read>,
     page: Query<PageRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -54,6 +56,8 @@ pub async fn token_list(
 }
 
 /// Revoke a token
+///
+/// Accounts revoke their own tokens, by one that may as much; admins everybody's.
 #[utoipa::path(
     tag = "tokens",
     params(("token" = uuid::Uuid, Path, description = "Id of the token")),
@@ -62,7 +66,7 @@ pub async fn token_list(
 )]
 #[delete("/v1/tokens/{token}")]
 pub async fn token_revoke(
-    caller: Require<Administer>,
+    caller: Require<Read>,
     token: TokenId,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {

@@ -33,7 +33,7 @@ pub async fn domain_list(
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<DomainList, AppError> {
-    let account = caller.demand(Permission::Register)?;
+    let account = caller.demand(Permission::Read)?;
     let own = (!caller.may(Permission::SeeAll)).then_some(account.id);
     let size = page_size(page.page_size)?;
     let after: Option<String> = match &page.page_token {

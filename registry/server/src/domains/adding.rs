@@ -231,7 +231,7 @@ fn registrant(caller: &Caller, source: i64, now: Timestamp) -> source_registrant
             .network
             .filter(|_| account.is_none())
             .map(|network| network.to_string()),
-        role: account.map(|account| account.role.into()),
+        role: account.map(|account| account.registers_as().into()),
         registered_at: now.0,
     }
 }

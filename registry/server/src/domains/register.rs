@@ -145,10 +145,10 @@ fn may_register(context: &Context, caller: &Caller, what: &Registration) -> Resu
     if !open || caller.account.is_some() {
         caller.demand(Permission::Register)?;
     }
-    if what.approve && !caller.may(Permission::Curate) {
+    if what.approve && !caller.may(Permission::Approve) {
         return Err(AppError::new(
             ErrorKind::Forbidden,
-            "Only a curator or an admin may approve with the registration.",
+            "Only a curator may approve with the registration.",
         ));
     }
     Ok(())
@@ -190,7 +190,7 @@ async fn begin_domain(
     now: Timestamp,
 ) -> Result<domain::Model, AppError> {
     if let Some(account) = &caller.account
-        && !account.role.may(Permission::Administer)
+        && !account.may(Permission::Administer)
     {
         let limit = context.config.limits.domains_per_account;
         if domains::domain_count(write, account.id).await? >= limit {
@@ -221,7 +221,7 @@ async fn approve_pending(
     row: &domain::Model,
     new: &Target,
 ) -> Result<(), AppError> {
-    let account = caller.demand(Permission::Curate)?;
+    let account = caller.demand(Permission::Approve)?;
     let sources = domains::sources_of(write, &[row.id]).await?;
     let anonymous_view = |one: &source::Model| {
         let same = |(kind, url): &(SourceKind, String)| one.kind == *kind && one.url == *url;

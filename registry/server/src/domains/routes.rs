@@ -11,7 +11,7 @@ use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 use crate::domains::register::register;
 use crate::domains::{acts as domains, generation, keys, owner, verify, withdrawal};
 use crate::http::answer;
-use crate::http::auth::{Administer, Anyone, AnyoneWriting, Register, Registrant, Require};
+use crate::http::auth::{Administer, Anyone, AnyoneAsking, Read, Register, Registrant, Require};
 use crate::http::body::{Body, OptionalBody};
 use crate::http::path::{DomainRef, Kid, SourceRef};
 use crate::http::problem::Problem;
@@ -56,7 +56,7 @@ pub async fn domain_register(
 )]
 #[get("/v1/domains")]
 pub async fn domain_list(
-    caller: Require<Register>,
+    caller: Require<Read>,
     page: Query<PageRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -264,12 +264,13 @@ pub async fn key_withdraw(
     security((), ("token" = [])),
     responses(
         (status = 202, description = "Time of the crawl", body = RecrawlAccepted),
+        (status = 403, description = "The token does not allow it"),
         (status = 429, description = "Too many changes without a token within a minute"),
     )
 )]
 #[post("/v1/domains/{domain}:recrawl")]
 pub async fn domain_recrawl(
-    caller: AnyoneWriting,
+    caller: AnyoneAsking,
     domain: DomainRef,
     wish: OptionalBody<Recrawl>,
     state: web::Data<State>,

@@ -15,14 +15,14 @@ use crate::paging::{PageRequest, cut, page_size};
 /// no more events yet.
 ///
 /// # Errors
-/// `Forbidden` without [`Permission::SeeAll`].
+/// `Forbidden` without [`Permission::ReadEvents`].
 pub async fn event_list(
     context: &Context,
     caller: &Caller,
     after: Option<i64>,
     page: &PageRequest,
 ) -> Result<EventList, AppError> {
-    caller.demand(Permission::SeeAll)?;
+    caller.demand(Permission::ReadEvents)?;
     let size = page_size(page.page_size)?;
     let query = format!("events after {after:?}");
     let position = match &page.page_token {
@@ -46,14 +46,14 @@ pub async fn event_list(
 /// At most `limit` events after `seq`, oldest first, for a stream.
 ///
 /// # Errors
-/// `Forbidden` without [`Permission::SeeAll`].
+/// `Forbidden` without [`Permission::ReadEvents`].
 pub async fn events_after(
     context: &Context,
     caller: &Caller,
     seq: i64,
     limit: u32,
 ) -> Result<Vec<Event>, AppError> {
-    caller.demand(Permission::SeeAll)?;
+    caller.demand(Permission::ReadEvents)?;
     let mut after = seq;
     loop {
         let rows = events::events_after(&context.store, after, u64::from(limit)).await?;

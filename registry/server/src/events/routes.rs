@@ -22,7 +22,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::events::list as events;
 use crate::events::list::events_after;
-use crate::http::auth::{Administer, Require, SeeAll, bearer};
+use crate::http::auth::{Administer, ReadEvents, Require, bearer};
 use crate::http::envelope::{Head, leave_untouched};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -69,7 +69,7 @@ pub struct EventQuery {
 #[get("/v1/events")]
 pub async fn event_list(
     request: HttpRequest,
-    caller: Require<SeeAll>,
+    caller: Require<ReadEvents>,
     query: Query<EventQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -238,13 +238,13 @@ impl Feed {
         Some(false)
     }
 
-    /// A token that was revoked or has expired ends the stream too, and so does an account that may no longer see
-    /// everything.
+    /// A token that was revoked or has expired ends the stream too, and so does an account that is disabled or may
+    /// no longer read them.
     async fn authenticate_again(&mut self) -> Option<()> {
         if let Some(token) = &self.token {
             self.caller = authenticate(&self.context, token).await.ok()?;
         }
-        self.caller.demand(Permission::SeeAll).ok()?;
+        self.caller.demand(Permission::ReadEvents).ok()?;
         Some(())
     }
 }

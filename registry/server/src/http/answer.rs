@@ -52,6 +52,19 @@ fn encode(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()).into())
 }
 
+/// A resource as it is after a change, with the entity tag for the next one.
+///
+/// # Errors
+/// `internal` where it cannot be written.
+pub fn changed(value: &impl Serialize) -> Result<HttpResponse, Problem> {
+    let rendered = RenderedJson::of(value)?;
+    let mut answer = bytes(StatusCode::OK, rendered.body);
+    if let Ok(tag) = HeaderValue::from_str(&rendered.tag) {
+        answer.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(answer)
+}
+
 /// A response of JSON with a secret, which no cache may store.
 ///
 /// # Errors

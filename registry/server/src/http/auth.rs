@@ -38,9 +38,18 @@ pub struct ForeignAuthorization;
 #[derive(Debug, Clone)]
 pub struct AnyoneWriting(pub Caller);
 
+/// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
+/// only reads changes nothing. Those without a token are counted by address.
+#[derive(Debug, Clone)]
+pub struct AnyoneAsking(pub Caller);
+
 /// A caller who may register: an account with the permission, or anyone in an open registry.
 #[derive(Debug, Clone)]
 pub struct Registrant(pub Caller);
+
+/// Any account, whatever it may do.
+#[derive(Debug, Clone)]
+pub struct SignedIn(pub Caller);
 
 /// An account that has the permission.
 #[derive(Debug, Clone)]
@@ -65,12 +74,20 @@ macro_rules! needed {
 }
 
 needed! {
-    /// [`Permission::Register`], which every account has.
+    /// [`Permission::Read`], which every account has, unless its token is for something else.
+    Read
+    /// [`Permission::Register`]
     Register
     /// [`Permission::SeeAll`]
     SeeAll
     /// [`Permission::Curate`]
     Curate
+    /// [`Permission::Approve`]
+    Approve
+    /// [`Permission::ReadEvents`]
+    ReadEvents
+    /// [`Permission::ReadAccounts`]
+    ReadAccounts
     /// [`Permission::Administer`]
     Administer
 }
@@ -189,7 +206,7 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
 /// `Unauthenticated` or `Forbidden` where registering needs a token; `TooManyRequests` where it does not.
 pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
     let config = state(request)?.context.config();
-    if config.governance.registration == Registration::Token {
+    if config.governance.registration == Registration::Token || caller.account.is_some() {
         caller.demand(Permission::Register)?;
     }
     admit_write(request, &caller)?;
@@ -224,6 +241,33 @@ impl FromRequest for AnyoneWriting {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
+            admit_write(request, &caller)?;
+            Ok(Self(caller))
+        })
+    }
+}
+
+impl FromRequest for SignedIn {
+    type Error = Problem;
+    type Future = ExtractorFuture<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, _| {
+            caller.account()?;
+            Ok(Self(caller))
+        })
+    }
+}
+
+impl FromRequest for AnyoneAsking {
+    type Error = Problem;
+    type Future = ExtractorFuture<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, request| {
+            if caller.account.is_some() {
+                caller.demand(Permission::Register)?;
+            }
             admit_write(request, &caller)?;
             Ok(Self(caller))
         })

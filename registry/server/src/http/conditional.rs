@@ -1,9 +1,31 @@
 //! Conditional requests: 304 instead of what the caller has already (RFC 9110 section 13).
 
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::http::header::IF_MATCH;
 use actix_web::http::header::{
     CACHE_CONTROL, ETAG, EntityTag, Header as _, HeaderValue, IF_NONE_MATCH, IfNoneMatch,
 };
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{FromRequest, HttpRequest, HttpResponse};
+
+use crate::http::problem::Problem;
+use crate::precondition::Precondition;
+
+impl FromRequest for Precondition {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    /// `If-Match`, all its lines as one.
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let lines: Vec<_> = request
+            .headers()
+            .get_all(IF_MATCH)
+            .map(|line| String::from_utf8_lossy(line.as_bytes()))
+            .collect();
+        ready(Ok(Self((!lines.is_empty()).then(|| lines.join(",")))))
+    }
+}
 
 /// The response that `full` makes, or 304 if `If-None-Match` names its entity tag, by weak comparison (RFC 9110 section
 /// 13.1.2). Both carry the tag, and `caching` as `Cache-Control`. `tag` is written as in a header, with its quotes.

@@ -29,6 +29,14 @@ pub struct ReviewId(pub Uuid);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenId(pub Uuid);
 
+/// `{account}`: an id or a name, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountRef(pub String);
+
+/// `{group}`: a name, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupRef(pub String);
+
 /// `{kid}`: the name of a key in signatures, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kid(pub String);
@@ -58,6 +66,8 @@ macro_rules! from_path {
 from_path! {
     AgentRef("agent", |text| Ok(Self(text)));
     DomainRef("domain", |text| Ok(Self(text)));
+    AccountRef("account", |text| Ok(Self(text)));
+    GroupRef("group", |text| Ok(Self(text)));
     Kid("kid", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));
     SourceRef("source", |text| Ok(Self(text)));

@@ -190,6 +190,7 @@ impl From<AppError> for Problem {
             ErrorKind::Unauthenticated => &problem_kinds::UNAUTHENTICATED,
             ErrorKind::Forbidden => &problem_kinds::FORBIDDEN,
             ErrorKind::Conflict => &problem_kinds::CONFLICT,
+            ErrorKind::Changed => &problem_kinds::CHANGED_MEANWHILE,
             ErrorKind::TargetRefused => &problem_kinds::TARGET_REFUSED,
             ErrorKind::DomainDenied => &problem_kinds::DOMAIN_DENIED,
             ErrorKind::LimitReached => &problem_kinds::LIMIT_REACHED,

@@ -47,7 +47,7 @@ problem_kinds! {
         "The request needs a token and carried none, or carried one that is unknown, revoked or past its \
          end. Send it as `Authorization: Bearer` followed by the token.";
     FORBIDDEN = FORBIDDEN "forbidden" "The account may not do this"
-        "The token is good, and the role of its account does not allow the request.";
+        "The token is good, and the roles of its account or its own scopes do not allow the request.";
     DOMAIN_DENIED = FORBIDDEN "domain-denied" "The domain is not admitted"
         "The operator of this registry has put the domain on its list of denied domains. Nothing was stored.";
     LIMIT_REACHED = FORBIDDEN "limit-reached" "A limit is reached"
@@ -66,6 +66,8 @@ problem_kinds! {
     CONFLICT = CONFLICT "conflict" "The request does not fit the present state"
         "What the request is about has changed since, or is not in a state that allows it. Look at it \
          again and decide anew.";
+    CHANGED_MEANWHILE = PRECONDITION_FAILED "changed-meanwhile" "Somebody else has changed it"
+        "`If-Match` names another state than the present one, so nothing was changed. Read it again, and decide anew.";
     TOO_LARGE = PAYLOAD_TOO_LARGE "too-large" "The request is too large"
         "The body holds more bytes than the operator allows for a JSON request, or an agent card more than 1 MiB.";
     WRONG_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE "wrong-media-type" "The body is not sent as JSON"

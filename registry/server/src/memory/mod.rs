@@ -11,6 +11,7 @@ pub mod orders;
 pub mod outage;
 pub mod searches;
 pub mod stream;
+pub(crate) mod token_uses;
 
 use std::time::Duration;
 

@@ -30,14 +30,14 @@ enum DecisionKind {
 /// Lists reviews, oldest first, optionally of one state.
 ///
 /// # Errors
-/// `Forbidden` for a caller who does not curate.
+/// `Forbidden` for a caller who does not see everything.
 pub async fn review_list(
     context: &Context,
     caller: &Caller,
     state: Option<ReviewState>,
     page: &PageRequest,
 ) -> Result<ReviewList, AppError> {
-    caller.demand(Permission::Curate)?;
+    caller.demand(Permission::SeeAll)?;
     let size = page_size(page.page_size)?;
     let query = format!("reviews {state:?}");
     let after: Option<Uuid> = match &page.page_token {
@@ -67,7 +67,7 @@ pub async fn review_show(
     caller: &Caller,
     id: Uuid,
 ) -> Result<ReviewDetail, AppError> {
-    caller.demand(Permission::Curate)?;
+    caller.demand(Permission::SeeAll)?;
     let row = review_row(context, id).await?;
     let review = review_view(context, row.clone()).await?;
     review_detail(context, caller, &row, review).await
@@ -116,7 +116,7 @@ async fn review_decide(
     decision: &ReviewDecision,
     kind: DecisionKind,
 ) -> Result<Review, AppError> {
-    let account = caller.demand(Permission::Curate)?;
+    let account = caller.demand(Permission::Approve)?;
     check_reason(&decision.reason)?;
     let write = context.store.write().await?;
     let missing = || AppError::no_review(id);

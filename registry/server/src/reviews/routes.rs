@@ -9,7 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::http::answer;
-use crate::http::auth::{Curate, Require};
+use crate::http::auth::{Approve, Require, SeeAll};
 use crate::http::body::Body;
 use crate::http::path::ReviewId;
 use crate::http::problem::Problem;
@@ -44,7 +44,7 @@ pub struct ReviewQuery {
 )]
 #[get("/v1/reviews")]
 pub async fn review_list(
-    caller: Require<Curate>,
+    caller: Require<SeeAll>,
     query: Query<ReviewQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -76,7 +76,7 @@ pub async fn review_list(
 #[get("/v1/reviews/{review}")]
 pub async fn review_show(
     request: HttpRequest,
-    caller: Require<Curate>,
+    caller: Require<SeeAll>,
     review: ReviewId,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -97,7 +97,7 @@ pub async fn review_show(
 )]
 #[post("/v1/reviews/{review}:approve")]
 pub async fn review_approve(
-    caller: Require<Curate>,
+    caller: Require<Approve>,
     review: ReviewId,
     decision: Body<ReviewDecision>,
     state: web::Data<State>,
@@ -119,7 +119,7 @@ pub async fn review_approve(
 )]
 #[post("/v1/reviews/{review}:reject")]
 pub async fn review_reject(
-    caller: Require<Curate>,
+    caller: Require<Approve>,
     review: ReviewId,
     decision: Body<ReviewDecision>,
     state: web::Data<State>,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_api::{NewToken, Registration};
+use a2a_registry_api::{AccountPatch, NewToken, Registration};
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use futures::StreamExt;
@@ -13,9 +13,11 @@ use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::people::account_patch;
 use crate::accounts::tokens::{token_create, token_revoke};
 use crate::domains::register;
 use crate::metrics::Metrics;
+use crate::precondition::Precondition;
 use crate::tests::{ADMIN, Registry, bearer};
 
 /// Timeout of every wait, longer than any step takes: only a failing test reaches it.
@@ -145,6 +147,10 @@ async fn a_stream_tells_what_happens_and_goes_on_where_it_ended() {
 enum End {
     Revoked,
     Expired,
+    /// Its account is disabled.
+    Disabled,
+    /// Its account may no longer read events.
+    Demoted,
 }
 
 /// A stream ends with its token, and sends no event after that, be it busy or idle.
@@ -158,6 +164,7 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
         role: Some(Role::Curator),
         name: "stream".into(),
         expires_in_days: Some(1),
+        ..NewToken::default()
     };
     let token = token_create(registry.context(), &admin, &new)
         .await
@@ -168,6 +175,18 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
         End::Revoked => {
             let revoked = token_revoke(registry.context(), &admin, token.token.id).await;
             revoked.unwrap();
+        }
+        End::Disabled | End::Demoted => {
+            let disabled = matches!(end, End::Disabled).then_some(true);
+            let roles = matches!(end, End::Demoted).then(|| vec![Role::Publisher]);
+            let patch = AccountPatch {
+                disabled,
+                roles,
+                groups: None,
+            };
+            let seen = Precondition::default();
+            let changed = account_patch(registry.context(), &admin, "watcher", &patch, &seen).await;
+            changed.unwrap();
         }
         End::Expired => *clock.0.lock().unwrap() += Duration::from_secs(24 * 3600),
     }
@@ -199,12 +218,16 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
 async fn a_busy_stream_ends_with_its_token() {
     a_stream_ends_with_its_token(End::Revoked, true).await;
     a_stream_ends_with_its_token(End::Expired, true).await;
+    a_stream_ends_with_its_token(End::Disabled, true).await;
+    a_stream_ends_with_its_token(End::Demoted, true).await;
 }
 
 #[actix_web::test]
 async fn a_silent_stream_ends_with_its_token() {
     a_stream_ends_with_its_token(End::Revoked, false).await;
     a_stream_ends_with_its_token(End::Expired, false).await;
+    a_stream_ends_with_its_token(End::Disabled, false).await;
+    a_stream_ends_with_its_token(End::Demoted, false).await;
 }
 
 /// A clock that stands still until it is moved.

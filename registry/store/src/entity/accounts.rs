@@ -6,7 +6,8 @@ pub mod account {
 
     use crate::Kept;
     use crate::StoreError;
-    use a2a_registry_domain::role::Role;
+    use crate::error::CorruptRow;
+    use a2a_registry_domain::role::{Role, Roles};
 
     /// An account.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -17,8 +18,12 @@ pub mod account {
         pub id: Uuid,
         /// Unique name.
         pub name: String,
-        /// What it may do.
+        /// The role that stands for all of its roles.
         pub role: Kept<Role>,
+        /// Its roles, joined by commas; null where a program that knew only one role wrote the row.
+        pub roles: Option<String>,
+        /// Microseconds; null while it may be used.
+        pub disabled_at: Option<i64>,
         /// Microseconds.
         pub created_at: i64,
     }
@@ -27,9 +32,19 @@ pub mod account {
         /// What it may do.
         ///
         /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn role(&self) -> Result<Role, StoreError> {
-            self.role.of("accounts", "role", self.id)
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know a role.
+        pub fn roles(&self) -> Result<Roles, StoreError> {
+            let Some(roles) = &self.roles else {
+                return Ok(Roles::of_one(self.role.of("accounts", "role", self.id)?));
+            };
+            roles.parse().map_err(|_| {
+                StoreError::corrupt(CorruptRow {
+                    table: "accounts",
+                    column: "roles",
+                    id: self.id.to_string(),
+                    value: roles.clone(),
+                })
+            })
         }
     }
 
@@ -42,6 +57,7 @@ pub mod account {
 
 /// An API token; its secret is kept as a hash only.
 pub mod token {
+    use a2a_registry_domain::role::Scopes;
     use sea_orm::entity::prelude::*;
 
     /// An API token; its secret is kept as a hash only.
@@ -65,6 +81,73 @@ pub mod token {
         pub created_at: i64,
         /// Microseconds; never, where null.
         pub expires_at: Option<i64>,
+        /// What it may be used for, joined by commas; null for all that its account's roles allow.
+        pub scopes: Option<String>,
+        /// The hour of its last use, in microseconds.
+        pub last_used_at: Option<i64>,
+    }
+
+    impl Model {
+        /// What it may be used for; `None` for all that its account's roles allow. A scope that only a later program
+        /// knows is left out, so that such a token may do less here and never more.
+        pub fn scopes(&self) -> Option<Scopes> {
+            let scopes = self.scopes.as_deref()?;
+            Some(
+                scopes
+                    .split(',')
+                    .filter_map(|scope| scope.parse().ok())
+                    .collect(),
+            )
+        }
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A group of accounts. Groups of two origins are two groups, whatever their names.
+pub mod account_group {
+    use sea_orm::entity::prelude::*;
+
+    /// A group of accounts.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "account_groups")]
+    pub struct Model {
+        /// Identifier.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// Who says who is in it: `admin`, or an issuer.
+        pub origin: String,
+        /// Its name, unique for its origin.
+        pub name: String,
+        /// Microseconds.
+        pub created_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// An account in a group.
+pub mod group_member {
+    use sea_orm::entity::prelude::*;
+
+    /// An account in a group.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "group_members")]
+    pub struct Model {
+        /// The group.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub group_id: Uuid,
+        /// The account.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub account_id: Uuid,
     }
 
     /// None: joins are written where they are needed.

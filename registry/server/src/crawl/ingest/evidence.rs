@@ -6,7 +6,7 @@ use a2a_crawler::circuit_breaker::{FetchReport, Party};
 use a2a_crawler::guard::Guard;
 use a2a_crawler::network::block_of;
 use a2a_crawler::{SourceOutcome, SourceVerdict, VisitOutcome};
-use a2a_registry_domain::role::{Permission, Role};
+use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, source};
 
@@ -110,7 +110,7 @@ fn registrant(group: &Group, row: &source::Model) -> SourceOrigin {
 fn registrant_of(account: Option<&account::Model>, network: Option<&str>) -> SourceOrigin {
     if let Some(account) = account {
         let role: Option<Role> = account.role.known();
-        return if role.is_some_and(|role| role.may(Permission::Curate)) {
+        return if role.is_some_and(Role::is_staff) {
             SourceOrigin::Staff
         } else {
             SourceOrigin::Party(account.id.to_string())
@@ -132,6 +132,8 @@ mod tests {
     #[test]
     fn staff_is_no_party_and_neighbours_without_an_account_are_one() {
         let account = |role: &str| account::Model {
+            roles: None,
+            disabled_at: None,
             id: Uuid::from_u128(7),
             name: "somebody".into(),
             role: Kept::read(role.into()),

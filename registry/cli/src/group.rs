@@ -1,0 +1,112 @@
+//! `group`: groups of accounts, whose members an admin sets.
+
+use a2a_registry_api::{Group, GroupMembers};
+use clap::Subcommand;
+
+use super::client::Client;
+use super::console::Console;
+use super::domain::{PageArgs, next_page};
+use super::failure::{CommandOutcome, Failure};
+use super::{table, terminal};
+
+/// What `group` takes.
+#[derive(Subcommand, Debug, Clone)]
+pub enum GroupCommand {
+    /// List groups, newest first
+    List(PageArgs),
+    /// Show a group
+    Show {
+        /// Its name
+        group: String,
+    },
+    /// Set all members of a group, which is made where it does not exist
+    Set {
+        /// Its name
+        group: String,
+        /// Names of the accounts in it
+        #[arg(value_name = "ACCOUNT")]
+        members: Vec<String>,
+    },
+    /// Delete a group; its accounts stay
+    Rm {
+        /// Its name
+        group: String,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// Where the registry is away or refuses.
+pub async fn run(
+    command: &GroupCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let reply = match command {
+        GroupCommand::List(page) => return list(page, client, console).await,
+        GroupCommand::Rm { group } => {
+            client.delete_group(group).await?;
+            if console.json {
+                console.json(&serde_json::json!({ "deleted": group }))?;
+            } else {
+                console.line(&format!("group {group} is deleted"))?;
+            }
+            return Ok(CommandOutcome::Done);
+        }
+        GroupCommand::Show { group } => client.group(group).await?,
+        GroupCommand::Set { group, members } => {
+            let members = GroupMembers {
+                members: members.clone(),
+            };
+            client.put_group(group, &members).await?
+        }
+    };
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(CommandOutcome::Done);
+    }
+    let group = &reply.value;
+    console.line(&format!(
+        "group    {} (set by {})",
+        group.name, group.origin
+    ))?;
+    for member in &group.members {
+        console.line(&format!("member   {member}"))?;
+    }
+    Ok(CommandOutcome::Done)
+}
+
+async fn list(
+    page: &PageArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let reply = client
+        .groups(page.limit, page.page_token.as_deref())
+        .await?;
+    let outcome = CommandOutcome::of_list(&reply.value.groups);
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(outcome);
+    }
+    let row = |group: &Group| {
+        vec![
+            group.name.clone(),
+            group.origin.clone(),
+            group.members.len().to_string(),
+        ]
+    };
+    let rows: Vec<_> = reply.value.groups.iter().map(row).collect();
+    if rows.is_empty() {
+        terminal::note("there is no group");
+        return Ok(outcome);
+    }
+    table::print(console, &["GROUP", "SET BY", "MEMBERS"], &rows)?;
+    next_page(
+        "group list",
+        page.limit,
+        reply.value.next_page_token.as_deref(),
+    );
+    Ok(outcome)
+}

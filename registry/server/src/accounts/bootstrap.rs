@@ -1,0 +1,189 @@
+//! The first account and its token: from the environment, or made at the first start.
+
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ids::Entropy;
+use a2a_registry_domain::role::{Role, Roles};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::{Store, StoreError, Write, accounts};
+use serde_json::json;
+
+use crate::accounts::records::{account_row, new_secret, set_roles, token_row};
+use crate::authentication::hash;
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
+use crate::error::StartError;
+
+/// Minimum length of a bootstrap token, in characters.
+const MIN_BOOTSTRAP: usize = 32;
+/// The account that the bootstrap token belongs to.
+const ADMIN: &str = "admin";
+
+/// Makes sure that an admin token exists: the one from the environment, else the one of an earlier start, else a new
+/// one, which is returned.
+///
+/// # Errors
+/// If the given token is too short, or the database fails.
+pub(crate) async fn bootstrap(
+    store: &Store,
+    given: Option<&str>,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<Option<String>, StartError> {
+    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
+    if let Some(given) = given {
+        if given.len() < MIN_BOOTSTRAP {
+            return Err(StartError(format!(
+                "A2A_REGISTRY_BOOTSTRAP_TOKEN must have at least {MIN_BOOTSTRAP} characters"
+            )));
+        }
+        replace(store, given, ExistingToken::Removed, now, entropy)
+            .await
+            .map_err(failed)?;
+        return Ok(None);
+    }
+    let secret = new_secret(entropy);
+    let made = replace(store, &secret, ExistingToken::Kept, now, entropy)
+        .await
+        .map_err(failed)?;
+    Ok(made.then_some(secret))
+}
+
+/// Replaces the bootstrap admin token by a new one, which is returned.
+pub(crate) async fn reset(
+    store: &Store,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<String, StoreError> {
+    let secret = new_secret(entropy);
+    replace(store, &secret, ExistingToken::Removed, now, entropy).await?;
+    recover(store, now, entropy).await?;
+    Ok(secret)
+}
+
+/// Makes the account of the bootstrap token an enabled admin and curator again, whatever others have made of it: whoever
+/// holds the data folder is in charge.
+async fn recover(store: &Store, now: Timestamp, entropy: &dyn Entropy) -> Result<(), StoreError> {
+    let write = store.write().await?;
+    write.accounts_lock().await?;
+    let Some(row) = accounts::account_by_name(&write, ADMIN).await? else {
+        return Ok(());
+    };
+    let whole = Roles::of_one(Role::Admin);
+    let roles: Roles = row
+        .roles()
+        .unwrap_or_default()
+        .iter()
+        .chain(whole.iter())
+        .collect();
+    let mut changed = row.clone();
+    set_roles(&mut changed, &roles);
+    changed.disabled_at = None;
+    if changed == row {
+        return Ok(());
+    }
+    write.account_update(&changed).await?;
+    let mut ledger = Ledger::new(now, entropy);
+    let data = json!({"account": ADMIN, "roles": roles.to_string(), "disabled": false});
+    ledger.event(EventKind::AccountChanged, &row.id.to_string(), SYSTEM, data);
+    written(ledger, &write).await?;
+    write.commit().await
+}
+
+async fn written(ledger: Ledger<'_>, write: &Write) -> Result<(), StoreError> {
+    let wrote = ledger.write(write).await;
+    wrote
+        .map(drop)
+        .map_err(|error| StoreError::other(error.internal.unwrap_or(error.public)))
+}
+
+/// What to do with an existing bootstrap token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExistingToken {
+    Kept,
+    Removed,
+}
+
+/// Makes this the bootstrap token; returns whether it is the bootstrap token afterwards.
+async fn replace(
+    store: &Store,
+    secret: &str,
+    standing: ExistingToken,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<bool, StoreError> {
+    let write = store.write().await?;
+    write.accounts_lock().await?;
+    if standing == ExistingToken::Kept && accounts::token_has_bootstrap(&write).await? {
+        return Ok(false);
+    }
+    let admin = match accounts::account_by_name(&write, ADMIN).await? {
+        Some(admin) => admin,
+        None => {
+            let admin = account_row(ADMIN, &Roles::of_one(Role::Admin), now, entropy);
+            write.account_insert(admin.clone()).await?;
+            admin
+        }
+    };
+    write.token_delete_bootstrap(&hash(secret)).await?;
+    if accounts::token_by_hash(&write, &hash(secret))
+        .await?
+        .is_none()
+    {
+        write
+            .token_insert(token_row(secret, admin.id, "bootstrap", true, now, entropy))
+            .await?;
+        let mut ledger = Ledger::new(now, entropy);
+        let data = json!({"account": ADMIN, "name": "bootstrap"});
+        ledger.event(EventKind::TokenCreated, ADMIN, SYSTEM, data);
+        written(ledger, &write).await?;
+    }
+    write.commit().await?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use a2a_crawler::SystemClock;
+
+    use super::*;
+    use crate::authentication::authenticate;
+    use crate::config::Config;
+    use crate::context::Context;
+    use crate::error::ErrorKind;
+    use crate::network::Network;
+    use a2a_registry_domain::ids::SystemEntropy;
+    use a2a_registry_store::entity::account;
+
+    const ADMINS: &str = "a-bootstrap-token-of-forty-characters-0001";
+    const THEIRS: &str = "a-token-of-somebody-whose-role-is-a-later-one";
+
+    #[tokio::test]
+    async fn a_role_that_is_not_known_may_nothing() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        let entropy = Arc::new(SystemEntropy::default());
+        let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+        let clock = Arc::new(SystemClock);
+        let build = Context::build(config, clock, entropy.clone(), network, Some(ADMINS));
+        let context = build.await.unwrap().context;
+        let now = context.now();
+        let account = account::Model {
+            roles: Some("admin,warden".into()),
+            ..account_row("later", &Roles::of_one(Role::Admin), now, entropy.as_ref())
+        };
+        let token = token_row(THEIRS, account.id, "test", false, now, entropy.as_ref());
+        let write = context.store.write().await.unwrap();
+        write.account_insert(account.clone()).await.unwrap();
+        write.token_insert(token).await.unwrap();
+        write.commit().await.unwrap();
+        let error = authenticate(&context, THEIRS).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Internal);
+        let told = format!("accounts.roles of {} holds \"admin,warden\"", account.id);
+        assert_eq!(error.internal, Some(told));
+        assert!(authenticate(&context, ADMINS).await.is_ok());
+    }
+}

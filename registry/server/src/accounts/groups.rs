@@ -1,0 +1,231 @@
+//! Groups of accounts. Those of the origin `admin` are made here; those of other origins are only shown.
+
+use a2a_registry_api::limits::{MAX_GROUPS, MAX_MEMBERS};
+use a2a_registry_api::{Group, GroupList, GroupMembers};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ids::new_id;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{account, account_group, group_member};
+use a2a_registry_store::{Handle, Write, accounts, groups};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::accounts::records::check_name;
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_write;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::paging::{PageRequest, cut, page_size};
+use crate::precondition::Precondition;
+
+/// The origin of groups whose members an admin sets.
+pub(super) const ADMIN_ORIGIN: &str = "admin";
+
+/// Groups of every origin, newest first.
+///
+/// # Errors
+/// `Forbidden` without [`Permission::ReadAccounts`].
+pub async fn group_list(
+    context: &Context,
+    caller: &Caller,
+    page: &PageRequest,
+) -> Result<GroupList, AppError> {
+    caller.demand(Permission::ReadAccounts)?;
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("groups", caller, token)?),
+        None => None,
+    };
+    let mut rows = groups::group_page(&context.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.id);
+    Ok(GroupList {
+        groups: views(&context.store, rows).await?,
+        next_page_token: last.and_then(|last| context.signer.token("groups", caller, &last)),
+    })
+}
+
+/// One group of the origin `admin`.
+///
+/// # Errors
+/// `NotFound`, and `Forbidden` without [`Permission::ReadAccounts`].
+pub async fn group_show(context: &Context, caller: &Caller, name: &str) -> Result<Group, AppError> {
+    caller.demand(Permission::ReadAccounts)?;
+    let row = groups::group_by_name(&context.store, ADMIN_ORIGIN, name).await?;
+    let row = row.ok_or_else(|| AppError::no_group(name))?;
+    view(&context.store, row).await
+}
+
+/// Sets the members of a group of the origin `admin`, which is made if it does not exist.
+///
+/// # Errors
+/// `Changed` where it is not what the caller has seen; `Conflict` for an account that does not exist; `LimitReached`.
+pub async fn group_put(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+    members: &GroupMembers,
+    seen: &Precondition,
+) -> Result<Group, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    // A name in the path that is none belongs to no group.
+    check_name("group", name).map_err(|_| AppError::no_group(name))?;
+    check_members(&members.members)?;
+    let write = context.store.write().await?;
+    write.accounts_lock().await?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let row = groups::group_by_name(&write, ADMIN_ORIGIN, name).await?;
+    let before = match row.clone() {
+        Some(row) => Some(view(&write, row).await?),
+        None => None,
+    };
+    seen.check(before.as_ref())?;
+    let row = match row {
+        Some(row) => row,
+        None => begin(context, &write, name).await?,
+    };
+    let accounts = named(&write, &members.members).await?;
+    set_members(&write, &row, &accounts).await?;
+    let after = view(&write, row).await?;
+    if before.as_ref() != Some(&after) {
+        let data = json!({"group": name, "origin": ADMIN_ORIGIN, "members": after.members,
+            "members_before": before.map(|before| before.members)});
+        ledger.event(EventKind::GroupChanged, name, &admin.name, data);
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(after)
+}
+
+/// Deletes a group of the origin `admin`. Its accounts stay.
+///
+/// # Errors
+/// `NotFound`; `Changed` where it is not what the caller has seen.
+pub async fn group_delete(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+    seen: &Precondition,
+) -> Result<(), AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    let write = context.store.write().await?;
+    write.accounts_lock().await?;
+    let row = groups::group_by_name(&write, ADMIN_ORIGIN, name).await?;
+    let row = row.ok_or_else(|| AppError::no_group(name))?;
+    let before = view(&write, row.clone()).await?;
+    seen.check(Some(&before))?;
+    write.group_delete(row.id).await?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let data = json!({"group": name, "origin": ADMIN_ORIGIN, "members_before": before.members});
+    ledger.event(EventKind::GroupDeleted, name, &admin.name, data);
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(())
+}
+
+async fn begin(
+    context: &Context,
+    write: &Write,
+    name: &str,
+) -> Result<account_group::Model, AppError> {
+    if groups::group_count(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("There are {MAX_GROUPS} groups; delete some first."),
+        ));
+    }
+    let now = context.now();
+    let row = account_group::Model {
+        id: new_id(now, context.entropy.as_ref()),
+        origin: ADMIN_ORIGIN.into(),
+        name: name.into(),
+        created_at: now.0,
+    };
+    write.group_insert(row.clone()).await?;
+    Ok(row)
+}
+
+fn check_members(names: &[String]) -> Result<(), AppError> {
+    if names.len() > MAX_MEMBERS {
+        return Err(AppError::invalid(
+            "/members",
+            format!("a group has {MAX_MEMBERS} members at most"),
+        ));
+    }
+    let mut numbered = names.iter().enumerate();
+    numbered.try_for_each(|(at, name)| check_name(&format!("/members/{at}"), name))
+}
+
+/// The accounts with these names.
+async fn named(write: &Write, names: &[String]) -> Result<Vec<account::Model>, AppError> {
+    let found = groups::accounts_by_names(write, names).await?;
+    let missing = |name: &&String| found.iter().all(|account| account.name != **name);
+    if let Some(name) = names.iter().find(missing) {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("There is no account {name}; make it first."),
+        ));
+    }
+    Ok(found)
+}
+
+async fn set_members(
+    write: &Write,
+    group: &account_group::Model,
+    accounts: &[account::Model],
+) -> Result<(), AppError> {
+    let now = groups::members_of(write, &[group.id]).await?;
+    let stays = |id: &Uuid| accounts.iter().any(|account| account.id == *id);
+    let gone: Vec<Uuid> = now
+        .iter()
+        .map(|member| member.account_id)
+        .filter(|id| !stays(id))
+        .collect();
+    write.members_remove(group.id, &gone).await?;
+    let row = |account: &account::Model| group_member::Model {
+        group_id: group.id,
+        account_id: account.id,
+    };
+    write
+        .members_add(accounts.iter().map(row).collect())
+        .await?;
+    Ok(())
+}
+
+async fn view(on: &impl Handle, row: account_group::Model) -> Result<Group, AppError> {
+    let name = row.name.clone();
+    let mut views = views(on, vec![row]).await?;
+    views.pop().ok_or_else(|| AppError::no_group(name))
+}
+
+/// Groups as callers see them, in the order of their rows; members by name.
+async fn views(on: &impl Handle, rows: Vec<account_group::Model>) -> Result<Vec<Group>, AppError> {
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let members = groups::members_of(on, &ids).await?;
+    let mut ids: Vec<Uuid> = members.iter().map(|member| member.account_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let accounts = accounts::accounts_by_ids(on, &ids).await?;
+    let view = |row: account_group::Model| {
+        let of_it = members.iter().filter(|member| member.group_id == row.id);
+        let names = of_it.filter_map(|member| {
+            let account = accounts
+                .iter()
+                .find(|account| account.id == member.account_id);
+            account.map(|account| account.name.clone())
+        });
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        Group {
+            origin: row.origin,
+            name: row.name,
+            members: names,
+            created_at: Timestamp(row.created_at),
+        }
+    };
+    Ok(rows.into_iter().map(view).collect())
+}

@@ -1,0 +1,266 @@
+//! Accounts: who there is, with which roles, and whether they may be used.
+
+use a2a_registry_api::limits::{MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
+use a2a_registry_api::{Account, AccountList, AccountPatch, Me, NewAccount};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::role::{Permission, Role, Roles};
+use a2a_registry_store::entity::{account, group_member};
+use a2a_registry_store::{Write, accounts, groups};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::accounts::groups::ADMIN_ORIGIN;
+use crate::accounts::records::{
+    account_named, account_row, account_view, account_views, check_account_name, check_name,
+    set_roles, token_view,
+};
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_write;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::paging::{PageRequest, cut, page_size};
+use crate::precondition::Precondition;
+
+/// The caller, with roles, scopes and groups.
+///
+/// # Errors
+/// `Unauthenticated` for an anonymous client.
+pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
+    let by = caller.account()?;
+    let gone = || AppError::no_token(by.token);
+    let mut rows = accounts::accounts_by_ids(&context.store, &[by.id]).await?;
+    let row = rows.pop().ok_or_else(gone)?;
+    let token = accounts::token_by_id(&context.store, by.token).await?;
+    let token = token_view(token.ok_or_else(gone)?, &row);
+    Ok(Me {
+        account: account_view(&context.store, row).await?,
+        scopes: token.scopes.clone(),
+        token,
+    })
+}
+
+/// Accounts, newest first.
+///
+/// # Errors
+/// `Forbidden` without [`Permission::ReadAccounts`].
+pub async fn account_list(
+    context: &Context,
+    caller: &Caller,
+    page: &PageRequest,
+) -> Result<AccountList, AppError> {
+    caller.demand(Permission::ReadAccounts)?;
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("accounts", caller, token)?),
+        None => None,
+    };
+    let mut rows = accounts::account_page(&context.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.id);
+    Ok(AccountList {
+        accounts: account_views(&context.store, rows).await?,
+        next_page_token: last.and_then(|last| context.signer.token("accounts", caller, &last)),
+    })
+}
+
+/// One account, by its id or name.
+///
+/// # Errors
+/// `NotFound`, and `Forbidden` without [`Permission::ReadAccounts`].
+pub async fn account_show(
+    context: &Context,
+    caller: &Caller,
+    account: &str,
+) -> Result<Account, AppError> {
+    caller.demand(Permission::ReadAccounts)?;
+    let row = account_named(&context.store, account).await?;
+    account_view(&context.store, row).await
+}
+
+/// Makes an account.
+///
+/// # Errors
+/// `Conflict` where the name is taken or a group does not exist.
+pub async fn account_create(
+    context: &Context,
+    caller: &Caller,
+    new: &NewAccount,
+) -> Result<Account, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_account_name("/name", &new.name)?;
+    let roles = roles_of(&new.roles)?;
+    check_groups(&new.groups)?;
+    let now = context.now();
+    let write = context.store.write().await?;
+    write.accounts_lock().await?;
+    if accounts::account_by_name(&write, &new.name)
+        .await?
+        .is_some()
+    {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("There is an account {} already.", new.name),
+        ));
+    }
+    let row = account_row(&new.name, &roles, now, context.entropy.as_ref());
+    write.account_insert(row.clone()).await?;
+    set_groups(&write, row.id, &new.groups).await?;
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    let data = json!({"account": row.name, "roles": roles.to_string(), "groups": new.groups});
+    ledger.event(
+        EventKind::AccountCreated,
+        &row.id.to_string(),
+        &admin.name,
+        data,
+    );
+    let view = account_view(&write, row).await?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(view)
+}
+
+/// Changes an account.
+///
+/// # Errors
+/// `Changed` where it is not what the caller has seen; `Conflict` where no admin would be left or a group does not exist.
+pub async fn account_patch(
+    context: &Context,
+    caller: &Caller,
+    account: &str,
+    patch: &AccountPatch,
+    seen: &Precondition,
+) -> Result<Account, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    let roles = patch.roles.as_deref().map(roles_of).transpose()?;
+    check_groups(patch.groups.as_deref().unwrap_or_default())?;
+    let write = context.store.write().await?;
+    write.accounts_lock().await?;
+    let row = account_named(&write, account).await?;
+    let before = account_view(&write, row.clone()).await?;
+    seen.check(Some(&before))?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let changed = change(&write, &mut ledger, &admin.name, row, patch.disabled, roles).await?;
+    if let Some(groups) = &patch.groups {
+        set_groups(&write, changed.id, groups).await?;
+    }
+    let after = account_view(&write, changed).await?;
+    if (&after.roles, &after.groups) != (&before.roles, &before.groups) {
+        let data = json!({
+            "account": after.name, "roles": after.roles, "groups": after.groups,
+            "roles_before": before.roles, "groups_before": before.groups,
+        });
+        ledger.event(
+            EventKind::AccountChanged,
+            &after.id.to_string(),
+            &admin.name,
+            data,
+        );
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(after)
+}
+
+/// Changes the row of an account. Disabling removes its tokens, so that enabling it brings none of them back.
+async fn change(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    by: &str,
+    row: account::Model,
+    disabled: Option<bool>,
+    roles: Option<Roles>,
+) -> Result<account::Model, AppError> {
+    let mut changed = row.clone();
+    if let Some(roles) = roles {
+        set_roles(&mut changed, &roles);
+    }
+    let data = json!({"account": row.name});
+    match disabled {
+        Some(true) if row.disabled_at.is_none() => {
+            changed.disabled_at = Some(ledger.now().0);
+            write.tokens_end(row.id, None).await?;
+            ledger.event(EventKind::AccountDisabled, &row.id.to_string(), by, data);
+        }
+        Some(false) if row.disabled_at.is_some() => {
+            changed.disabled_at = None;
+            ledger.event(EventKind::AccountEnabled, &row.id.to_string(), by, data);
+        }
+        _ => {}
+    }
+    let administers = |row: &account::Model| -> Result<bool, AppError> {
+        Ok(row.disabled_at.is_none() && row.roles()?.has(Role::Admin))
+    };
+    if administers(&row)? && !administers(&changed)? {
+        let admins = accounts::accounts_enabled_as(write, Role::Admin).await?;
+        if admins.iter().all(|admin| admin.id == row.id) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "{} is the last enabled admin; make another one first.",
+                    row.name
+                ),
+            ));
+        }
+    }
+    write.account_update(&changed).await?;
+    Ok(changed)
+}
+
+fn roles_of(roles: &[Role]) -> Result<Roles, AppError> {
+    if roles.is_empty() {
+        return Err(AppError::invalid(
+            "/roles",
+            "an account has one role at least",
+        ));
+    }
+    Ok(roles.iter().copied().collect())
+}
+
+fn check_groups(names: &[String]) -> Result<(), AppError> {
+    if names.len() > MAX_GROUPS_OF_ACCOUNT {
+        return Err(AppError::invalid(
+            "/groups",
+            format!("an account has {MAX_GROUPS_OF_ACCOUNT} groups at most"),
+        ));
+    }
+    let mut numbered = names.iter().enumerate();
+    numbered.try_for_each(|(at, name)| check_name(&format!("/groups/{at}"), name))
+}
+
+/// Sets the groups that an admin has put an account in; those of other origins stay.
+async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<(), AppError> {
+    let own = groups::groups_of(write, &[account]).await?;
+    for (_, group) in own.iter().filter(|(_, group)| group.origin == ADMIN_ORIGIN) {
+        if !names.contains(&group.name) {
+            write.members_remove(group.id, &[account]).await?;
+        }
+    }
+    for name in names {
+        let group = groups::group_by_name(write, ADMIN_ORIGIN, name).await?;
+        let group = group.ok_or_else(|| {
+            AppError::new(
+                ErrorKind::Conflict,
+                format!("There is no group {name} yet; make it first."),
+            )
+        })?;
+        let members = groups::members_of(write, &[group.id]).await?;
+        if members.iter().any(|member| member.account_id == account) {
+            continue;
+        }
+        if members.len() >= MAX_MEMBERS {
+            return Err(AppError::new(
+                ErrorKind::LimitReached,
+                format!("The group {name} has {MAX_MEMBERS} members."),
+            ));
+        }
+        let row = group_member::Model {
+            group_id: group.id,
+            account_id: account,
+        };
+        write.members_add(vec![row]).await?;
+    }
+    Ok(())
+}

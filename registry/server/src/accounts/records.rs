@@ -1,0 +1,180 @@
+//! Rows of accounts and tokens, how they are made, and how callers see them.
+
+use a2a_registry_api::limits::MAX_NAME;
+use a2a_registry_api::{Account, GroupName, Token};
+use a2a_registry_domain::ids::{Entropy, new_id};
+use a2a_registry_domain::role::{Roles, Scopes};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{account, account_group, token};
+use a2a_registry_store::{Handle, accounts, groups};
+use data_encoding::BASE64URL_NOPAD;
+use uuid::Uuid;
+
+use crate::authentication::{TOKEN_PREFIX, hash};
+use crate::error::AppError;
+
+/// Characters of a token that lists show.
+const SHOWN: usize = 10;
+
+pub(super) fn account_row(
+    name: &str,
+    roles: &Roles,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> account::Model {
+    account::Model {
+        id: new_id(now, entropy),
+        name: name.into(),
+        role: roles.main().into(),
+        roles: Some(roles.to_string()),
+        disabled_at: None,
+        created_at: now.0,
+    }
+}
+
+pub(super) fn set_roles(row: &mut account::Model, roles: &Roles) {
+    row.role = roles.main().into();
+    row.roles = Some(roles.to_string());
+}
+
+pub(super) fn token_row(
+    secret: &str,
+    account_id: Uuid,
+    name: &str,
+    bootstrap: bool,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> token::Model {
+    // The beginning of a token that an operator chose may be enough to guess the rest; a generated token is random.
+    let shown = if secret.starts_with(TOKEN_PREFIX) {
+        SHOWN
+    } else {
+        0
+    };
+    token::Model {
+        id: new_id(now, entropy),
+        account_id,
+        name: name.into(),
+        prefix: secret.chars().take(shown).collect(),
+        hash: hash(secret),
+        bootstrap,
+        created_at: now.0,
+        expires_at: None,
+        scopes: None,
+        last_used_at: None,
+    }
+}
+
+pub(super) fn new_secret(entropy: &dyn Entropy) -> String {
+    let mut random = [0; 32];
+    entropy.fill(&mut random);
+    format!("{TOKEN_PREFIX}{}", BASE64URL_NOPAD.encode(&random))
+}
+
+/// Refuses what is no name.
+pub(super) fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
+    let fits = !name.is_empty()
+        && name.len() <= MAX_NAME
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || " ._-@".contains(c));
+    if fits {
+        return Ok(());
+    }
+    Err(AppError::invalid(
+        pointer,
+        format!("a name has 1 to {MAX_NAME} letters, digits, blanks or any of . _ - @"),
+    ))
+}
+
+/// Refuses what is no name of a new account. One that reads as an id could stand for another account in a path.
+pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<(), AppError> {
+    check_name(pointer, name)?;
+    if Uuid::try_parse(name).is_ok() {
+        return Err(AppError::invalid(pointer, "an account's name is no id"));
+    }
+    Ok(())
+}
+
+/// The scopes of a token that its account's roles allow now.
+pub(super) fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
+    match token.scopes() {
+        Some(scopes) => scopes.within(&roles.scopes()),
+        None => roles.scopes(),
+    }
+}
+
+/// A token as callers see it.
+pub(super) fn token_view(row: token::Model, account: &account::Model) -> Token {
+    let roles = account.roles().unwrap_or_default();
+    Token {
+        id: row.id,
+        account: account.name.clone(),
+        scopes: scopes_of(&row, &roles).iter().map(Into::into).collect(),
+        name: row.name,
+        prefix: row.prefix,
+        created_at: Timestamp(row.created_at),
+        expires_at: row.expires_at.map(Timestamp),
+        last_used_at: row.last_used_at.map(Timestamp),
+    }
+}
+
+/// Accounts as callers see them, in the order of their rows.
+pub(super) async fn account_views(
+    on: &impl Handle,
+    rows: Vec<account::Model>,
+) -> Result<Vec<Account>, AppError> {
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let groups = groups::groups_of(on, &ids).await?;
+    let view = |row: account::Model| {
+        let roles = row.roles()?;
+        let own = groups.iter().filter(|(account, _)| *account == row.id);
+        Ok(Account {
+            id: row.id,
+            name: row.name,
+            role: roles.main().into(),
+            roles: roles.iter().map(Into::into).collect(),
+            groups: own.map(|(_, group)| group_name(group)).collect(),
+            disabled_at: row.disabled_at.map(Timestamp),
+            created_at: Timestamp(row.created_at),
+        })
+    };
+    rows.into_iter().map(view).collect()
+}
+
+/// One account as callers see it.
+pub(super) async fn account_view(
+    on: &impl Handle,
+    row: account::Model,
+) -> Result<Account, AppError> {
+    let id = row.id;
+    let mut views = account_views(on, vec![row]).await?;
+    views.pop().ok_or_else(|| AppError::no_account(id))
+}
+
+fn group_name(group: &account_group::Model) -> GroupName {
+    GroupName {
+        origin: group.origin.clone(),
+        name: group.name.clone(),
+    }
+}
+
+/// The account with that id or name.
+///
+/// # Errors
+/// `NotFound`.
+pub(super) async fn account_named(
+    on: &impl Handle,
+    text: &str,
+) -> Result<account::Model, AppError> {
+    let found = match Uuid::try_parse(text) {
+        Ok(id) => accounts::accounts_by_ids(on, &[id]).await?.pop(),
+        Err(_) => None,
+    };
+    let found = match found {
+        Some(found) => Some(found),
+        // Names of before may read as ids.
+        None => accounts::account_by_name(on, text).await?,
+    };
+    found.ok_or_else(|| AppError::no_account(text))
+}

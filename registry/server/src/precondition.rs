@@ -1,0 +1,61 @@
+//! `If-Match`: a change that was decided on one state is not made to another one (RFC 9110 section 13.1.1).
+
+use serde::Serialize;
+
+use crate::error::{AppError, ErrorKind};
+use crate::memory::agents::RenderedJson;
+
+/// The entity tags that the caller allows to be changed; `None` where it does not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Precondition(pub Option<String>);
+
+impl Precondition {
+    /// Compares what the caller has seen with what there is now, read under the lock of the change. The tag is compared as
+    /// it was given, though it is weak: it stands for the values, and the encoding of a response does not matter here.
+    ///
+    /// # Errors
+    /// `Changed`.
+    pub(crate) fn check(&self, present: Option<&impl Serialize>) -> Result<(), AppError> {
+        let Some(wanted) = &self.0 else {
+            return Ok(());
+        };
+        let tag = match present {
+            Some(present) => RenderedJson::of(present)?.tag,
+            None => String::new(),
+        };
+        let plain = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+        let mut tags = wanted.split(',').map(plain);
+        if present.is_some() && tags.any(|one| one == "*" || one == plain(&tag)) {
+            return Ok(());
+        }
+        Err(AppError::new(
+            ErrorKind::Changed,
+            "This is not what `If-Match` names: somebody has changed it meanwhile. Nothing was changed; read it again.",
+        ))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_needs_the_state_that_was_seen() {
+        let tag = RenderedJson::of(&"a").unwrap().tag;
+        let strong = tag.trim_start_matches("W/").to_owned();
+        let holds = |wanted: &str, present: Option<&str>| {
+            Precondition(Some(wanted.to_owned()))
+                .check(present.as_ref())
+                .is_ok()
+        };
+        for wanted in [&tag, &strong, "*", &format!("\"b\", {tag}")] {
+            assert!(holds(wanted, Some("a")), "{wanted}");
+            assert!(!holds(wanted, None), "{wanted}");
+        }
+        for wanted in [&*tag, "\"b\"", ""] {
+            assert!(!holds(wanted, Some("c")), "{wanted}");
+        }
+        assert!(Precondition(None).check(None::<&str>.as_ref()).is_ok());
+    }
+}

@@ -1,0 +1,153 @@
+//! Groups of accounts. Each has an origin, which says who is in it.
+
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+use uuid::Uuid;
+
+use super::entity::{account, account_group, group_member};
+use super::rows::can_be_stored;
+use super::{Handle, StoreError, Write};
+
+/// The group of that origin and name.
+pub async fn group_by_name(
+    on: &impl Handle,
+    origin: &str,
+    name: &str,
+) -> Result<Option<account_group::Model>, StoreError> {
+    if !can_be_stored(name) {
+        return Ok(None);
+    }
+    Ok(account_group::Entity::find()
+        .filter(account_group::Column::Origin.eq(origin))
+        .filter(account_group::Column::Name.eq(name))
+        .one(on.connection())
+        .await?)
+}
+
+/// Groups with ids below `before`, newest first.
+pub async fn group_page(
+    on: &impl Handle,
+    before: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<account_group::Model>, StoreError> {
+    let mut query = account_group::Entity::find()
+        .order_by_desc(account_group::Column::Id)
+        .limit(limit);
+    if let Some(before) = before {
+        query = query.filter(account_group::Column::Id.lt(before));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// How many groups of that origin there are.
+pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreError> {
+    Ok(account_group::Entity::find()
+        .filter(account_group::Column::Origin.eq(origin))
+        .count(on.connection())
+        .await?)
+}
+
+/// The memberships of these groups.
+pub async fn members_of(
+    on: &impl Handle,
+    groups: &[Uuid],
+) -> Result<Vec<group_member::Model>, StoreError> {
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(group_member::Entity::find()
+        .filter(group_member::Column::GroupId.is_in(groups.iter().copied()))
+        .all(on.connection())
+        .await?)
+}
+
+/// The groups of these accounts, each with the account, by origin and name.
+pub async fn groups_of(
+    on: &impl Handle,
+    accounts: &[Uuid],
+) -> Result<Vec<(Uuid, account_group::Model)>, StoreError> {
+    if accounts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let members = group_member::Entity::find()
+        .filter(group_member::Column::AccountId.is_in(accounts.iter().copied()))
+        .all(on.connection())
+        .await?;
+    let ids: Vec<Uuid> = members.iter().map(|member| member.group_id).collect();
+    let groups = account_group::Entity::find()
+        .filter(account_group::Column::Id.is_in(ids))
+        .order_by_asc(account_group::Column::Origin)
+        .order_by_asc(account_group::Column::Name)
+        .all(on.connection())
+        .await?;
+    let mut found = Vec::with_capacity(members.len());
+    for group in groups {
+        let of_it = members.iter().filter(|member| member.group_id == group.id);
+        found.extend(of_it.map(|member| (member.account_id, group.clone())));
+    }
+    Ok(found)
+}
+
+/// The accounts with these names, in no order.
+pub async fn accounts_by_names(
+    on: &impl Handle,
+    names: &[String],
+) -> Result<Vec<account::Model>, StoreError> {
+    if names.is_empty() || names.iter().any(|name| !can_be_stored(name)) {
+        return Ok(Vec::new());
+    }
+    Ok(account::Entity::find()
+        .filter(account::Column::Name.is_in(names))
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Adds a group.
+    pub async fn group_insert(&self, row: account_group::Model) -> Result<(), StoreError> {
+        account_group::Entity::insert(row.into_active_model())
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Removes a group with its memberships.
+    pub async fn group_delete(&self, id: Uuid) -> Result<(), StoreError> {
+        group_member::Entity::delete_many()
+            .filter(group_member::Column::GroupId.eq(id))
+            .exec(self.connection())
+            .await?;
+        account_group::Entity::delete_by_id(id)
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Adds accounts to groups; nothing happens to those that are in them.
+    pub async fn members_add(&self, rows: Vec<group_member::Model>) -> Result<(), StoreError> {
+        let groups: Vec<Uuid> = rows.iter().map(|row| row.group_id).collect();
+        let known = members_of(self, &groups).await?;
+        let new = rows.into_iter().filter(|row| !known.contains(row));
+        let new: Vec<_> = new.map(IntoActiveModel::into_active_model).collect();
+        if !new.is_empty() {
+            group_member::Entity::insert_many(new)
+                .exec_without_returning(self.connection())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Removes accounts from a group.
+    pub async fn members_remove(&self, group: Uuid, accounts: &[Uuid]) -> Result<(), StoreError> {
+        if accounts.is_empty() {
+            return Ok(());
+        }
+        group_member::Entity::delete_many()
+            .filter(group_member::Column::GroupId.eq(group))
+            .filter(group_member::Column::AccountId.is_in(accounts.iter().copied()))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}
