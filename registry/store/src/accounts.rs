@@ -12,7 +12,7 @@ use a2a_registry_domain::role::Role;
 
 use super::connect::advisory_lock;
 use super::entity::{account, token};
-use super::rows::can_be_stored;
+use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
 
 /// The PostgreSQL advisory lock under which accounts, groups and tokens are changed.
@@ -37,13 +37,12 @@ pub async fn accounts_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<account::Model>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
+    let mut found = Vec::new();
+    for ids in ids.chunks(MAX_VALUES) {
+        let query = account::Entity::find().filter(account::Column::Id.is_in(ids.iter().copied()));
+        found.extend(query.all(on.connection()).await?);
     }
-    Ok(account::Entity::find()
-        .filter(account::Column::Id.is_in(ids.iter().copied()))
-        .all(on.connection())
-        .await?)
+    Ok(found)
 }
 
 /// The token with this hash, with its account. The caller checks whether it has expired.

@@ -6,7 +6,7 @@ use sea_orm::{ActiveModelTrait, EntityTrait, Iterable, QuerySelect, Select};
 use super::{Handle, StoreError, Write};
 
 /// The most values of one statement: SQLite binds 32 766 and PostgreSQL 65 535.
-const MAX_VALUES: usize = 30_000;
+pub(super) const MAX_VALUES: usize = 30_000;
 /// The most rows of one statement. Statements of a few sizes are prepared once and reused, which saves more time than
 /// fewer, larger statements would.
 const MAX_ROWS: usize = 64;

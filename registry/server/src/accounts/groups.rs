@@ -1,6 +1,6 @@
 //! Groups of accounts. Those of the origin `admin` are made here; those of other origins are only shown.
 
-use a2a_registry_api::limits::{MAX_GROUPS, MAX_MEMBERS};
+use a2a_registry_api::limits::{MAX_GROUPS, MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
 use a2a_registry_api::{Group, GroupList, GroupMembers};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::new_id;
@@ -186,14 +186,42 @@ async fn set_members(
         .filter(|id| !stays(id))
         .collect();
     write.members_remove(group.id, &gone).await?;
+    let known = |account: &account::Model| now.iter().any(|one| one.account_id == account.id);
+    let new: Vec<&account::Model> = accounts.iter().filter(|one| !known(one)).collect();
+    admit_to_another_group(write, &new).await?;
     let row = |account: &account::Model| group_member::Model {
         group_id: group.id,
         account_id: account.id,
     };
     write
-        .members_add(accounts.iter().map(row).collect())
+        .members_add(new.into_iter().map(row).collect())
         .await?;
     Ok(())
+}
+
+/// Refuses accounts that are in as many groups as an account may be.
+async fn admit_to_another_group(
+    write: &Write,
+    accounts: &[&account::Model],
+) -> Result<(), AppError> {
+    let ids: Vec<Uuid> = accounts.iter().map(|account| account.id).collect();
+    let memberships = groups::groups_of(write, &ids).await?;
+    let full = accounts.iter().find(|account| {
+        let of_it = memberships
+            .iter()
+            .filter(|(id, group)| *id == account.id && group.origin == ADMIN_ORIGIN);
+        of_it.count() >= MAX_GROUPS_OF_ACCOUNT
+    });
+    match full {
+        None => Ok(()),
+        Some(account) => Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!(
+                "The account {} is in {MAX_GROUPS_OF_ACCOUNT} groups.",
+                account.name
+            ),
+        )),
+    }
 }
 
 async fn view(on: &impl Handle, row: account_group::Model) -> Result<Group, AppError> {

@@ -113,8 +113,9 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
         return Ok(None);
     };
     let account = accounts::account_by_name(write, name).await?;
-    let account =
-        account.ok_or_else(|| AppError::invalid("/account", "No account has this name."))?;
+    let account = account.filter(|account| account.disabled_at.is_none());
+    let account = account
+        .ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))?;
     Ok(Some(account.id))
 }
 

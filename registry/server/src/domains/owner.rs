@@ -77,7 +77,7 @@ pub async fn domain_patch(
 ///
 /// # Errors
 /// `Forbidden` for a caller who neither owns nor curates it; `Conflict` for a party of its dispute; `Invalid` for an
-/// account that does not exist; `NotFound`.
+/// account that does not exist or is disabled; `NotFound`.
 pub async fn domain_transfer(
     context: &Context,
     caller: &Caller,
@@ -91,7 +91,8 @@ pub async fn domain_transfer(
     let account = require_owner_or_curator(&write, caller, &row).await?;
     let to = accounts::account_by_name(&write, &transfer.account)
         .await?
-        .ok_or_else(|| AppError::invalid("/account", "No account has this name."))?;
+        .filter(|to| to.disabled_at.is_none())
+        .ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))?;
     let from = row.owner_id.or(row.account_id);
     row.account_id = Some(to.id);
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());

@@ -1,10 +1,14 @@
 //! Accounts and groups: what admins change, when it acts, and what may not be lost.
 
+use a2a_registry_api::limits::{MAX_GROUPS, MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
 use a2a_registry_domain::ids::new_id;
 use a2a_registry_domain::role::Role;
-use a2a_registry_store::entity::{account_group, group_member};
+use a2a_registry_store::accounts;
+use a2a_registry_store::entity::{account, account_group, group_member};
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
+
+use uuid::Uuid;
 
 use crate::tests::{ADMIN, Registry, TestResponse};
 
@@ -285,4 +289,120 @@ async fn groups_of_two_origins_are_two_groups() {
     assert_eq!(gone.status, 204);
     let me = get(&registry, &own, "/v1/me").await.json();
     assert_eq!(me["groups"], json!([theirs]));
+}
+
+/// Adds that many groups, each with this member, without the API.
+async fn add_groups(registry: &Registry, count: u128, member: Option<Uuid>) {
+    let write = registry.context().store.write().await.unwrap();
+    for number in 0..count {
+        let group = account_group::Model {
+            id: Uuid::from_u128(number + 1),
+            origin: "admin".into(),
+            name: format!("group-{number}"),
+            created_at: 0,
+        };
+        let row = member.map(|account_id| group_member::Model {
+            group_id: group.id,
+            account_id,
+        });
+        write.group_insert(group).await.unwrap();
+        write.members_add(row.into_iter().collect()).await.unwrap();
+    }
+    write.commit().await.unwrap();
+}
+
+#[actix_web::test]
+async fn an_account_is_in_a_bounded_number_of_groups() {
+    let registry = Registry::new().await;
+    let own = registry.token(Role::Publisher).await;
+    let me = get(&registry, &own, "/v1/me").await.json();
+    let me = me["id"].as_str().unwrap().parse().unwrap();
+    add_groups(&registry, MAX_GROUPS_OF_ACCOUNT as u128 - 1, Some(me)).await;
+    for _ in 0..2 {
+        let last = put(&registry, "last", json!(["publisher"])).await;
+        assert_eq!(last.status, 200);
+    }
+    put(&registry, "more", json!(["publisher"]))
+        .await
+        .problem(403, "limit-reached");
+    // Nothing of the refused group is left.
+    get(&registry, ADMIN, "/v1/groups/more")
+        .await
+        .problem(404, "not-found");
+    let names: Vec<String> = (0..=MAX_GROUPS_OF_ACCOUNT)
+        .map(|number| format!("group-{number}"))
+        .collect();
+    patch(&registry, "publisher", json!({"groups": names}))
+        .await
+        .problem(400, "invalid-request");
+}
+
+#[actix_web::test]
+async fn groups_and_their_members_are_bounded() {
+    let registry = Registry::new().await;
+    registry.token(Role::Publisher).await;
+    add_groups(&registry, u128::from(MAX_GROUPS), None).await;
+    put(&registry, "more", json!([]))
+        .await
+        .problem(403, "limit-reached");
+    assert_eq!(
+        put(&registry, "group-1", json!(["admin"])).await.status,
+        200
+    );
+    let names: Vec<String> = (0..=MAX_MEMBERS)
+        .map(|number| format!("a{number}"))
+        .collect();
+    put(&registry, "group-1", json!(names))
+        .await
+        .problem(400, "invalid-request");
+    let write = registry.context().store.write().await.unwrap();
+    for (number, name) in names.iter().enumerate().skip(2) {
+        let row = account::Model {
+            id: Uuid::from_u128(number as u128),
+            name: name.clone(),
+            role: Role::Reader.into(),
+            roles: None,
+            disabled_at: None,
+            created_at: 0,
+        };
+        write.account_insert(row).await.unwrap();
+    }
+    write.commit().await.unwrap();
+    let mut members: Vec<&str> = names.iter().skip(2).map(String::as_str).collect();
+    members.push("admin");
+    assert_eq!(members.len(), MAX_MEMBERS);
+    assert_eq!(put(&registry, "group-1", json!(members)).await.status, 200);
+    patch(&registry, "publisher", json!({"groups": ["group-1"]}))
+        .await
+        .problem(403, "limit-reached");
+}
+
+#[actix_web::test]
+async fn more_accounts_than_one_statement_can_name_are_looked_up() {
+    let registry = Registry::new().await;
+    let ids: Vec<Uuid> = (0..70_000).map(Uuid::from_u128).collect();
+    let found = accounts::accounts_by_ids(&registry.context().store, &ids).await;
+    assert_eq!(found.unwrap(), []);
+}
+
+#[actix_web::test]
+async fn a_disabled_account_is_given_no_domain() {
+    let registry = Registry::new().await;
+    registry.token(Role::Publisher).await;
+    let request = TestRequest::post().uri("/v1/domains");
+    let made = request.set_json(json!({"domain": "flights-a2a.com"}));
+    assert_eq!(registry.as_with(ADMIN, made).await.status, 202);
+    for (disabled, status) in [(true, 400), (false, 200)] {
+        patch(&registry, "publisher", json!({"disabled": disabled})).await;
+        for act in ["vouch", "transfer"] {
+            let path = format!("/v1/domains/flights-a2a.com:{act}");
+            let mut body = json!({"account": "publisher"});
+            if act == "vouch" {
+                body["reason"] = "a test".into();
+            }
+            let request = TestRequest::post().uri(&path).set_json(body);
+            let answer = registry.as_with(ADMIN, request).await;
+            assert_eq!(answer.status.as_u16(), status, "{act}: {answer:?}");
+        }
+    }
 }
