@@ -78,7 +78,7 @@ schemas! {
     /// Reason for an action.
     Reason = text(1, MAX_REASON).pattern(Some(r"\S"));
     /// The name of an account or a token.
-    Name = text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$"));
+    Name = name();
     /// Days until a token expires.
     TokenDays = whole(1, MAX_TOKEN_DAYS, Some(DEFAULT_TOKEN_DAYS));
     /// The roles of an account.
@@ -91,11 +91,11 @@ schemas! {
         .min_items(Some(1));
     /// The names of the groups of an account.
     GroupNames = ArrayBuilder::new()
-        .items(text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$")))
+        .items(name())
         .max_items(Some(MAX_GROUPS_OF_ACCOUNT));
     /// The names of the accounts in a group.
     MemberNames = ArrayBuilder::new()
-        .items(text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$")))
+        .items(name())
         .max_items(Some(MAX_MEMBERS));
     /// A `mailto:` or `https:` URL, or nothing.
     Contact = text(0, MAX_CONTACT);
@@ -129,6 +129,11 @@ schemas! {
     Card = ObjectBuilder::new()
         .schema_type(Type::Object)
         .additional_properties(Some(AdditionalProperties::FreeForm(true)));
+}
+
+/// A name of an account, a group or a token.
+fn name() -> ObjectBuilder {
+    text(1, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]+$"))
 }
 
 fn text(least: usize, most: usize) -> ObjectBuilder {

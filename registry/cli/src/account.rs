@@ -6,10 +6,9 @@ use clap::Subcommand;
 
 use super::client::Client;
 use super::console::Console;
-use super::domain::{PageArgs, next_page};
 use super::failure::{CommandOutcome, Failure};
-use super::token::{list_of, role};
-use super::{table, terminal};
+use super::list::{Listing, PageArgs, ReceivedPage};
+use super::token::{end_of, list_of, role};
 
 /// What `account` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -110,10 +109,7 @@ pub async fn whoami(client: &Client, console: &Console) -> Result<CommandOutcome
     }
     facts(&reply.value.account, console)?;
     let token = &reply.value.token;
-    let end = token.expires_at.map_or_else(
-        || "never ends".to_owned(),
-        |at| format!("ends on {}", at.to_rfc3339()),
-    );
+    let end = end_of(token);
     console.line(&format!("scopes   {}", list_of(&reply.value.scopes)))?;
     console.line(&format!("token    {} ({}) {end}", token.id, token.name))?;
     Ok(CommandOutcome::Done)
@@ -151,12 +147,17 @@ async fn list(
     let reply = client
         .accounts(page.limit, page.page_token.as_deref())
         .await?;
-    let outcome = CommandOutcome::of_list(&reply.value.accounts);
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
-    let row = |account: &Account| {
+    let listing = Listing {
+        command: "account list",
+        header: &["ID", "NAME", "ROLES", "GROUPS", "STATE"],
+        empty: "there is no account",
+    };
+    let received = ReceivedPage {
+        raw: &reply.raw,
+        entries: &reply.value.accounts,
+        next: reply.value.next_page_token.as_deref(),
+    };
+    listing.show(console, page, &received, |account| {
         let groups: Vec<&str> = account.groups.iter().map(|one| &*one.name).collect();
         let state = match account.disabled_at {
             Some(_) => "disabled",
@@ -169,17 +170,5 @@ async fn list(
             groups.join(", "),
             state.to_owned(),
         ]
-    };
-    let rows: Vec<_> = reply.value.accounts.iter().map(row).collect();
-    if rows.is_empty() {
-        terminal::note("there is no account");
-        return Ok(outcome);
-    }
-    table::print(console, &["ID", "NAME", "ROLES", "GROUPS", "STATE"], &rows)?;
-    next_page(
-        "account list",
-        page.limit,
-        reply.value.next_page_token.as_deref(),
-    );
-    Ok(outcome)
+    })
 }

@@ -12,10 +12,11 @@ use serde_json::Value;
 
 use super::client::{Client, RegistryResponse};
 use super::console::Console;
+use super::domain_removal;
 use super::domain_show::show;
 use super::failure::{CommandOutcome, Failure};
+use super::list::{Listing, PageArgs, ReceivedPage};
 use super::register::placed;
-use super::{domain_removal, table, terminal};
 
 /// What `domain` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -111,17 +112,6 @@ pub struct DomainName {
     /// The domain, as `host` or `host:port`
     #[arg(value_name = "DOMAIN")]
     domain: String,
-}
-
-/// Which page of a list.
-#[derive(Args, Debug, Clone, Default)]
-pub struct PageArgs {
-    /// Entries on the page, at most 100 [default: 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub limit: Option<u32>,
-    /// Token of the next page, as the previous page printed it
-    #[arg(long, value_name = "TOKEN")]
-    pub page_token: Option<String>,
 }
 
 /// Does it.
@@ -327,37 +317,24 @@ async fn list(
     let reply = client
         .domains(page.limit, page.page_token.as_deref())
         .await?;
-    let outcome = CommandOutcome::of_list(&reply.value.domains);
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
-    if reply.value.domains.is_empty() {
-        terminal::note(
-            "no domain is registered that you may see; `a2a-registry register NAME` adds one",
-        );
-        return Ok(outcome);
-    }
-    let rows: Vec<_> = reply
-        .value
-        .domains
-        .iter()
-        .map(|domain| {
-            vec![
-                domain.domain.clone(),
-                domain.state.to_string(),
-                domain.agents.len().to_string(),
-                counted_states(&domain.sources),
-            ]
-        })
-        .collect();
-    table::print(console, &["DOMAIN", "STATE", "AGENTS", "SOURCES"], &rows)?;
-    next_page(
-        "domain list",
-        page.limit,
-        reply.value.next_page_token.as_deref(),
-    );
-    Ok(CommandOutcome::Done)
+    let listing = Listing {
+        command: "domain list",
+        header: &["DOMAIN", "STATE", "AGENTS", "SOURCES"],
+        empty: "no domain is registered that you may see; `a2a-registry register NAME` adds one",
+    };
+    let received = ReceivedPage {
+        raw: &reply.raw,
+        entries: &reply.value.domains,
+        next: reply.value.next_page_token.as_deref(),
+    };
+    listing.show(console, page, &received, |domain| {
+        vec![
+            domain.domain.clone(),
+            domain.state.to_string(),
+            domain.agents.len().to_string(),
+            counted_states(&domain.sources),
+        ]
+    })
 }
 
 /// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.
@@ -373,18 +350,4 @@ fn counted_states(sources: &[SourceView]) -> String {
         .iter()
         .map(|(state, count)| format!("{count} {state}"));
     counted.collect::<Vec<_>>().join(", ")
-}
-
-/// Says how to get at the next page of a list, where there is one.
-pub fn next_page(command: &str, limit: Option<u32>, token: Option<&str>) {
-    if let Some(token) = token {
-        let limit = limit
-            .map(|limit| format!(" --limit {limit}"))
-            .unwrap_or_default();
-        terminal::note(&format!(
-            "more with: {} {command}{limit} --page-token {}",
-            super::invocation::program(),
-            super::invocation::quote(token)
-        ));
-    }
 }

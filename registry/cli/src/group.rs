@@ -1,13 +1,12 @@
 //! `group`: groups of accounts, whose members an admin sets.
 
-use a2a_registry_api::{Group, GroupMembers};
+use a2a_registry_api::GroupMembers;
 use clap::Subcommand;
 
 use super::client::Client;
 use super::console::Console;
-use super::domain::{PageArgs, next_page};
 use super::failure::{CommandOutcome, Failure};
-use super::{table, terminal};
+use super::list::{Listing, PageArgs, ReceivedPage};
 
 /// What `group` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -85,28 +84,21 @@ async fn list(
     let reply = client
         .groups(page.limit, page.page_token.as_deref())
         .await?;
-    let outcome = CommandOutcome::of_list(&reply.value.groups);
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
-    let row = |group: &Group| {
+    let listing = Listing {
+        command: "group list",
+        header: &["GROUP", "SET BY", "MEMBERS"],
+        empty: "there is no group",
+    };
+    let received = ReceivedPage {
+        raw: &reply.raw,
+        entries: &reply.value.groups,
+        next: reply.value.next_page_token.as_deref(),
+    };
+    listing.show(console, page, &received, |group| {
         vec![
             group.name.clone(),
             group.origin.clone(),
             group.members.len().to_string(),
         ]
-    };
-    let rows: Vec<_> = reply.value.groups.iter().map(row).collect();
-    if rows.is_empty() {
-        terminal::note("there is no group");
-        return Ok(outcome);
-    }
-    table::print(console, &["GROUP", "SET BY", "MEMBERS"], &rows)?;
-    next_page(
-        "group list",
-        page.limit,
-        reply.value.next_page_token.as_deref(),
-    );
-    Ok(outcome)
+    })
 }

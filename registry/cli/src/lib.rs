@@ -20,6 +20,7 @@ mod failure;
 mod group;
 mod invocation;
 mod lint;
+mod list;
 mod local;
 mod logging;
 mod maintenance;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::domain::{PageArgs, next_page};
 use super::failure::{CommandOutcome, Failure};
+use super::list::{PageArgs, next_page};
 use super::show::{print_diff, print_similar};
 use super::signature::signature_lines;
 use super::{table, terminal};

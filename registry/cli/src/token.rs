@@ -1,6 +1,6 @@
 //! `token`: API tokens.
 
-use a2a_registry_api::NewToken;
+use a2a_registry_api::{NewToken, Token};
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::domain::{PageArgs, next_page};
 use super::failure::{CommandOutcome, Failure};
+use super::list::{Listing, PageArgs, ReceivedPage};
 use super::local::{self, LocalArgs};
-use super::{table, terminal};
+use super::terminal;
 
 /// What `token` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -105,10 +105,7 @@ async fn create(
         return Ok(CommandOutcome::Done);
     }
     let token = &reply.value.token;
-    let end = token.expires_at.map_or_else(
-        || "never ends".to_owned(),
-        |at| format!("ends on {}", at.to_rfc3339()),
-    );
+    let end = end_of(token);
     terminal::note(&format!(
         "token {} of {}, {end}; keep it now, it is not shown again:",
         token.id, token.account
@@ -125,36 +122,9 @@ async fn list(
     let reply = client
         .tokens(page.limit, page.page_token.as_deref())
         .await?;
-    let outcome = CommandOutcome::of_list(&reply.value.tokens);
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
-    if reply.value.tokens.is_empty() {
-        terminal::note("there is no token");
-        return Ok(outcome);
-    }
-    let rows: Vec<_> = reply
-        .value
-        .tokens
-        .iter()
-        .map(|token| {
-            vec![
-                token.id.to_string(),
-                token.account.clone(),
-                token.name.clone(),
-                format!("{}…", token.prefix),
-                list_of(&token.scopes),
-                used(token.last_used_at),
-                token
-                    .expires_at
-                    .map_or_else(|| "never".to_owned(), |at| at.to_rfc3339()),
-            ]
-        })
-        .collect();
-    table::print(
-        console,
-        &[
+    let listing = Listing {
+        command: "token list",
+        header: &[
             "ID",
             "ACCOUNT",
             "NAME",
@@ -163,14 +133,24 @@ async fn list(
             "LAST USED",
             "ENDS",
         ],
-        &rows,
-    )?;
-    next_page(
-        "token list",
-        page.limit,
-        reply.value.next_page_token.as_deref(),
-    );
-    Ok(CommandOutcome::Done)
+        empty: "there is no token",
+    };
+    let received = ReceivedPage {
+        raw: &reply.raw,
+        entries: &reply.value.tokens,
+        next: reply.value.next_page_token.as_deref(),
+    };
+    listing.show(console, page, &received, |token| {
+        vec![
+            token.id.to_string(),
+            token.account.clone(),
+            token.name.clone(),
+            format!("{}…", token.prefix),
+            list_of(&token.scopes),
+            time_or_never(token.last_used_at),
+            time_or_never(token.expires_at),
+        ]
+    })
 }
 
 /// Texts in one cell.
@@ -179,7 +159,15 @@ pub(super) fn list_of(texts: &[impl ToString]) -> String {
     texts.join(", ")
 }
 
-fn used(at: Option<Timestamp>) -> String {
+/// When a token ends, in words.
+pub(super) fn end_of(token: &Token) -> String {
+    match token.expires_at {
+        None => "never ends".to_owned(),
+        Some(at) => format!("ends on {}", at.to_rfc3339()),
+    }
+}
+
+fn time_or_never(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "never".to_owned(), |at| at.to_rfc3339())
 }
 

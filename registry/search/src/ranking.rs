@@ -90,7 +90,7 @@ fn behind(
     }
 }
 
-/// Marks those of the entries, none of them rescored, whose first score is below `enough` as weak.
+/// Marks those of the entries, none of them rescored, whose full-text score is below `enough` as weak.
 pub(super) fn mark_weak(entries: &mut [PageEntry], enough: Score) {
     for entry in entries {
         entry.position.weak = entry.full_text_score() < enough;

@@ -1,6 +1,7 @@
 //! Authentication of callers by the secret of a token. Nothing of it is kept between requests, so that a change of an
 //! account or a token acts at the next request, in every process.
 
+use a2a_registry_domain::role::{Roles, Scopes};
 use a2a_registry_store::accounts;
 use a2a_registry_store::entity::token;
 use ring::digest::{SHA256, digest};
@@ -34,14 +35,19 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
         account: Some(Account {
             id: account.id,
             name: account.name,
-            scopes: match token.scopes() {
-                Some(scopes) => scopes.within(&roles.scopes()),
-                None => roles.scopes(),
-            },
+            scopes: scopes_of(&token, &roles),
             roles,
             token: token.id,
         }),
     })
+}
+
+/// The scopes of a token that its account's roles allow now.
+pub(crate) fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
+    match token.scopes() {
+        Some(scopes) => scopes.within(&roles.scopes()),
+        None => roles.scopes(),
+    }
 }
 
 /// Notes the hour of a token's use, beside the request and not in it: the request neither waits nor fails for it.

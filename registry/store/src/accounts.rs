@@ -45,6 +45,20 @@ pub async fn accounts_by_ids(
     Ok(found)
 }
 
+/// The accounts with these names, in no order.
+pub async fn accounts_by_names(
+    on: &impl Handle,
+    names: &[String],
+) -> Result<Vec<account::Model>, StoreError> {
+    if names.is_empty() || names.iter().any(|name| !can_be_stored(name)) {
+        return Ok(Vec::new());
+    }
+    Ok(account::Entity::find()
+        .filter(account::Column::Name.is_in(names))
+        .all(on.connection())
+        .await?)
+}
+
 /// The token with this hash, with its account. The caller checks whether it has expired.
 pub async fn token_by_hash(
     on: &impl Handle,

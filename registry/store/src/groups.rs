@@ -5,7 +5,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{account, account_group, group_member};
+use super::entity::{account_group, group_member};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
@@ -89,20 +89,6 @@ pub async fn groups_of(
     Ok(found)
 }
 
-/// The accounts with these names, in no order.
-pub async fn accounts_by_names(
-    on: &impl Handle,
-    names: &[String],
-) -> Result<Vec<account::Model>, StoreError> {
-    if names.is_empty() || names.iter().any(|name| !can_be_stored(name)) {
-        return Ok(Vec::new());
-    }
-    Ok(account::Entity::find()
-        .filter(account::Column::Name.is_in(names))
-        .all(on.connection())
-        .await?)
-}
-
 impl Write {
     /// Adds a group.
     pub async fn group_insert(&self, row: account_group::Model) -> Result<(), StoreError> {
@@ -124,12 +110,10 @@ impl Write {
         Ok(())
     }
 
-    /// Adds accounts to groups; nothing happens to those that are in them.
+    /// Adds accounts to groups that they are not in.
     pub async fn members_add(&self, rows: Vec<group_member::Model>) -> Result<(), StoreError> {
-        let groups: Vec<Uuid> = rows.iter().map(|row| row.group_id).collect();
-        let known = members_of(self, &groups).await?;
-        let new = rows.into_iter().filter(|row| !known.contains(row));
-        let new: Vec<_> = new.map(IntoActiveModel::into_active_model).collect();
+        let rows = rows.into_iter();
+        let new: Vec<_> = rows.map(IntoActiveModel::into_active_model).collect();
         if !new.is_empty() {
             group_member::Entity::insert_many(new)
                 .exec_without_returning(self.connection())

@@ -162,7 +162,7 @@ fn check_members(names: &[String]) -> Result<(), AppError> {
 
 /// The accounts with these names.
 async fn named(write: &Write, names: &[String]) -> Result<Vec<account::Model>, AppError> {
-    let found = groups::accounts_by_names(write, names).await?;
+    let found = accounts::accounts_by_names(write, names).await?;
     let missing = |name: &&String| found.iter().all(|account| account.name != **name);
     if let Some(name) = names.iter().find(missing) {
         return Err(AppError::new(

@@ -246,10 +246,10 @@ async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<()
                 format!("There is no group {name} yet; make it first."),
             )
         })?;
-        let members = groups::members_of(write, &[group.id]).await?;
-        if members.iter().any(|member| member.account_id == account) {
+        if own.iter().any(|(_, known)| known.id == group.id) {
             continue;
         }
+        let members = groups::members_of(write, &[group.id]).await?;
         if members.len() >= MAX_MEMBERS {
             return Err(AppError::new(
                 ErrorKind::LimitReached,

@@ -3,14 +3,14 @@
 use a2a_registry_api::limits::MAX_NAME;
 use a2a_registry_api::{Account, GroupName, Token};
 use a2a_registry_domain::ids::{Entropy, new_id};
-use a2a_registry_domain::role::{Roles, Scopes};
+use a2a_registry_domain::role::Roles;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, account_group, token};
 use a2a_registry_store::{Handle, accounts, groups};
 use data_encoding::BASE64URL_NOPAD;
 use uuid::Uuid;
 
-use crate::authentication::{TOKEN_PREFIX, hash};
+use crate::authentication::{TOKEN_PREFIX, hash, scopes_of};
 use crate::error::AppError;
 
 /// Characters of a token that lists show.
@@ -94,14 +94,6 @@ pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<(), AppErr
         return Err(AppError::invalid(pointer, "an account's name is no id"));
     }
     Ok(())
-}
-
-/// The scopes of a token that its account's roles allow now.
-pub(super) fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
-    match token.scopes() {
-        Some(scopes) => scopes.within(&roles.scopes()),
-        None => roles.scopes(),
-    }
 }
 
 /// A token as callers see it.

@@ -11,8 +11,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::accounts::records::{
-    account_row, check_account_name, check_name, new_secret, scopes_of, token_row, token_view,
+    account_row, check_account_name, check_name, new_secret, token_row, token_view,
 };
+use crate::authentication::scopes_of;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
