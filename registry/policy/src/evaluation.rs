@@ -1,0 +1,61 @@
+//! Which policies match a resource, and what follows from it for somebody who asks.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::Action;
+use crate::policy::{Effect, Mode};
+use crate::principal::Principal;
+use crate::set::PolicySet;
+
+/// The policies of a set that match a resource, by their places in the set; those that are off are in neither list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matches {
+    /// Those whose conditions hold.
+    pub matching: BTreeSet<u16>,
+    /// Those whose conditions could not be evaluated: each counts as a forbid.
+    pub failed: BTreeSet<u16>,
+}
+
+/// A decision, with the policies that it follows from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// The policies: where it is allowed the permits, else the forbids; none where nothing permits.
+    pub policies: Vec<String>,
+}
+
+impl PolicySet {
+    /// What somebody may do with a resource that these policies match. `waived` are forbids that do not count.
+    pub fn verdict(
+        &self,
+        action: Action,
+        principal: &Principal,
+        matches: &Matches,
+        waived: &BTreeSet<u16>,
+    ) -> Verdict {
+        let (mut permits, mut forbids) = (Vec::new(), Vec::new());
+        for (place, policy) in self.about(action) {
+            if policy.mode != Mode::Enforce || !policy.scope.holds(principal) {
+                continue;
+            }
+            let name = || policy.id.clone();
+            if matches.failed.contains(&place) {
+                forbids.push(name());
+            } else if matches.matching.contains(&place) {
+                match policy.effect {
+                    Effect::Permit => permits.push(name()),
+                    Effect::Forbid if waived.contains(&place) => {}
+                    Effect::Forbid => forbids.push(name()),
+                }
+            }
+        }
+        let allowed = forbids.is_empty() && !permits.is_empty();
+        Verdict {
+            allowed,
+            policies: if allowed { permits } else { forbids },
+        }
+    }
+}

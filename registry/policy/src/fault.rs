@@ -1,0 +1,78 @@
+//! Why a policy is not accepted, and where.
+
+use std::fmt;
+
+use miette::Diagnostic;
+
+/// Why a policy is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The policy's identifier.
+    pub policy: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// That line of the policy, cut to 120 characters.
+    pub excerpt: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Characters of a line that a fault shows.
+const EXCERPT: usize = 120;
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            policy,
+            line,
+            column,
+            message,
+            ..
+        } = self;
+        write!(f, "{policy}:{line}:{column}: {message}")
+    }
+}
+
+impl Fault {
+    /// A fault of a whole policy, at its beginning.
+    pub(crate) fn of_whole(policy: &str, text: &str, message: impl Into<String>) -> Self {
+        let begin = text.len() - text.trim_start().len();
+        Self::at(policy, text, begin, message)
+    }
+
+    /// A fault at a byte of a policy.
+    pub(crate) fn at(policy: &str, text: &str, byte: usize, message: impl Into<String>) -> Self {
+        let mut byte = byte.min(text.len());
+        while !text.is_char_boundary(byte) {
+            byte -= 1;
+        }
+        let before = &text[..byte];
+        let line_begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text[line_begin..].lines().next().unwrap_or_default();
+        Self {
+            policy: policy.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_begin..].chars().count() + 1,
+            excerpt: line.chars().take(EXCERPT).collect(),
+            message: message.into(),
+        }
+    }
+
+    /// What Cedar says, at the place that it names, with its advice.
+    pub(crate) fn of_diagnostic(policy: &str, text: &str, told: &dyn Diagnostic) -> Self {
+        let labels = told.labels().and_then(|mut labels| labels.next());
+        let message = match told.help() {
+            Some(help) => format!("{told}: {help}"),
+            None => told.to_string(),
+        };
+        // Cedar names the policy in its messages; the fault names it already.
+        let prefix = format!("for policy `{policy}`, ");
+        let message = message.strip_prefix(&prefix).unwrap_or(&message);
+        match labels {
+            Some(label) => Self::at(policy, text, label.offset(), message),
+            None => Self::of_whole(policy, text, message),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! One policy: read, checked, and made ready to be evaluated.
+
+use std::str::FromStr;
+
+use cedar_policy::{
+    ActionConstraint, EntityUid, Policy as CedarPolicy, PolicyId, ResourceConstraint,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::action::Action;
+use crate::fault::Fault;
+use crate::principal::PrincipalScope;
+
+/// A policy as somebody writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyText {
+    /// Its identifier in the set: 1 to 64 of `a` to `z`, digits, `.`, `_` and `-`, the first a letter or a digit.
+    pub id: String,
+    /// Its text in Cedar, one policy.
+    pub text: String,
+}
+
+/// Whether a policy acts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It is kept and not evaluated.
+    Off,
+    /// It is evaluated and decides nothing.
+    DryRun,
+    /// It decides.
+    #[default]
+    Enforce,
+}
+
+impl Mode {
+    /// Its name in `@mode("…")`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::DryRun => "dry_run",
+            Self::Enforce => "enforce",
+        }
+    }
+}
+
+/// What a policy does where it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It permits, unless another forbids.
+    Permit,
+    /// It forbids, whatever permits.
+    Forbid,
+}
+
+/// A policy of a set, checked.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Its identifier.
+    pub id: String,
+    /// Its text, as it was written.
+    pub text: String,
+    /// Whether it acts.
+    pub mode: Mode,
+    /// What it does.
+    pub effect: Effect,
+    /// What it is about.
+    pub actions: Vec<Action>,
+    /// Whom it is about.
+    pub scope: PrincipalScope,
+    /// Whether it matches some resources only.
+    pub conditional: bool,
+    /// The policy as Cedar has read it.
+    pub(crate) read: CedarPolicy,
+}
+
+/// Characters of an identifier.
+const MAX_ID: usize = 64;
+
+impl Policy {
+    /// Reads a policy and checks all of it that needs no schema.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub(crate) fn read(written: &PolicyText) -> Result<Self, Fault> {
+        let PolicyText { id, text } = written;
+        let whole = |message: &str| Fault::of_whole(id, text, message);
+        if !is_identifier(id) {
+            return Err(whole(
+                "the identifier of a policy is 1 to 64 of a to z, digits, `.`, `_` and `-`, and begins with a letter or a digit",
+            ));
+        }
+        let read = CedarPolicy::parse(Some(PolicyId::new(id)), text).map_err(|errors| {
+            let first: Option<&dyn miette::Diagnostic> =
+                errors.iter().next().map(|first| first as _);
+            first.map_or_else(
+                || whole("this is no policy"),
+                |first| Fault::of_diagnostic(id, text, first),
+            )
+        })?;
+        let mode = mode_of(&read).map_err(|other| {
+            whole(&format!(
+                "`@mode` is \"off\", \"dry_run\" or \"enforce\", and not {other:?}"
+            ))
+        })?;
+        let est = read.to_json().map_err(|error| whole(&error.to_string()))?;
+        if let Some(variable) = foreign_variable(&est["conditions"]) {
+            return Err(whole(&format!(
+                "a condition asks about the resource only, and this one mentions `{variable}`: who asks and what for stand in the scope, as in `principal in Group::\"…\"`"
+            )));
+        }
+        Ok(Self {
+            id: id.clone(),
+            text: text.clone(),
+            mode,
+            effect: match read.effect() {
+                cedar_policy::Effect::Permit => Effect::Permit,
+                cedar_policy::Effect::Forbid => Effect::Forbid,
+            },
+            actions: actions_of(&read),
+            scope: PrincipalScope::of(&read.principal_constraint()),
+            conditional: read.has_non_scope_constraint()
+                || !matches!(read.resource_constraint(), ResourceConstraint::Any),
+            read,
+        })
+    }
+
+    /// The same policy as a permit for everybody, under another identifier: where it is satisfied, the policy matches.
+    pub(crate) fn as_question(&self, id: &str) -> Option<CedarPolicy> {
+        let mut est = self.read.to_json().ok()?;
+        est["effect"] = json!("permit");
+        est["principal"] = json!({"op": "All"});
+        CedarPolicy::from_json(Some(PolicyId::new(id)), est).ok()
+    }
+}
+
+/// Whether this names a policy.
+fn is_identifier(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = id.as_bytes();
+    bytes.len() <= MAX_ID
+        && bytes.first().is_some_and(|first| plain(*first))
+        && bytes
+            .iter()
+            .all(|byte| plain(*byte) || b"._-".contains(byte))
+}
+
+/// The mode of a policy, or the text that is none.
+fn mode_of(policy: &CedarPolicy) -> Result<Mode, String> {
+    match policy.annotation("mode") {
+        None | Some("enforce") => Ok(Mode::Enforce),
+        Some("dry_run") => Ok(Mode::DryRun),
+        Some("off") => Ok(Mode::Off),
+        Some(other) => Err(other.chars().take(40).collect()),
+    }
+}
+
+/// The actions that a policy's scope names.
+fn actions_of(policy: &CedarPolicy) -> Vec<Action> {
+    let named = |entity: &EntityUid| Action::parse(entity.id().unescaped());
+    match policy.action_constraint() {
+        ActionConstraint::Any => Action::ALL.to_vec(),
+        ActionConstraint::Eq(one) => named(&one).into_iter().collect(),
+        ActionConstraint::In(some) => {
+            let some: Vec<Action> = some.iter().filter_map(named).collect();
+            let all = Action::ALL.into_iter();
+            all.filter(|action| some.contains(action)).collect()
+        }
+    }
+}
+
+/// A variable of a condition that is not the resource. Cedar's own JSON form has each as `{"Var": name}`.
+fn foreign_variable(condition: &Value) -> Option<&str> {
+    match condition {
+        Value::Object(members) => {
+            let variable = members.get("Var").and_then(Value::as_str);
+            let variable = variable.filter(|name| *name != "resource");
+            variable.or_else(|| members.values().find_map(foreign_variable))
+        }
+        Value::Array(parts) => parts.iter().find_map(foreign_variable),
+        _ => None,
+    }
+}
+
+/// An entity of one of the schema's types.
+///
+/// # Errors
+/// Where the type is no identifier, which ours are.
+pub(crate) fn entity(kind: &str, id: &str) -> Result<EntityUid, String> {
+    let kind = cedar_policy::EntityTypeName::from_str(kind).map_err(|error| error.to_string())?;
+    Ok(EntityUid::from_type_name_and_id(
+        kind,
+        cedar_policy::EntityId::new(id),
+    ))
+}

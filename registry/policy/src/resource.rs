@@ -1,0 +1,125 @@
+//! What a policy is asked about: an agent or a domain, with its attributes.
+
+use std::collections::HashMap;
+
+use cedar_policy::{Entity, EntityUid, RestrictedExpression};
+
+use crate::policy::entity;
+
+/// The facts about an agent that policies may ask for. The schema says what each one means.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the schema has the documentation")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an attribute of the schema"
+)]
+pub struct AgentFacts {
+    /// Its identifier.
+    pub id: String,
+    pub domain: String,
+    pub verified: bool,
+    pub covered: bool,
+    pub labels: Vec<String>,
+    pub provider: String,
+    pub skills: Vec<String>,
+    pub tags: Vec<String>,
+    pub capabilities: Vec<String>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
+    pub auth: Vec<String>,
+    pub bindings: Vec<String>,
+    pub endpoint_hosts: Vec<String>,
+    pub protocol_versions: Vec<String>,
+    pub trust: i64,
+    pub signature: String,
+    pub findings: Vec<String>,
+    pub has_error: bool,
+    pub lifecycle: String,
+    pub liveness: String,
+    pub first_card: bool,
+    pub change: String,
+    pub owner_present: bool,
+    pub sponsor_present: bool,
+    pub visibility: String,
+    pub collections: Vec<String>,
+}
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy)]
+pub enum Resource<'a> {
+    /// A domain by its name.
+    Domain(&'a str),
+    /// An agent.
+    Agent(&'a AgentFacts),
+}
+
+impl Resource<'_> {
+    /// The resource as Cedar's entities, itself first.
+    ///
+    /// # Errors
+    /// What Cedar says against a value, which none of ours gives it reason for.
+    pub(crate) fn entities(self) -> Result<(EntityUid, Vec<Entity>), String> {
+        match self {
+            Self::Domain(name) => {
+                let id = entity("Domain", name)?;
+                Ok((id.clone(), vec![domain(id, name)?]))
+            }
+            Self::Agent(facts) => {
+                let id = entity("Agent", &facts.id)?;
+                let home = entity("Domain", &facts.domain)?;
+                let mut parents = vec![home.clone()];
+                for collection in &facts.collections {
+                    parents.push(entity("Collection", collection)?);
+                }
+                let agent =
+                    Entity::new(id.clone(), attributes(facts), parents.into_iter().collect())
+                        .map_err(|error| error.to_string())?;
+                Ok((id, vec![agent, domain(home, &facts.domain)?]))
+            }
+        }
+    }
+}
+
+fn domain(id: EntityUid, name: &str) -> Result<Entity, String> {
+    let name = RestrictedExpression::new_string(name.to_owned());
+    let attributes = HashMap::from([("name".to_owned(), name)]);
+    Entity::new(id, attributes, std::collections::HashSet::new()).map_err(|error| error.to_string())
+}
+
+fn attributes(facts: &AgentFacts) -> HashMap<String, RestrictedExpression> {
+    let text = |value: &str| RestrictedExpression::new_string(value.to_owned());
+    let set =
+        |values: &[String]| RestrictedExpression::new_set(values.iter().map(|value| text(value)));
+    let truth = RestrictedExpression::new_bool;
+    [
+        ("domain", text(&facts.domain)),
+        ("verified", truth(facts.verified)),
+        ("covered", truth(facts.covered)),
+        ("labels", set(&facts.labels)),
+        ("provider", text(&facts.provider)),
+        ("skills", set(&facts.skills)),
+        ("tags", set(&facts.tags)),
+        ("capabilities", set(&facts.capabilities)),
+        ("input_modes", set(&facts.input_modes)),
+        ("output_modes", set(&facts.output_modes)),
+        ("auth", set(&facts.auth)),
+        ("bindings", set(&facts.bindings)),
+        ("endpoint_hosts", set(&facts.endpoint_hosts)),
+        ("protocol_versions", set(&facts.protocol_versions)),
+        ("trust", RestrictedExpression::new_long(facts.trust)),
+        ("signature", text(&facts.signature)),
+        ("findings", set(&facts.findings)),
+        ("has_error", truth(facts.has_error)),
+        ("lifecycle", text(&facts.lifecycle)),
+        ("liveness", text(&facts.liveness)),
+        ("first_card", truth(facts.first_card)),
+        ("change", text(&facts.change)),
+        ("owner_present", truth(facts.owner_present)),
+        ("sponsor_present", truth(facts.sponsor_present)),
+        ("visibility", text(&facts.visibility)),
+        ("collections", set(&facts.collections)),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}

@@ -1,0 +1,233 @@
+//! A numbered set of policies: compiled and checked as a whole.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use cedar_policy::{
+    Authorizer, Context, Entities, EntityUid, PolicyId, PolicySet as CedarSet, Request, Schema,
+    ValidationMode, Validator,
+};
+
+use crate::action::Action;
+use crate::evaluation::Matches;
+use crate::fault::Fault;
+use crate::policy::{Mode, Policy, PolicyText, entity};
+use crate::principal::ANONYMOUS;
+use crate::resource::Resource;
+
+/// The schema of everything that policies may speak about.
+pub const SCHEMA: &str = include_str!("schema.cedarschema");
+/// Policies of a set.
+pub const MAX_POLICIES: usize = 1_000;
+/// Bytes of one policy.
+pub const MAX_POLICY_BYTES: usize = 64 * 1024;
+/// Faults that are told of one set.
+const MAX_FAULTS: usize = 50;
+
+/// A set of policies, compiled.
+#[derive(Debug)]
+pub struct PolicySet {
+    number: u64,
+    policies: Vec<Policy>,
+    questions: HashMap<Action, Questions>,
+}
+
+/// The policies about one action, each as a permit for everybody under its place in the set.
+#[derive(Debug, Default)]
+struct Questions {
+    /// Those with conditions.
+    conditional: CedarSet,
+    /// Those that match every resource.
+    always: BTreeSet<u16>,
+}
+
+impl PolicySet {
+    /// Compiles a set under a number, and checks it against the schema.
+    ///
+    /// # Errors
+    /// Every fault, at most fifty.
+    pub fn compile(number: u64, written: &[PolicyText]) -> Result<Self, Vec<Fault>> {
+        let mut faults = limits(written);
+        let mut policies = Vec::with_capacity(written.len());
+        if faults.is_empty() {
+            for one in written {
+                match Policy::read(one) {
+                    Ok(policy) => policies.push(policy),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+            faults.extend(validate(&policies));
+        }
+        if !faults.is_empty() {
+            faults.truncate(MAX_FAULTS);
+            return Err(faults);
+        }
+        let mut questions = HashMap::new();
+        for action in Action::ALL {
+            questions.insert(action, Questions::about(action, &policies)?);
+        }
+        Ok(Self {
+            number,
+            policies,
+            questions,
+        })
+    }
+
+    /// Its number.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its policies in their order; a place in it is what [`Matches`] speaks of.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// The policies about an action with their places, off ones too.
+    pub fn about(&self, action: Action) -> impl Iterator<Item = (u16, &Policy)> {
+        let placed = (0..).zip(&self.policies);
+        placed.filter(move |(_, policy)| policy.actions.contains(&action))
+    }
+
+    /// Whether every policy about an action that is not off matches every resource, so that nothing need be evaluated.
+    pub fn is_plain(&self, action: Action) -> bool {
+        let mut about = self.about(action);
+        about.all(|(_, policy)| policy.mode == Mode::Off || !policy.conditional)
+    }
+
+    /// The policies about an action that match a resource.
+    pub fn matches(&self, action: Action, resource: Resource<'_>) -> Matches {
+        let Some(questions) = self.questions.get(&action) else {
+            return Matches::default();
+        };
+        let mut matches = Matches {
+            matching: questions.always.clone(),
+            failed: BTreeSet::new(),
+        };
+        if questions.conditional.is_empty() {
+            return matches;
+        }
+        let Ok((request, entities)) = asked(action, resource) else {
+            let all = questions.conditional.policies();
+            matches.failed = all.filter_map(|policy| place_of(policy.id())).collect();
+            return matches;
+        };
+        let response = Authorizer::new().is_authorized(&request, &questions.conditional, &entities);
+        let told = response.diagnostics();
+        let satisfied = told.reason().filter_map(place_of);
+        matches.matching.extend(satisfied);
+        let failed = told.errors().filter_map(|error| {
+            let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+            place_of(error.policy_id())
+        });
+        matches.failed.extend(failed);
+        matches
+    }
+}
+
+impl Questions {
+    fn about(action: Action, policies: &[Policy]) -> Result<Self, Vec<Fault>> {
+        let mut questions = Self::default();
+        for (place, policy) in (0_u16..).zip(policies) {
+            if policy.mode == Mode::Off || !policy.actions.contains(&action) {
+                continue;
+            }
+            if !policy.conditional {
+                questions.always.insert(place);
+                continue;
+            }
+            let question = policy.as_question(&place.to_string());
+            let added = question.map(|question| questions.conditional.add(question));
+            if !matches!(added, Some(Ok(()))) {
+                let message = "this policy cannot be evaluated on its own";
+                return Err(vec![Fault::of_whole(&policy.id, &policy.text, message)]);
+            }
+        }
+        Ok(questions)
+    }
+}
+
+/// The place in the set that a question's identifier is.
+fn place_of(question: &PolicyId) -> Option<u16> {
+    let place: &str = question.as_ref();
+    place.parse().ok()
+}
+
+/// The request and entities by which Cedar evaluates conditions. Who asks does not matter to any.
+fn asked(action: Action, resource: Resource<'_>) -> Result<(Request, Entities), String> {
+    let (id, entities) = resource.entities()?;
+    let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
+    let request = request(entity("Account", ANONYMOUS)?, action, id)?;
+    Ok((request, entities))
+}
+
+fn request(principal: EntityUid, action: Action, resource: EntityUid) -> Result<Request, String> {
+    let action = entity("Action", action.as_str())?;
+    Request::new(principal, action, resource, Context::empty(), None)
+        .map_err(|error| error.to_string())
+}
+
+/// The faults of a set that is too large or names a policy twice.
+fn limits(written: &[PolicyText]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if let Some(one) = written.get(MAX_POLICIES) {
+        let message = format!(
+            "a set has at most {MAX_POLICIES} policies, and this one has {}",
+            written.len()
+        );
+        faults.push(Fault::of_whole(&one.id, &one.text, message));
+    }
+    let mut seen = HashSet::new();
+    for one in written.iter().take(MAX_POLICIES) {
+        if one.text.len() > MAX_POLICY_BYTES {
+            let message = format!(
+                "a policy has at most {MAX_POLICY_BYTES} bytes, and this one has {}",
+                one.text.len()
+            );
+            faults.push(Fault::of_whole(&one.id, &one.text, message));
+        }
+        if !seen.insert(&one.id) {
+            faults.push(Fault::of_whole(
+                &one.id,
+                &one.text,
+                "another policy has this identifier",
+            ));
+        }
+    }
+    faults
+}
+
+/// The faults that Cedar's strict validation finds.
+fn validate(policies: &[Policy]) -> Vec<Fault> {
+    let schema = match Schema::from_cedarschema_str(SCHEMA) {
+        Ok((schema, _)) => schema,
+        Err(error) => return vec![Fault::of_whole("schema", SCHEMA, error.to_string())],
+    };
+    let mut set = CedarSet::new();
+    for policy in policies {
+        if let Err(error) = set.add(policy.read.clone()) {
+            return vec![Fault::of_whole(&policy.id, &policy.text, error.to_string())];
+        }
+    }
+    let told = Validator::new(schema).validate(&set, ValidationMode::Strict);
+    let text = |id: &str| {
+        let mut policies = policies.iter();
+        policies
+            .find(|policy| policy.id == id)
+            .map_or("", |policy| policy.text.as_str())
+    };
+    told.validation_errors()
+        .map(|error| {
+            let id: &str = error.policy_id().as_ref();
+            Fault::of_diagnostic(id, text(id), error)
+        })
+        .collect()
+}
+
+/// A policy's text in Cedar's usual form.
+///
+/// # Errors
+/// What Cedar says against it.
+pub fn formatted(text: &str) -> Result<String, String> {
+    let config = cedar_policy_formatter::Config::default();
+    cedar_policy_formatter::policies_str_to_pretty(text, &config).map_err(|error| error.to_string())
+}

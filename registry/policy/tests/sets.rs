@@ -1,0 +1,455 @@
+//! Sets of policies: what is accepted, what is refused and where, and that a decision by sets is Cedar's own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use a2a_registry_policy::{
+    Action, AgentFacts, Effect, Fault, MAX_POLICIES, MAX_POLICY_BYTES, Mode, PolicySet, PolicyText,
+    Principal, PrincipalScope, Resource, formatted,
+};
+
+fn written(policies: &[(&str, &str)]) -> Vec<PolicyText> {
+    let one = |(id, text): &(&str, &str)| PolicyText {
+        id: (*id).to_owned(),
+        text: (*text).to_owned(),
+    };
+    policies.iter().map(one).collect()
+}
+
+fn set(policies: &[(&str, &str)]) -> PolicySet {
+    PolicySet::compile(1, &written(policies)).unwrap()
+}
+
+fn faults(policies: &[(&str, &str)]) -> Vec<Fault> {
+    PolicySet::compile(1, &written(policies)).unwrap_err()
+}
+
+fn agent() -> AgentFacts {
+    AgentFacts {
+        id: "a1".into(),
+        domain: "agents.example.com".into(),
+        labels: vec!["env=prod".into()],
+        tags: vec!["finance".into()],
+        trust: -1,
+        signature: "unsigned".into(),
+        lifecycle: "approved".into(),
+        liveness: "fresh".into(),
+        change: "none".into(),
+        visibility: "public".into(),
+        ..AgentFacts::default()
+    }
+}
+
+fn member(account: &str, groups: &[&str]) -> Principal {
+    Principal {
+        account: Some(account.to_owned()),
+        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+    }
+}
+
+#[test]
+fn a_policy_says_what_it_does_for_whom_and_whether_it_acts() {
+    let set = set(&[
+        ("everybody", "permit (principal, action, resource);"),
+        (
+            "sponsored",
+            "@mode(\"dry_run\")\nforbid (principal, action == Action::\"discover\", resource) when { !resource.sponsor_present };",
+        ),
+        (
+            "team",
+            "@mode(\"off\") permit (principal in Group::\"team\", action in [Action::\"invoke\", Action::\"discover\"], resource in Collection::\"c\");",
+        ),
+        (
+            "one",
+            "permit (principal == Account::\"ann\", action == Action::\"register\", resource is Domain);",
+        ),
+    ]);
+    let [everybody, sponsored, team, one] = set.policies() else {
+        panic!("{set:?}");
+    };
+    assert_eq!(everybody.actions, Action::ALL);
+    assert!(!everybody.conditional && everybody.mode == Mode::Enforce);
+    assert_eq!(sponsored.mode, Mode::DryRun);
+    assert_eq!(sponsored.effect, Effect::Forbid);
+    assert!(sponsored.conditional);
+    assert_eq!(team.scope, PrincipalScope::Group("team".into()));
+    assert_eq!(team.actions, [Action::Discover, Action::Invoke]);
+    assert!(team.conditional && team.mode == Mode::Off);
+    assert_eq!(one.scope, PrincipalScope::Account("ann".into()));
+    assert!(!set.is_plain(Action::Discover) && set.is_plain(Action::Admit));
+}
+
+#[test]
+fn a_condition_on_who_asks_is_refused_with_the_policy_and_its_first_line() {
+    for (variable, condition) in [
+        ("principal", "principal in Group::\"a\""),
+        (
+            "principal",
+            "if resource.trust > 1 then principal == Account::\"x\" else false",
+        ),
+        ("action", "action == Action::\"discover\""),
+        ("context", "context has ip"),
+    ] {
+        let text = format!(
+            "permit (principal, action == Action::\"discover\", resource)\nwhen {{ {condition} }};"
+        );
+        let faults = faults(&[
+            ("fine", "permit (principal, action, resource);"),
+            ("p-1", &text),
+        ]);
+        let fault = faults.first().unwrap();
+        assert_eq!(fault.policy, "p-1");
+        assert_eq!(fault.line, 1);
+        assert!(
+            fault.excerpt.starts_with("permit (principal, action =="),
+            "{fault:?}"
+        );
+        assert!(
+            fault.message.contains(&format!("`{variable}`")),
+            "{fault:?}"
+        );
+    }
+    // A text that only looks like a variable is none.
+    set(&[(
+        "p",
+        "permit (principal, action == Action::\"admit\", resource) when { resource.provider == \"principal\" };",
+    )]);
+}
+
+#[test]
+fn a_fault_is_told_with_its_line_and_column() {
+    let broken = faults(&[(
+        "broken",
+        "permit (principal, action, resource)\n  when { resource. };",
+    )]);
+    assert_eq!(broken.len(), 1);
+    assert_eq!((broken[0].line, broken[0].policy.as_str()), (2, "broken"));
+    let unknown = faults(&[(
+        "unknown",
+        "forbid (principal, action == Action::\"discover\", resource)\nwhen {\n  resource.colour == \"red\" };",
+    )]);
+    assert_eq!(unknown.len(), 1, "{unknown:?}");
+    assert_eq!(unknown[0].line, 3, "{unknown:?}");
+    assert!(unknown[0].message.contains("colour"), "{unknown:?}");
+    assert!(
+        unknown[0].excerpt.contains("resource.colour"),
+        "{unknown:?}"
+    );
+    let many = faults(&[
+        (
+            "kind",
+            "permit (principal, action == Action::\"discover\", resource) when { resource.trust == \"L1\" };",
+        ),
+        (
+            "mode",
+            "@mode(\"maybe\") permit (principal, action, resource);",
+        ),
+        (
+            "action",
+            "permit (principal, action == Action::\"delete\", resource);",
+        ),
+        (
+            "two",
+            "permit (principal, action, resource); permit (principal, action, resource);",
+        ),
+        (
+            "slot",
+            "permit (principal == ?principal, action, resource);",
+        ),
+        ("Big", "permit (principal, action, resource);"),
+    ]);
+    for id in ["kind", "mode", "action", "two", "slot", "Big"] {
+        assert!(
+            many.iter().any(|fault| fault.policy == id),
+            "{id}: {many:?}"
+        );
+    }
+}
+
+#[test]
+fn a_set_has_a_thousand_policies_of_64_kib_and_no_more() {
+    let of = |count: usize| -> Vec<PolicyText> {
+        let one = |number| PolicyText {
+            id: format!("p{number}"),
+            text: "permit (principal, action == Action::\"invoke\", resource);".into(),
+        };
+        (0..count).map(one).collect()
+    };
+    assert!(PolicySet::compile(1, &of(MAX_POLICIES)).is_ok());
+    let faults_of = |written: &[PolicyText]| PolicySet::compile(1, written).unwrap_err();
+    let beyond = faults_of(&of(MAX_POLICIES + 1));
+    assert_eq!(beyond[0].policy, format!("p{MAX_POLICIES}"));
+    let padded = |bytes: usize| {
+        let text = "permit (principal, action, resource);";
+        format!("{text}{}", " ".repeat(bytes - text.len()))
+    };
+    set(&[("p", &padded(MAX_POLICY_BYTES))]);
+    assert_eq!(
+        faults(&[("p", &padded(MAX_POLICY_BYTES + 1))])[0].policy,
+        "p"
+    );
+    let twice = faults(&[
+        ("p", "permit (principal, action, resource);"),
+        ("p", "forbid (principal, action, resource);"),
+    ]);
+    assert!(twice[0].message.contains("identifier"), "{twice:?}");
+}
+
+#[test]
+fn nothing_is_allowed_without_a_permit_and_a_forbid_wins() {
+    let facts = agent();
+    let decided = |policies: &[(&str, &str)], waived: &[u16]| {
+        let set = set(policies);
+        let matches = set.matches(Action::Discover, Resource::Agent(&facts));
+        let waived: BTreeSet<u16> = waived.iter().copied().collect();
+        let verdict = set.verdict(Action::Discover, &Principal::default(), &matches, &waived);
+        (verdict.allowed, verdict.policies)
+    };
+    let permit = ("open", "permit (principal, action, resource);");
+    let forbid = (
+        "finance",
+        "forbid (principal, action == Action::\"discover\", resource) when { resource.tags.contains(\"finance\") };",
+    );
+    assert_eq!(decided(&[], &[]), (false, vec![]));
+    assert_eq!(decided(&[permit], &[]), (true, vec!["open".into()]));
+    assert_eq!(
+        decided(&[permit, forbid], &[]),
+        (false, vec!["finance".into()])
+    );
+    assert_eq!(
+        decided(&[permit, forbid], &[1]),
+        (true, vec!["open".into()])
+    );
+    for mode in ["off", "dry_run"] {
+        let quiet = format!("@mode(\"{mode}\") {}", forbid.1);
+        assert_eq!(
+            decided(&[permit, ("finance", &quiet)], &[]),
+            (true, vec!["open".into()])
+        );
+    }
+}
+
+/// A condition that cannot be evaluated denies: a number too large for Cedar is one that validation lets pass.
+#[test]
+fn a_policy_that_fails_denies_whoever_its_scope_holds() {
+    let set = set(&[
+        ("open", "permit (principal, action, resource);"),
+        (
+            "large",
+            "permit (principal in Group::\"team\", action == Action::\"discover\", resource) when { resource.trust * 4611686018427387904 > 0 };",
+        ),
+    ]);
+    let facts = AgentFacts {
+        trust: 4,
+        ..agent()
+    };
+    let matches = set.matches(Action::Discover, Resource::Agent(&facts));
+    assert_eq!(matches.failed, BTreeSet::from([1]));
+    let allowed = |who: &Principal| {
+        set.verdict(Action::Discover, who, &matches, &BTreeSet::new())
+            .allowed
+    };
+    assert!(allowed(&Principal::default()));
+    assert!(allowed(&member("ann", &[])));
+    assert!(!allowed(&member("ann", &["team"])));
+}
+
+/// Groups of one name are two, if two identity providers tell of them.
+#[test]
+fn a_group_of_another_issuer_is_another_group() {
+    let here = Principal::group(None, "finance");
+    let there = Principal::group(Some("https://idp.example.com"), "finance");
+    let scope = PrincipalScope::Group(here.clone());
+    assert!(scope.holds(&member("ann", &[&here])));
+    assert!(!scope.holds(&member("eve", &[&there])));
+    assert!(!scope.holds(&Principal::default()));
+    // An account of the same name is no group, and nobody is anonymous by name.
+    assert!(!scope.holds(&member("finance", &[])));
+}
+
+#[test]
+fn a_policy_is_written_in_one_form() {
+    let tidy = formatted("permit(principal,action,resource)when{resource.trust>1};").unwrap();
+    assert!(tidy.contains("when { resource.trust > 1 };"), "{tidy}");
+    assert_eq!(formatted(&tidy).unwrap(), tidy);
+    assert!(formatted("permit (").is_err());
+}
+
+/// A source of numbers that gives the same ones in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % end as u64).unwrap()
+    }
+
+    fn of<T: Copy>(&mut self, some: &[T]) -> T {
+        some[self.below(some.len())]
+    }
+
+    fn some(&mut self, all: &[&str]) -> Vec<String> {
+        let held = all.iter().filter(|_| self.below(2) == 0);
+        held.map(|one| (*one).to_owned()).collect()
+    }
+
+    fn policy(&mut self) -> String {
+        let effect = self.of(&["permit", "permit", "forbid"]);
+        let who = self.of(&[
+            "principal",
+            "principal is Account",
+            "principal in Group::\"red\"",
+            "principal in Group::\"https://idp.example.com#red\"",
+            "principal in Group::\"blue\"",
+            "principal == Account::\"ann\"",
+            "principal == Account::\"anonymous\"",
+            "principal is Account in Group::\"blue\"",
+        ]);
+        let action = self.of(&[
+            "action == Action::\"discover\"",
+            "action == Action::\"invoke\"",
+            "action in [Action::\"discover\", Action::\"admit\"]",
+        ]);
+        let resource = self.of(&[
+            "resource",
+            "resource",
+            "resource in Domain::\"a.example.com\"",
+            "resource in Collection::\"prod\"",
+            "resource == Agent::\"a1\"",
+        ]);
+        let condition = self.of(&[
+            "",
+            "when { resource.tags.contains(\"finance\") }",
+            "when { resource.domain like \"*.example.com\" }",
+            "unless { resource.trust >= 2 }",
+            "when { resource.sponsor_present || resource.owner_present }",
+            "when { resource.auth.containsAny([\"oauth2\", \"mutualTLS\"]) } unless { resource.has_error }",
+            "when { [\"one.example.com\", \"two.example.com\"].containsAll(resource.endpoint_hosts) }",
+            "when { resource.signature == \"valid\" && resource.lifecycle != \"deprecated\" }",
+            "when { resource.trust * 4611686018427387904 > 0 }",
+        ]);
+        format!("{effect} ({who}, {action}, {resource}) {condition};")
+    }
+
+    fn facts(&mut self) -> AgentFacts {
+        AgentFacts {
+            id: self.of(&["a1", "a2", "a3"]).into(),
+            domain: self
+                .of(&["a.example.com", "b.example.com", "example.net"])
+                .into(),
+            tags: self.some(&["finance", "travel"]),
+            trust: i64::try_from(self.below(6)).unwrap() - 1,
+            sponsor_present: self.below(2) == 0,
+            owner_present: self.below(2) == 0,
+            auth: self.some(&["oauth2", "mutualTLS", "none"]),
+            has_error: self.below(2) == 0,
+            endpoint_hosts: self.some(&["one.example.com", "two.example.com", "three.example.com"]),
+            signature: self.of(&["valid", "unsigned"]).into(),
+            lifecycle: self.of(&["approved", "deprecated"]).into(),
+            collections: self.some(&["prod", "test"]),
+            ..agent()
+        }
+    }
+
+    fn principal(&mut self) -> Principal {
+        let account = self.of(&[None, Some("ann"), Some("bob")]);
+        let groups = match account {
+            None => Vec::new(),
+            Some(_) => self.some(&["red", "blue", "https://idp.example.com#red"]),
+        };
+        Principal {
+            account: account.map(str::to_owned),
+            groups,
+        }
+    }
+}
+
+/// Cedar's own decision on the policies as they were written, and whether one of them failed.
+fn by_cedar(
+    policies: &[PolicyText],
+    action: Action,
+    who: &Principal,
+    facts: &AgentFacts,
+) -> (bool, bool) {
+    use cedar_policy::{
+        Authorizer, Context, Decision, Entities, Entity, EntityUid, Policy, PolicyId, Request,
+    };
+    let uid = |kind: &str, id: &str| -> EntityUid { format!("{kind}::{id:?}").parse().unwrap() };
+    let read = policies
+        .iter()
+        .map(|one| Policy::parse(Some(PolicyId::new(&one.id)), &one.text).unwrap());
+    let policies = cedar_policy::PolicySet::from_policies(read).unwrap();
+    let account = uid("Account", who.account.as_deref().unwrap_or("anonymous"));
+    let groups: HashSet<EntityUid> = who.groups.iter().map(|group| uid("Group", group)).collect();
+    let strings = |values: &[String]| {
+        let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+        format!("[{}]", values.join(","))
+    };
+    let attributes = HashMap::from([
+        ("domain", format!("{:?}", facts.domain)),
+        ("tags", strings(&facts.tags)),
+        ("trust", facts.trust.to_string()),
+        ("sponsor_present", facts.sponsor_present.to_string()),
+        ("owner_present", facts.owner_present.to_string()),
+        ("auth", strings(&facts.auth)),
+        ("has_error", facts.has_error.to_string()),
+        ("endpoint_hosts", strings(&facts.endpoint_hosts)),
+        ("signature", format!("{:?}", facts.signature)),
+        ("lifecycle", format!("{:?}", facts.lifecycle)),
+    ]);
+    let attributes = attributes
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text.parse().unwrap()))
+        .collect();
+    let mut parents = HashSet::from([uid("Domain", &facts.domain)]);
+    parents.extend(facts.collections.iter().map(|one| uid("Collection", one)));
+    let resource = uid("Agent", &facts.id);
+    let entities = Entities::from_entities(
+        [
+            Entity::new(resource.clone(), attributes, parents).unwrap(),
+            Entity::new_no_attrs(account.clone(), groups),
+        ],
+        None,
+    );
+    let action = uid("Action", action.as_str());
+    let request = Request::new(account, action, resource, Context::empty(), None).unwrap();
+    let response = Authorizer::new().is_authorized(&request, &policies, &entities.unwrap());
+    let failed = response.diagnostics().errors().next().is_some();
+    (response.decision() == Decision::Allow, failed)
+}
+
+/// Ten thousand decisions, each by the sets and by Cedar itself. Where a policy fails Cedar leaves it out, and the sets deny.
+#[test]
+fn decisions_by_sets_are_those_of_cedar() {
+    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    let (mut allowed, mut failures) = (0, 0);
+    for _ in 0..500 {
+        let count = 1 + numbers.below(8);
+        let policies: Vec<PolicyText> = (0..count)
+            .map(|number| PolicyText {
+                id: format!("p{number}"),
+                text: numbers.policy(),
+            })
+            .collect();
+        let set = PolicySet::compile(7, &policies).unwrap_or_else(|faults| panic!("{faults:?}"));
+        for _ in 0..20 {
+            let (facts, who) = (numbers.facts(), numbers.principal());
+            let action = numbers.of(&[Action::Discover, Action::Invoke, Action::Admit]);
+            let matches = set.matches(action, Resource::Agent(&facts));
+            let ours = set.verdict(action, &who, &matches, &BTreeSet::new());
+            let (theirs, failed) = by_cedar(&policies, action, &who, &facts);
+            if failed {
+                failures += 1;
+                assert!(!ours.allowed, "{policies:#?} {facts:?} {who:?}");
+            } else {
+                assert_eq!(ours.allowed, theirs, "{policies:#?} {facts:?} {who:?}");
+            }
+            allowed += usize::from(ours.allowed);
+        }
+    }
+    // Neither kind of decision is so rare that the comparison says nothing.
+    assert!((1_000..9_000).contains(&allowed), "{allowed}");
+    assert!((100..5_000).contains(&failures), "{failures}");
+}
