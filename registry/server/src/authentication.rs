@@ -2,8 +2,8 @@
 //! account or a token acts at the next request, in every process.
 
 use a2a_registry_domain::role::{Roles, Scopes};
-use a2a_registry_store::accounts;
 use a2a_registry_store::entity::token;
+use a2a_registry_store::{accounts, groups};
 use ring::digest::{SHA256, digest};
 
 use crate::caller::{Account, Caller};
@@ -29,6 +29,7 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
         return Err(refused());
     }
     let roles = account.roles()?;
+    let groups = groups::group_ids(&context.store, account.id).await?;
     note_use(context, &token, now);
     Ok(Caller {
         network: None,
@@ -37,6 +38,7 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
             name: account.name,
             scopes: scopes_of(&token, &roles),
             roles,
+            groups,
             token: token.id,
         }),
     })

@@ -18,6 +18,8 @@ pub struct Account {
     pub roles: Roles,
     /// The scopes of the token: of those that the roles allow.
     pub scopes: Scopes,
+    /// The groups that it is in, of all origins, in order: at most as many as an account may have of each.
+    pub groups: Vec<Uuid>,
     /// The token that it came with.
     pub token: Uuid,
 }

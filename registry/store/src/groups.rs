@@ -89,6 +89,16 @@ pub async fn groups_of(
     Ok(found)
 }
 
+/// The ids of the groups of an account, in order: what a request needs to know of them.
+pub async fn group_ids(on: &impl Handle, account: Uuid) -> Result<Vec<Uuid>, StoreError> {
+    let members = group_member::Entity::find()
+        .filter(group_member::Column::AccountId.eq(account))
+        .order_by_asc(group_member::Column::GroupId)
+        .all(on.connection())
+        .await?;
+    Ok(members.into_iter().map(|member| member.group_id).collect())
+}
+
 impl Write {
     /// Adds a group.
     pub async fn group_insert(&self, row: account_group::Model) -> Result<(), StoreError> {

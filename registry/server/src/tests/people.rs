@@ -5,11 +5,13 @@ use a2a_registry_domain::ids::new_id;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::accounts;
 use a2a_registry_store::entity::{account, account_group, group_member};
+use a2a_registry_store::groups::group_by_name;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
 use uuid::Uuid;
 
+use crate::authentication::authenticate;
 use crate::tests::{ADMIN, Registry, TestResponse};
 
 async fn get(registry: &Registry, by: &str, path: &str) -> TestResponse {
@@ -51,6 +53,29 @@ async fn a_caller_is_told_who_it_is() {
     assert_eq!(me["groups"], json!([{"origin": "admin", "name": "travel"}]));
     assert!(me["token"]["expires_at"].is_string());
     assert!(!me.to_string().contains(&own));
+}
+
+#[actix_web::test]
+async fn the_groups_of_a_caller_are_known_with_the_request() {
+    let registry = Registry::new().await;
+    let own = registry.token(Role::Publisher).await;
+    let groups = async || {
+        let caller = authenticate(registry.context(), &own).await.unwrap();
+        caller.account.unwrap().groups
+    };
+    assert!(groups().await.is_empty());
+    for name in ["travel", "books"] {
+        assert_eq!(put(&registry, name, json!(["publisher"])).await.status, 200);
+    }
+    let named = async |name| {
+        let found = group_by_name(&registry.context().store, "admin", name).await;
+        found.unwrap().unwrap().id
+    };
+    let mut both = [named("travel").await, named("books").await];
+    both.sort_unstable();
+    assert_eq!(groups().await, both);
+    assert_eq!(put(&registry, "books", json!([])).await.status, 200);
+    assert_eq!(groups().await, [named("travel").await]);
 }
 
 #[actix_web::test]
