@@ -38,6 +38,7 @@ mod page_quality;
 mod pages;
 mod paging;
 mod people;
+mod policies;
 mod pressure;
 mod relevance;
 mod relevance_targets;

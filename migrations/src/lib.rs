@@ -19,6 +19,7 @@ mod m0008_verdicts;
 mod m0009_deprecation;
 mod m0010_plans;
 mod m0011_people;
+mod m0014_policies;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0009_deprecation::Migration),
             Box::new(m0010_plans::Migration),
             Box::new(m0011_people::Migration),
+            Box::new(m0014_policies::Migration),
         ]
     }
 }

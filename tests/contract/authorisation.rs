@@ -89,6 +89,10 @@ const TABLE: &[(&str, Row)] = &[
     ("review_approve", APPROVERS),
     ("review_reject", APPROVERS),
     ("event_list", SEEING),
+    ("policies_show", SEEING),
+    ("policies_put", ADMINS),
+    ("policy_history", SEEING),
+    ("policy_decide", ANYONE),
     ("reindex", ADMINS),
     // Of another account.
     ("token_create", ADMINS),
@@ -248,6 +252,16 @@ impl Stage<'_> {
             }
             "account_patch" => body = Some(json!({"roles": ["publisher"]})),
             "group_put" => body = Some(json!({"members": ["curator"]})),
+            "policies_put" => {
+                let open =
+                    json!({"id": "everybody", "text": "permit (principal, action, resource);"});
+                body = Some(json!({"policies": [open], "reason": "a test"}));
+            }
+            "policy_decide" => {
+                let made = self.listed().await;
+                body = Some(json!({"action": "invoke", "agent": made.hit.summary.id}));
+                listed = Some(made);
+            }
             "domain_recrawl" => body = Some(json!({})),
             "card_lint" => body = Some(json!({"name": "Echo"})),
             "domain_register" => {

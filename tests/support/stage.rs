@@ -25,6 +25,7 @@ use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::reviews::queue::{review_approve, review_list, review_reject};
 use a2a_registry_server::search::indexing::{index_anew, index_next};
+use a2a_registry_server::search::policy_switch::follow_newest;
 use a2a_registry_server::search::query::{LookupQuery, SearchQuery};
 use a2a_registry_server::search::{lookup, search};
 use a2a_registry_server::start::Started;
@@ -405,9 +406,10 @@ impl Stage {
         list.agents.into_iter().map(|hit| hit.summary.id).collect()
     }
 
-    /// Lets the index apply all events.
+    /// Lets the index apply all events, and newer policies decide.
     pub async fn settle(&self) {
         while index_next(&self.app).await.unwrap() {}
+        assert!(follow_newest(&self.app, || false).await.unwrap());
     }
 
     /// Lets the index catch up and compares it with the rows: the agents, their data and their URLs.

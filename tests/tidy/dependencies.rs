@@ -20,10 +20,9 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 const CRYPTOGRAPHY: &str = "cryptography, TLS and signatures go through ring";
 const FETCHING: &str = "requests to other hosts go through the guarded fetcher";
-const TIME: &str = "use the crate `time`";
 
 /// Crates that no dependency may pull in: name, prefix of the version, and why.
-const BANNED: [(&str, &str, &str); 33] = [
+const BANNED: [(&str, &str, &str); 32] = [
     ("aws-lc-fips-sys", "", CRYPTOGRAPHY),
     ("aws-lc-rs", "", CRYPTOGRAPHY),
     ("aws-lc-sys", "", CRYPTOGRAPHY),
@@ -57,7 +56,6 @@ const BANNED: [(&str, &str, &str); 33] = [
         "0.3.",
         "no release of it fixes RUSTSEC-2026-0258: leave the feature http2 of actix-web out",
     ),
-    ("jiff", "", TIME),
     (
         "onig_sys",
         "",

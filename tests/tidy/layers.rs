@@ -6,12 +6,14 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 41] = [
+const ORDER: [&str; 44] = [
     "config",
     "error",
     "metrics",
     "network",
     "data_dir",
+    "policy_labels",
+    "policy_sets",
     "caller",
     "paging",
     "visibility",
@@ -34,6 +36,7 @@ const ORDER: [&str; 41] = [
     "agents",
     "meaning",
     "search",
+    "policies",
     "domains",
     "agent_page",
     "reviews",

@@ -14,11 +14,12 @@ type Package = (
 );
 
 /// All packages, with exactly their allowed dependencies. No package depends on the tests.
-const PACKAGES: [Package; 14] = [
+const PACKAGES: [Package; 15] = [
     ("card", "a2a-card", &[], &[]),
     ("crawler", "a2a-crawler", &["a2a-card"], &[]),
     ("migrations", "a2a-migrations", &[], &[]),
     ("registry/domain", "a2a-registry-domain", &["a2a-card"], &[]),
+    ("registry/policy", "a2a-registry-policy", &[], &[]),
     ("registry/simd", "a2a-registry-simd", &[], &[]),
     (
         "registry/store",
@@ -60,6 +61,7 @@ const PACKAGES: [Package; 14] = [
             "a2a-registry-api",
             "a2a-registry-domain",
             "a2a-registry-embed",
+            "a2a-registry-policy",
             "a2a-registry-search",
             "a2a-registry-store",
         ],

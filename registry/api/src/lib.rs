@@ -7,6 +7,7 @@ mod governance;
 pub mod limits;
 mod list;
 mod people;
+mod policies;
 
 pub use agent::*;
 pub use domain::*;
@@ -14,3 +15,7 @@ pub use finding::*;
 pub use governance::*;
 pub use list::*;
 pub use people::*;
+pub use policies::{
+    DecisionRequest, NewPolicies, NewPolicy, Policies, PoliciesAccepted, PolicyDecision,
+    PolicyHistory, PolicySetEntry, PolicyView,
+};

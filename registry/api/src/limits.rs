@@ -34,6 +34,10 @@ pub const MAX_GROUPS: u64 = 1000;
 pub const MAX_MEMBERS: usize = 1000;
 /// Groups of an account that an admin has set.
 pub const MAX_GROUPS_OF_ACCOUNT: usize = 100;
+/// Bytes of the text of a policy.
+pub const MAX_POLICY_TEXT: usize = 64 * 1024;
+/// Bytes of a request with a policy set.
+pub const MAX_POLICIES_BODY: usize = 4 * 1024 * 1024;
 /// Characters of a contact.
 pub const MAX_CONTACT: usize = 300;
 /// Labels of an agent.
@@ -97,6 +101,10 @@ schemas! {
     MemberNames = ArrayBuilder::new()
         .items(name())
         .max_items(Some(MAX_MEMBERS));
+    /// The identifier of a policy.
+    PolicyId = text(1, 64).pattern(Some(r"^[a-z0-9][a-z0-9._-]*$"));
+    /// What policies decide about.
+    PolicyAction = one_of(["discover", "invoke"]);
     /// A `mailto:` or `https:` URL, or nothing.
     Contact = text(0, MAX_CONTACT);
     /// An agent's labels.

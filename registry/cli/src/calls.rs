@@ -2,10 +2,11 @@
 
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
-    Account, AccountList, AccountPatch, Act, Agent, AgentList, CreatedToken, Deprecate, Diff,
-    DomainList, DomainPatch, DomainView, FindingList, Group, GroupList, GroupMembers, Lookup, Me,
-    NewAccount, NewGeneration, NewToken, Recrawl, RecrawlAccepted, Registration, Review,
-    ReviewDecision, ReviewDetail, ReviewList, Similar, TokenList, Transfer, Verification,
+    Account, AccountList, AccountPatch, Act, Agent, AgentList, CreatedToken, DecisionRequest,
+    Deprecate, Diff, DomainList, DomainPatch, DomainView, FindingList, Group, GroupList,
+    GroupMembers, Lookup, Me, NewAccount, NewGeneration, NewPolicies, NewToken, Policies,
+    PoliciesAccepted, PolicyDecision, PolicyHistory, Recrawl, RecrawlAccepted, Registration,
+    Review, ReviewDecision, ReviewDetail, ReviewList, Similar, TokenList, Transfer, Verification,
     VersionList, Vouch,
 };
 use a2a_registry_server::search::query::SearchQuery;
@@ -287,6 +288,37 @@ impl Client {
     pub async fn patch_account(&self, account: &str, patch: &AccountPatch) -> CallResult<Account> {
         self.patch(&format!("/v1/accounts/{}", segment(account)), patch)
             .await
+    }
+
+    /// A policy set, the newest by default.
+    pub async fn policies(&self, number: Option<u64>) -> CallResult<Policies> {
+        let number = number.map(|number| ("number", number.to_string()));
+        let query = encode(&number.into_iter().collect::<Vec<_>>());
+        self.get("/v1/policies", &query).await
+    }
+
+    /// A page of the policy sets that were made.
+    pub async fn policy_history(
+        &self,
+        size: Option<u32>,
+        token: Option<&str>,
+    ) -> CallResult<PolicyHistory> {
+        self.get("/v1/policies/history", &page(size, token)).await
+    }
+
+    /// Makes a policy set, if the newest one is still the one with this number.
+    pub async fn put_policies(
+        &self,
+        new: &NewPolicies,
+        newest: u64,
+    ) -> CallResult<PoliciesAccepted> {
+        self.put_if("/v1/policies", new, &format!("\"{newest}\""))
+            .await
+    }
+
+    /// Decides whether the caller may find or call an agent.
+    pub async fn policy_decision(&self, request: &DecisionRequest) -> CallResult<PolicyDecision> {
+        self.post("/v1/decide", request).await
     }
 
     /// A page of groups.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
 use serde::Serialize;
@@ -134,6 +134,18 @@ impl Client {
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
         let raw = self.send(request, path).await?;
+        self.read(path, raw)
+    }
+
+    /// Sends a PUT request with a JSON body, for the state with this entity tag only.
+    pub async fn put_if<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        tag: &str,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let request = self.request(Method::PUT, path).json(body);
+        let raw = self.send(request.header(IF_MATCH, tag), path).await?;
         self.read(path, raw)
     }
 

@@ -26,6 +26,7 @@ mod logging;
 mod maintenance;
 mod model;
 mod named;
+mod policy;
 mod refusal;
 mod register;
 mod review;
@@ -132,6 +133,9 @@ enum Command {
     /// List, show, set and delete groups of accounts
     #[command(subcommand)]
     Group(group::GroupCommand),
+    /// Show, apply and try the policies by which agents are found and called
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Show whose token this is, and what it may do
     Whoami,
     /// Install sentence encoders for the search, or show them
@@ -242,6 +246,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Token(command) => token::run(&command, &client, console).await,
         Command::Account(command) => account::run(&command, &client, console).await,
         Command::Group(command) => group::run(&command, &client, console).await,
+        Command::Policy(command) => policy::run(&command, &client, console).await,
         Command::Whoami => account::whoami(&client, console).await,
         Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, console).await,
         Command::Doctor(arguments) => doctor::run(&arguments, &client, console).await,

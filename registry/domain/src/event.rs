@@ -73,6 +73,8 @@ text_enum! {
         GroupChanged = "group.changed",
         /// A group was deleted.
         GroupDeleted = "group.deleted",
+        /// A policy set was made.
+        PolicySet = "policy.set",
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Who asks stands in a policy's scope alone, so that the policies that match an agent are found without knowing who will
 //! ask. A decision is then an intersection of two small sets: the policies that match the agent, and the policies whose scope
-//! holds the caller (docs/policies.md).
+//! holds the caller (docs/governance.md#policies).
 
 mod action;
 mod evaluation;
@@ -17,5 +17,5 @@ pub use evaluation::{Matches, Verdict};
 pub use fault::Fault;
 pub use policy::{Effect, Mode, Policy, PolicyText};
 pub use principal::{Principal, PrincipalScope};
-pub use resource::{AgentFacts, Resource};
+pub use resource::AgentFacts;
 pub use set::{MAX_POLICIES, MAX_POLICY_BYTES, PolicySet, SCHEMA, formatted};

@@ -1,4 +1,4 @@
-//! What a policy is asked about: an agent or a domain, with its attributes.
+//! What a policy is asked about: an agent with its attributes.
 
 use std::collections::HashMap;
 
@@ -36,47 +36,23 @@ pub struct AgentFacts {
     pub has_error: bool,
     pub lifecycle: String,
     pub liveness: String,
-    pub first_card: bool,
-    pub change: String,
     pub owner_present: bool,
-    pub sponsor_present: bool,
     pub visibility: String,
-    pub collections: Vec<String>,
 }
 
-/// What is asked about.
-#[derive(Debug, Clone, Copy)]
-pub enum Resource<'a> {
-    /// A domain by its name.
-    Domain(&'a str),
-    /// An agent.
-    Agent(&'a AgentFacts),
-}
-
-impl Resource<'_> {
-    /// The resource as Cedar's entities, itself first.
+impl AgentFacts {
+    /// The agent as Cedar's entities, itself first.
     ///
     /// # Errors
     /// What Cedar says against a value, which none of ours gives it reason for.
-    pub(crate) fn entities(self) -> Result<(EntityUid, Vec<Entity>), String> {
-        match self {
-            Self::Domain(name) => {
-                let id = entity("Domain", name)?;
-                Ok((id.clone(), vec![domain(id, name)?]))
-            }
-            Self::Agent(facts) => {
-                let id = entity("Agent", &facts.id)?;
-                let home = entity("Domain", &facts.domain)?;
-                let mut parents = vec![home.clone()];
-                for collection in &facts.collections {
-                    parents.push(entity("Collection", collection)?);
-                }
-                let agent =
-                    Entity::new(id.clone(), attributes(facts), parents.into_iter().collect())
-                        .map_err(|error| error.to_string())?;
-                Ok((id, vec![agent, domain(home, &facts.domain)?]))
-            }
-        }
+    pub(crate) fn entities(&self) -> Result<(EntityUid, Vec<Entity>), String> {
+        let facts = self;
+        let id = entity("Agent", &facts.id)?;
+        let home = entity("Domain", &facts.domain)?;
+        let parents = vec![home.clone()];
+        let agent = Entity::new(id.clone(), attributes(facts), parents.into_iter().collect())
+            .map_err(|error| error.to_string())?;
+        Ok((id, vec![agent, domain(home, &facts.domain)?]))
     }
 }
 
@@ -112,12 +88,8 @@ fn attributes(facts: &AgentFacts) -> HashMap<String, RestrictedExpression> {
         ("has_error", truth(facts.has_error)),
         ("lifecycle", text(&facts.lifecycle)),
         ("liveness", text(&facts.liveness)),
-        ("first_card", truth(facts.first_card)),
-        ("change", text(&facts.change)),
         ("owner_present", truth(facts.owner_present)),
-        ("sponsor_present", truth(facts.sponsor_present)),
         ("visibility", text(&facts.visibility)),
-        ("collections", set(&facts.collections)),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

@@ -12,7 +12,7 @@ use crate::evaluation::Matches;
 use crate::fault::Fault;
 use crate::policy::{Mode, Policy, PolicyText, entity};
 use crate::principal::ANONYMOUS;
-use crate::resource::Resource;
+use crate::resource::AgentFacts;
 
 /// The schema of everything that policies may speak about.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
@@ -94,8 +94,8 @@ impl PolicySet {
         about.all(|(_, policy)| policy.mode == Mode::Off || !policy.conditional)
     }
 
-    /// The policies about an action that match a resource.
-    pub fn matches(&self, action: Action, resource: Resource<'_>) -> Matches {
+    /// The policies about an action that match an agent.
+    pub fn matches(&self, action: Action, agent: &AgentFacts) -> Matches {
         let Some(questions) = self.questions.get(&action) else {
             return Matches::default();
         };
@@ -106,7 +106,7 @@ impl PolicySet {
         if questions.conditional.is_empty() {
             return matches;
         }
-        let Ok((request, entities)) = asked(action, resource) else {
+        let Ok((request, entities)) = asked(action, agent) else {
             let all = questions.conditional.policies();
             matches.failed = all.filter_map(|policy| place_of(policy.id())).collect();
             return matches;
@@ -136,8 +136,8 @@ impl Questions {
                 continue;
             }
             let question = policy.as_question(&place.to_string());
-            let added = question.map(|question| questions.conditional.add(question));
-            if !matches!(added, Some(Ok(()))) {
+            let added = question.map(|question| questions.conditional.add(question).is_ok());
+            if added != Some(true) {
                 let message = "this policy cannot be evaluated on its own";
                 return Err(vec![Fault::of_whole(&policy.id, &policy.text, message)]);
             }
@@ -153,8 +153,8 @@ fn place_of(question: &PolicyId) -> Option<u16> {
 }
 
 /// The request and entities by which Cedar evaluates conditions. Who asks does not matter to any.
-fn asked(action: Action, resource: Resource<'_>) -> Result<(Request, Entities), String> {
-    let (id, entities) = resource.entities()?;
+fn asked(action: Action, agent: &AgentFacts) -> Result<(Request, Entities), String> {
+    let (id, entities) = agent.entities()?;
     let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
     let request = request(entity("Account", ANONYMOUS)?, action, id)?;
     Ok((request, entities))

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use a2a_registry_policy::{
     Action, AgentFacts, Effect, Fault, MAX_POLICIES, MAX_POLICY_BYTES, Mode, PolicySet, PolicyText,
-    Principal, PrincipalScope, Resource, formatted,
+    Principal, PrincipalScope, formatted,
 };
 
 fn written(policies: &[(&str, &str)]) -> Vec<PolicyText> {
@@ -34,7 +34,6 @@ fn agent() -> AgentFacts {
         signature: "unsigned".into(),
         lifecycle: "approved".into(),
         liveness: "fresh".into(),
-        change: "none".into(),
         visibility: "public".into(),
         ..AgentFacts::default()
     }
@@ -53,15 +52,15 @@ fn a_policy_says_what_it_does_for_whom_and_whether_it_acts() {
         ("everybody", "permit (principal, action, resource);"),
         (
             "sponsored",
-            "@mode(\"dry_run\")\nforbid (principal, action == Action::\"discover\", resource) when { !resource.sponsor_present };",
+            "@mode(\"dry_run\")\nforbid (principal, action == Action::\"discover\", resource) when { !resource.owner_present };",
         ),
         (
             "team",
-            "@mode(\"off\") permit (principal in Group::\"team\", action in [Action::\"invoke\", Action::\"discover\"], resource in Collection::\"c\");",
+            "@mode(\"off\") permit (principal in Group::\"team\", action in [Action::\"invoke\", Action::\"discover\"], resource in Domain::\"c\");",
         ),
         (
             "one",
-            "permit (principal == Account::\"ann\", action == Action::\"register\", resource is Domain);",
+            "permit (principal == Account::\"ann\", action == Action::\"invoke\", resource is Agent);",
         ),
     ]);
     let [everybody, sponsored, team, one] = set.policies() else {
@@ -76,7 +75,7 @@ fn a_policy_says_what_it_does_for_whom_and_whether_it_acts() {
     assert_eq!(team.actions, [Action::Discover, Action::Invoke]);
     assert!(team.conditional && team.mode == Mode::Off);
     assert_eq!(one.scope, PrincipalScope::Account("ann".into()));
-    assert!(!set.is_plain(Action::Discover) && set.is_plain(Action::Admit));
+    assert!(!set.is_plain(Action::Discover) && !set.is_plain(Action::Invoke));
 }
 
 #[test]
@@ -112,7 +111,7 @@ fn a_condition_on_who_asks_is_refused_with_the_policy_and_its_first_line() {
     // A text that only looks like a variable is none.
     set(&[(
         "p",
-        "permit (principal, action == Action::\"admit\", resource) when { resource.provider == \"principal\" };",
+        "permit (principal, action == Action::\"invoke\", resource) when { resource.provider == \"principal\" };",
     )]);
 }
 
@@ -200,7 +199,7 @@ fn nothing_is_allowed_without_a_permit_and_a_forbid_wins() {
     let facts = agent();
     let decided = |policies: &[(&str, &str)], waived: &[u16]| {
         let set = set(policies);
-        let matches = set.matches(Action::Discover, Resource::Agent(&facts));
+        let matches = set.matches(Action::Discover, &facts);
         let waived: BTreeSet<u16> = waived.iter().copied().collect();
         let verdict = set.verdict(Action::Discover, &Principal::default(), &matches, &waived);
         (verdict.allowed, verdict.policies)
@@ -243,7 +242,7 @@ fn a_policy_that_fails_denies_whoever_its_scope_holds() {
         trust: 4,
         ..agent()
     };
-    let matches = set.matches(Action::Discover, Resource::Agent(&facts));
+    let matches = set.matches(Action::Discover, &facts);
     assert_eq!(matches.failed, BTreeSet::from([1]));
     let allowed = |who: &Principal| {
         set.verdict(Action::Discover, who, &matches, &BTreeSet::new())
@@ -310,13 +309,13 @@ impl Numbers {
         let action = self.of(&[
             "action == Action::\"discover\"",
             "action == Action::\"invoke\"",
-            "action in [Action::\"discover\", Action::\"admit\"]",
+            "action in [Action::\"discover\", Action::\"invoke\"]",
         ]);
         let resource = self.of(&[
             "resource",
             "resource",
             "resource in Domain::\"a.example.com\"",
-            "resource in Collection::\"prod\"",
+            "resource in Domain::\"b.example.com\"",
             "resource == Agent::\"a1\"",
         ]);
         let condition = self.of(&[
@@ -324,7 +323,7 @@ impl Numbers {
             "when { resource.tags.contains(\"finance\") }",
             "when { resource.domain like \"*.example.com\" }",
             "unless { resource.trust >= 2 }",
-            "when { resource.sponsor_present || resource.owner_present }",
+            "when { resource.covered || resource.owner_present }",
             "when { resource.auth.containsAny([\"oauth2\", \"mutualTLS\"]) } unless { resource.has_error }",
             "when { [\"one.example.com\", \"two.example.com\"].containsAll(resource.endpoint_hosts) }",
             "when { resource.signature == \"valid\" && resource.lifecycle != \"deprecated\" }",
@@ -341,14 +340,13 @@ impl Numbers {
                 .into(),
             tags: self.some(&["finance", "travel"]),
             trust: i64::try_from(self.below(6)).unwrap() - 1,
-            sponsor_present: self.below(2) == 0,
+            covered: self.below(2) == 0,
             owner_present: self.below(2) == 0,
             auth: self.some(&["oauth2", "mutualTLS", "none"]),
             has_error: self.below(2) == 0,
             endpoint_hosts: self.some(&["one.example.com", "two.example.com", "three.example.com"]),
             signature: self.of(&["valid", "unsigned"]).into(),
             lifecycle: self.of(&["approved", "deprecated"]).into(),
-            collections: self.some(&["prod", "test"]),
             ..agent()
         }
     }
@@ -391,7 +389,7 @@ fn by_cedar(
         ("domain", format!("{:?}", facts.domain)),
         ("tags", strings(&facts.tags)),
         ("trust", facts.trust.to_string()),
-        ("sponsor_present", facts.sponsor_present.to_string()),
+        ("covered", facts.covered.to_string()),
         ("owner_present", facts.owner_present.to_string()),
         ("auth", strings(&facts.auth)),
         ("has_error", facts.has_error.to_string()),
@@ -403,8 +401,7 @@ fn by_cedar(
         .into_iter()
         .map(|(name, text)| (name.to_owned(), text.parse().unwrap()))
         .collect();
-    let mut parents = HashSet::from([uid("Domain", &facts.domain)]);
-    parents.extend(facts.collections.iter().map(|one| uid("Collection", one)));
+    let parents = HashSet::from([uid("Domain", &facts.domain)]);
     let resource = uid("Agent", &facts.id);
     let entities = Entities::from_entities(
         [
@@ -436,8 +433,8 @@ fn decisions_by_sets_are_those_of_cedar() {
         let set = PolicySet::compile(7, &policies).unwrap_or_else(|faults| panic!("{faults:?}"));
         for _ in 0..20 {
             let (facts, who) = (numbers.facts(), numbers.principal());
-            let action = numbers.of(&[Action::Discover, Action::Invoke, Action::Admit]);
-            let matches = set.matches(action, Resource::Agent(&facts));
+            let action = numbers.of(&[Action::Discover, Action::Invoke]);
+            let matches = set.matches(action, &facts);
             let ours = set.verdict(action, &who, &matches, &BTreeSet::new());
             let (theirs, failed) = by_cedar(&policies, action, &who, &facts);
             if failed {

@@ -17,6 +17,7 @@ use super::error::IndexError;
 use super::overlay::Excluded;
 use super::request::{FacetName, Filters, MAX_FILTER_VALUES};
 use super::schema::{Fields, trust_value};
+use super::visibility::{SharedViewer, Viewer};
 
 /// Documents of a segment from which sets are shared; in smaller segments the search is too fast to benefit.
 const SHARED_FROM_DOCUMENTS: u32 = 4_096;
@@ -69,8 +70,9 @@ impl Clause {
 pub(super) struct Filter {
     clauses: Vec<Clause>,
     excluded: Arc<Excluded>,
-    /// Visibility labels of the caller.
-    labels: Arc<[String]>,
+    /// The caller, and the field of the labels that agents carry.
+    viewer: SharedViewer,
+    visible_to: Field,
     shared: SharedBits,
 }
 
@@ -84,8 +86,9 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// Creates a filter of these conditions for a caller with these labels.
+    /// Creates a filter of these conditions, and of being visible to a caller with these labels.
     pub fn new(
+        fields: &Fields,
         clauses: Vec<Clause>,
         excluded: Arc<Excluded>,
         labels: &[String],
@@ -94,7 +97,8 @@ impl Filter {
         Self {
             clauses,
             excluded,
-            labels: labels.into(),
+            viewer: Arc::new(Viewer::of(labels)),
+            visible_to: fields.visible_to,
             shared,
         }
     }
@@ -105,6 +109,8 @@ impl Filter {
             None => Bits::all(reader.max_doc()),
             Some(_) => (*self.alive(reader)).clone(),
         };
+        let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
+        bits.intersect(&self.viewer.bits(self.visible_to, reader, add)?);
         for clause in &self.clauses {
             let mut any = Bits::none(reader.max_doc());
             for alternative in &clause.alternatives {
@@ -129,10 +135,7 @@ impl Filter {
         }
         let changed = self.excluded.get(&reader.segment_id());
         for (document, still_seen_by) in changed.into_iter().flatten() {
-            if !still_seen_by
-                .iter()
-                .any(|label| self.labels.contains(label))
-            {
+            if !self.viewer.sees(still_seen_by) {
                 bits.remove(*document);
             }
         }
@@ -186,15 +189,6 @@ pub(super) const LISTED: [&str; 2] = ["approved", "deprecated"];
 /// Liveness that is found only with a liveness filter.
 const GONE: &str = "gone";
 
-/// The condition of being visible to a caller with these labels.
-pub(super) fn visible(fields: &Fields, visible_to: &[String]) -> Clause {
-    any_of(
-        visible_to
-            .iter()
-            .map(|label| Term::from_field_text(fields.visible_to, label)),
-    )
-}
-
 /// The condition of being listed: approved or deprecated.
 pub(super) fn listed(fields: &Fields) -> Clause {
     let field = fields.exact(FacetName::Lifecycle);
@@ -221,12 +215,8 @@ pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
     any_of(std::iter::once(Term::from_field_text(fields.lookup, key)))
 }
 
-/// All conditions of the filters and visibility labels.
-pub(super) fn clauses(
-    fields: &Fields,
-    filters: &Filters,
-    visible_to: &[String],
-) -> Result<Vec<Clause>, IndexError> {
+/// All conditions of the filters.
+pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>, IndexError> {
     let values: usize = filters.lists().iter().map(|(_, values)| values.len()).sum();
     if values > MAX_FILTER_VALUES {
         return Err(IndexError::TooMany {
@@ -234,7 +224,7 @@ pub(super) fn clauses(
             limit: MAX_FILTER_VALUES,
         });
     }
-    let mut clauses = vec![visible(fields, visible_to)];
+    let mut clauses = Vec::new();
     for (facet, values) in filters.lists() {
         match facet {
             _ if !values.is_empty() => clauses.push(condition(fields, facet, values)),

@@ -6,7 +6,7 @@ use tantivy::query::Query;
 
 use super::answer::{Hint, HintKind, HitRow};
 use super::error::IndexError;
-use super::filter::{Clause, clauses, visible};
+use super::filter::{Clause, clauses};
 use super::filtered::FilteredQuery;
 use super::query::{TextQuery, word_query};
 use super::request::{FacetName, Filters, SearchRequest};
@@ -54,8 +54,7 @@ impl Inner {
         if total > 0 {
             return Ok(hints);
         }
-        let everybody = vec![visible(&self.fields, &request.visible_to)];
-        if self.matches(request, &prepared.view, None, everybody)? == 0 {
+        if self.matches(request, &prepared.view, None, Vec::new())? == 0 {
             hints.push(Hint::of(HintKind::Empty, String::new()));
             return Ok(hints);
         }
@@ -84,7 +83,7 @@ impl Inner {
     ) -> Result<Vec<Hint>, IndexError> {
         let view = &prepared.view;
         let mut hints = Vec::new();
-        let everyone = clauses(&self.fields, &Filters::default(), &request.visible_to)?;
+        let everyone = clauses(&self.fields, &Filters::default())?;
         let mut seen = VisibleAgents::new(self.filter(view, everyone.clone(), &request.visible_to));
         let words = &prepared.query.words;
         let prefixes = &prepared.written.prefixes;
@@ -121,7 +120,7 @@ impl Inner {
             query: &prepared.query,
         };
         let without = |filters: &Filters, written: &ParsedQuery| -> Result<u64, IndexError> {
-            let conditions = self.conditions(filters, written, &request.visible_to)?;
+            let conditions = self.conditions(filters, written)?;
             self.matches(request, &prepared.view, asked.text(written), conditions)
         };
         let narrowings = narrowings(&request.filters, &prepared.written);

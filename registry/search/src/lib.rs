@@ -21,6 +21,7 @@ mod beginnings;
 mod best;
 mod bits;
 mod blend;
+mod carried;
 mod collect;
 mod compiled;
 mod config;
@@ -65,6 +66,7 @@ mod syntax;
 mod tests;
 mod typing_errors;
 pub mod vectors;
+mod visibility;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,6 +98,7 @@ pub use request::{
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};
 pub use syntax::asked_text;
+pub use visibility::{ALWAYS, MAX_LABELS, NEVER, ONLY, sees};
 
 use damage::Counter;
 use facets::FrequentValues;

@@ -14,21 +14,20 @@ use super::error::IndexError;
 use super::expansion::{beginning, expand};
 use super::explained::Explainer;
 use super::facets::Facets;
-use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, visible};
+use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed};
 use super::filtered::FilteredQuery;
 use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
 use super::meaning::NearAgents;
 use super::query::TextQuery;
 use super::ranking::ranked;
-use super::request::{
-    Filters, MAX_FILTER_VALUES, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue,
-};
+use super::request::{Filters, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue};
 use super::rescore::Rescorer;
 use super::schema::Fields;
 use super::seen::VisibleAgents;
 use super::statistics::{QueryStatistics, Statistics};
 use super::syntax::{self, ParsedQuery};
+use super::visibility::MAX_LABELS;
 use super::{Index, IndexView, Inner};
 
 /// Number of words up to which a query consists of keywords, which rank full-text matches first.
@@ -94,7 +93,7 @@ impl Inner {
         labels: &[String],
     ) -> Filter {
         let excluded = Arc::clone(&view.excluded);
-        Filter::new(clauses, excluded, labels, self.shared.clone())
+        Filter::new(&self.fields, clauses, excluded, labels, self.shared.clone())
     }
 
     /// The agents that a search without filters finds for a caller with these labels.
@@ -103,7 +102,7 @@ impl Inner {
         view: &IndexView,
         labels: &[String],
     ) -> Result<VisibleAgents, IndexError> {
-        let everyone = clauses(&self.fields, &Filters::default(), labels)?;
+        let everyone = clauses(&self.fields, &Filters::default())?;
         Ok(VisibleAgents::new(self.filter(view, everyone, labels)))
     }
 
@@ -113,7 +112,7 @@ impl Inner {
             .as_deref()
             .map(syntax::read)
             .unwrap_or_default();
-        let asked = self.conditions(&request.filters, &written, &request.visible_to)?;
+        let asked = self.conditions(&request.filters, &written)?;
         let mut query = query_text(&written.words);
         let view = self.view()?;
         let statistics = self.statistics(&view, &request.class)?;
@@ -204,14 +203,13 @@ impl Inner {
         })
     }
 
-    /// All conditions: of the filters, of the query syntax, and of the visibility labels.
+    /// All conditions: of the filters and of the query syntax.
     pub(super) fn conditions(
         &self,
         filters: &Filters,
         written: &ParsedQuery,
-        visible_to: &[String],
     ) -> Result<Vec<Clause>, IndexError> {
-        let mut asked = clauses(&self.fields, filters, visible_to)?;
+        let mut asked = clauses(&self.fields, filters)?;
         let written = written.conditions.iter();
         asked.extend(written.map(|any| any_condition(&self.fields, any)));
         Ok(asked)
@@ -401,7 +399,6 @@ impl Index {
             let clauses = vec![
                 keyed(fields, key),
                 super::filter::trusted(fields, level),
-                visible(fields, visible_to),
                 listed(fields),
             ];
             let page = PageCollector {
@@ -438,7 +435,7 @@ fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
     let labels = request.visible_to.len().max(request.class.len());
     for (asked, limit, what) in [
         (request.limit, MAX_LIMIT, "hits"),
-        (labels, MAX_FILTER_VALUES, "visibility labels"),
+        (labels, MAX_LABELS, "visibility labels"),
     ] {
         if asked > limit {
             return Err(IndexError::TooMany { what, limit });

@@ -82,7 +82,7 @@ impl Index {
         let Some(own) = inner.address(&view, request.id)? else {
             return Ok(SimilarAgents::default());
         };
-        let asked = clauses(&inner.fields, &Filters::default(), &request.visible_to)?;
+        let asked = clauses(&inner.fields, &Filters::default())?;
         let search = SimilarSearch {
             inner,
             filter: inner.filter(&view, asked, &request.visible_to),

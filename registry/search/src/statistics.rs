@@ -255,8 +255,14 @@ impl Inner {
         class: &[String],
     ) -> Result<Arc<Statistics>, IndexError> {
         view.classes.of(class, || {
-            let asked = clauses(&self.fields, &Filters::default(), class)?;
-            let filter = Filter::new(asked, Arc::default(), class, self.shared.clone());
+            let asked = clauses(&self.fields, &Filters::default())?;
+            let filter = Filter::new(
+                &self.fields,
+                asked,
+                Arc::default(),
+                class,
+                self.shared.clone(),
+            );
             Statistics::count(
                 &view.searcher,
                 self.fields.text,

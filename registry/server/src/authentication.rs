@@ -2,9 +2,12 @@
 //! account or a token acts at the next request, in every process.
 
 use a2a_registry_domain::role::{Roles, Scopes};
-use a2a_registry_store::entity::token;
-use a2a_registry_store::{accounts, groups};
+use a2a_registry_policy::Principal;
+use a2a_registry_store::accounts;
+use a2a_registry_store::entity::{account_group, token};
+use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
 use ring::digest::{SHA256, digest};
+use uuid::Uuid;
 
 use crate::caller::{Account, Caller};
 use crate::context::Context;
@@ -29,7 +32,7 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
         return Err(refused());
     }
     let roles = account.roles()?;
-    let groups = groups::group_ids(&context.store, account.id).await?;
+    let groups = groups::groups_of(&context.store, &[account.id]).await?;
     note_use(context, &token, now);
     Ok(Caller {
         network: None,
@@ -38,7 +41,8 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
             name: account.name,
             scopes: scopes_of(&token, &roles),
             roles,
-            groups,
+            groups: in_order(&groups),
+            group_names: named_in_policies(&groups),
             token: token.id,
         }),
     })
@@ -50,6 +54,21 @@ pub(crate) fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
         Some(scopes) => scopes.within(&roles.scopes()),
         None => roles.scopes(),
     }
+}
+
+fn in_order(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
+    let mut ids: Vec<Uuid> = groups.iter().map(|(_, group)| group.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// The groups as policies name them: two groups of one name, of two origins, are two.
+fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
+    let named = groups.iter().map(|(_, group)| {
+        let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
+        Principal::group(issuer, &group.name)
+    });
+    named.collect()
 }
 
 /// Notes the hour of a token's use, beside the request and not in it: the request neither waits nor fails for it.

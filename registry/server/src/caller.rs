@@ -3,9 +3,12 @@
 use std::net::IpAddr;
 
 use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
+use a2a_registry_policy::{PolicySet, Principal};
+use a2a_registry_search::ALWAYS;
 use uuid::Uuid;
 
 use crate::error::{AppError, ErrorKind};
+use crate::policy_labels::{common_narrowing, narrowing};
 
 /// An account, authenticated by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Account {
     pub scopes: Scopes,
     /// The groups that it is in, of all origins, in order: at most as many as an account may have of each.
     pub groups: Vec<Uuid>,
+    /// The same groups, as policies name them.
+    pub group_names: Vec<String>,
     /// The token that it came with.
     pub token: Uuid,
 }
@@ -118,8 +123,17 @@ impl Caller {
         }
     }
 
-    /// The labels that all anonymous clients, or all accounts, have in common.
-    pub fn class_labels(&self) -> Vec<String> {
+    /// Who asks, as policies see it: an account whose token does not let it see is nobody.
+    pub fn principal(&self) -> Principal {
+        let seeing = self.account.as_ref();
+        let seeing = seeing.filter(|account| account.may(Permission::Read));
+        seeing.map_or_else(Principal::default, |account| Principal {
+            account: Some(account.name.clone()),
+            groups: account.group_names.clone(),
+        })
+    }
+
+    fn plain_labels(&self) -> Vec<String> {
         let mut labels = vec![PUBLIC.to_owned()];
         if self.may(Permission::Read) {
             labels.push(INTERNAL.to_owned());
@@ -127,17 +141,46 @@ impl Caller {
         labels
     }
 
-    /// The caller's labels: an agent is visible to a caller with one of its labels.
-    pub fn labels(&self) -> Vec<String> {
-        let mut labels = self.class_labels();
+    /// The labels that all anonymous clients, or all accounts, have in common: they show what each of them finds.
+    pub fn class_labels(&self, policies: &PolicySet) -> Vec<String> {
+        narrowed(self.plain_labels(), common_narrowing(policies))
+    }
+
+    /// The caller's labels: an agent is visible to a caller with one of its labels, as far as the policies of this set do
+    /// not narrow that (`a2a_registry_search::sees`). Policies do not bind those who see everything, nor owners.
+    pub fn labels(&self, policies: &PolicySet) -> Vec<String> {
+        let mut labels = self.plain_labels();
+        let mut own = None;
         if let Some(account) = &self.account {
             if account.may(Permission::SeeAll) {
                 labels.push(CURATORS.to_owned());
             }
-            if account.may(Permission::Read) {
-                labels.push(account_label(account.id));
-            }
+            own = account
+                .may(Permission::Read)
+                .then(|| account_label(account.id));
         }
+        if self.may(Permission::SeeAll) {
+            labels.extend(own);
+            return labels;
+        }
+        let narrowing = narrowing(policies, &self.principal());
+        let is_narrowed = narrowing.as_ref().is_none_or(|some| !some.is_empty());
+        let mut labels = narrowed(labels, narrowing);
+        labels.extend(own.map(|own| match is_narrowed {
+            true => format!("{ALWAYS}{own}"),
+            false => own,
+        }));
         labels
+    }
+}
+
+/// Plain labels as policies narrow them; none where nothing is permitted.
+fn narrowed(mut plain: Vec<String>, narrowing: Option<Vec<String>>) -> Vec<String> {
+    match narrowing {
+        None => Vec::new(),
+        Some(narrowing) => {
+            plain.extend(narrowing);
+            plain
+        }
     }
 }

@@ -20,6 +20,7 @@ use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
+use crate::memory::policies::Policies;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
@@ -34,6 +35,7 @@ pub struct Context {
     pub(crate) index: Index,
     pub(crate) network: Network,
     pub(crate) rules: Rules,
+    pub(crate) policies: Policies,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) changes: Changes,

@@ -10,6 +10,23 @@ use crate::memory::agents::RenderedJson;
 pub struct Precondition(pub Option<String>);
 
 impl Precondition {
+    /// The number that the caller has seen, where the tag is a number; `None` where it does not say or any will do.
+    ///
+    /// # Errors
+    /// `Changed` for a tag that is no number, which nothing ever had.
+    pub(crate) fn number(&self) -> Result<Option<u64>, AppError> {
+        let Some(wanted) = self.0.as_deref().map(str::trim).filter(|tag| *tag != "*") else {
+            return Ok(None);
+        };
+        let plain = wanted.trim_start_matches("W/").trim_matches('"');
+        plain.parse().map(Some).map_err(|_| {
+            AppError::new(
+                ErrorKind::Changed,
+                "`If-Match` is the number of a policy set in quotes, as in \"3\". Nothing was changed.",
+            )
+        })
+    }
+
     /// Compares what the caller has seen with what there is now, read under the lock of the change. The tag is compared as
     /// it was given, though it is weak: it stands for the values, and the encoding of a response does not matter here.
     ///

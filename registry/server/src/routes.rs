@@ -16,6 +16,7 @@ use crate::health::routes as health;
 use crate::http::allowed;
 use crate::lint::routes as lint;
 use crate::pages::{assets, problems};
+use crate::policies::routes as policies;
 use crate::reviews::routes as reviews;
 use crate::search::{page as search_page, routes as search};
 
@@ -54,6 +55,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_show)
         .service(domains::domain_patch)
         .service(domains::domain_delete);
+    policies_api(routes);
     routes
         .service(reviews::review_list)
         .service(reviews::review_approve)
@@ -76,6 +78,14 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(health::livez)
         .service(health::readyz)
         .service(health::metrics);
+}
+
+fn policies_api(routes: &mut ServiceConfig<'_>) {
+    routes
+        .service(policies::policy_history)
+        .service(policies::policies_show)
+        .service(policies::policies_put)
+        .service(policies::policy_decide);
 }
 
 /// Routes of problem kinds and HTML pages, and the fallback for unknown paths.

@@ -24,12 +24,14 @@ use crate::memory::database::{DatabaseContact, DiskState};
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
+use crate::memory::policies::Policies;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
+use crate::policy_sets::newest_set;
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
@@ -116,6 +118,7 @@ impl Context {
         let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
         let noted = noted_before(&store, &index).await?;
+        let policies = policies_of(&store).await?;
         let outage = Outage::kept(&store, clock.now().into())
             .await
             .map_err(|error| database_failed(&error))?;
@@ -138,6 +141,7 @@ impl Context {
             changes: Changes::default(),
             wake: Wake::default(),
             rules: rules_of(&config),
+            policies,
             signer,
             store,
             index,
@@ -165,6 +169,15 @@ fn rules_of(config: &Config) -> Rules {
         allow_domains: governance.allow_domains.clone(),
         approve_all: governance.approve_all,
     }
+}
+
+/// The newest policy set. Whether the index has evaluated all agents under it is checked when it is followed.
+async fn policies_of(store: &Store) -> Result<Policies, StartError> {
+    let newest = newest_set(store).await.map_err(|error| {
+        let reason = error.internal.unwrap_or(error.public);
+        StartError(format!("the policies cannot be used: {reason}"))
+    })?;
+    Ok(Policies::new(newest, true))
 }
 
 /// The number of the last event at this start. Caches are empty, so earlier events matter only to the index.

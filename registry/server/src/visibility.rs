@@ -1,6 +1,7 @@
 //! Visibility: the labels that may find and see an agent (docs/model.md#visibility).
 
 use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
+use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{agent, hold};
 use uuid::Uuid;
 
@@ -85,9 +86,9 @@ pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, was_never_owned
 
 /// Whether a caller sees an agent, listed or not, with a source that the caller has registered.
 pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
-    let own: Vec<Uuid> = caller.account.iter().map(|account| account.id).collect();
-    let labels = caller.labels();
-    visible_to(agent, Openness::of(false, is_held), &own)
-        .iter()
-        .any(|label| labels.contains(label))
+    let own = caller.account.iter();
+    let own = own.filter(|account| account.may(Permission::Read));
+    let own: Vec<Uuid> = own.map(|account| account.id).collect();
+    let carried = visible_to(agent, Openness::of(false, is_held), &own);
+    caller.may(Permission::SeeAll) || own.iter().any(|own| carried.contains(&account_label(*own)))
 }

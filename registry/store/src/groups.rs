@@ -9,6 +9,9 @@ use super::entity::{account_group, group_member};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
+/// The origin of groups that an admin has set.
+pub const ADMIN_ORIGIN: &str = "admin";
+
 /// The group of that origin and name.
 pub async fn group_by_name(
     on: &impl Handle,
@@ -87,16 +90,6 @@ pub async fn groups_of(
         found.extend(of_it.map(|member| (member.account_id, group.clone())));
     }
     Ok(found)
-}
-
-/// The ids of the groups of an account, in order: what a request needs to know of them.
-pub async fn group_ids(on: &impl Handle, account: Uuid) -> Result<Vec<Uuid>, StoreError> {
-    let members = group_member::Entity::find()
-        .filter(group_member::Column::AccountId.eq(account))
-        .order_by_asc(group_member::Column::GroupId)
-        .all(on.connection())
-        .await?;
-    Ok(members.into_iter().map(|member| member.group_id).collect())
 }
 
 impl Write {

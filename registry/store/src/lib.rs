@@ -22,6 +22,7 @@ mod listen;
 mod networks;
 pub mod ownership;
 pub mod planned;
+pub mod policies;
 pub mod reviews;
 mod row_changes;
 mod rows;

@@ -181,7 +181,7 @@ fn bounds_are_errors() {
     let too_many: [fn(&mut SearchRequest); 3] = [
         |request| request.limit = MAX_LIMIT + 1,
         |request| request.filters.tag = vec!["x".to_owned(); MAX_FILTER_VALUES + 1],
-        |request| request.visible_to = vec!["x".to_owned(); 257],
+        |request| request.visible_to = vec!["x".to_owned(); crate::MAX_LABELS + 1],
     ];
     for change in too_many {
         assert!(matches!(bad(change), Err(IndexError::TooMany { .. })));

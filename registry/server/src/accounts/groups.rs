@@ -7,6 +7,7 @@ use a2a_registry_domain::ids::new_id;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, account_group, group_member};
+use a2a_registry_store::groups::ADMIN_ORIGIN;
 use a2a_registry_store::{Handle, Write, accounts, groups};
 use serde_json::json;
 use uuid::Uuid;
@@ -19,9 +20,6 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
-
-/// The origin of groups whose members an admin sets.
-pub(super) const ADMIN_ORIGIN: &str = "admin";
 
 /// Groups of every origin, newest first.
 ///

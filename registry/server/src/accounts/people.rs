@@ -9,7 +9,6 @@ use a2a_registry_store::{Write, accounts, groups};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::accounts::groups::ADMIN_ORIGIN;
 use crate::accounts::records::{
     account_named, account_row, account_view, account_views, check_account_name, check_name,
     set_roles, token_view,
@@ -21,6 +20,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
+use a2a_registry_store::groups::ADMIN_ORIGIN;
 
 /// The caller, with roles, scopes and groups.
 ///

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use a2a_card::{ConversionTarget, DERIVATION, convert, parse};
 use a2a_registry_domain::role::Permission;
+use a2a_registry_search::sees;
 use a2a_registry_store::{agents, versions};
 use uuid::Uuid;
 
+use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::agents::views::{agent_visible, is_of_known_domain, owns};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -35,8 +37,8 @@ pub async fn agent_card(
         Err(_) => agent_visible(context, caller, agent).await?.id,
     };
     let serving = serving(context, id, agent).await?;
-    let may = |label: &String| label == crate::caller::PUBLIC || caller.labels().contains(label);
-    if serving.visible_to.iter().any(may) {
+    let labels = caller.labels(&context.policies.in_force());
+    if sees(&labels, &serving.visible_to) {
         Ok(Arc::clone(&serving.card))
     } else {
         Err(AppError::no_agent(agent))
@@ -75,9 +77,9 @@ async fn serving(
     agent: &str,
 ) -> Result<Arc<ServedCardEntry>, AppError> {
     // The stamp is read before the database, so that a change in between is noticed later.
-    let stamp = context.changes.stamp(id);
+    let (stamp, policies) = (context.changes.stamp(id), context.policies.stamp());
     if let Some(serving) = context.cards.serving.get(&id)
-        && serving.stamp == stamp
+        && (serving.stamp, serving.policies) == (stamp, policies)
     {
         return Ok(serving);
     }
@@ -97,9 +99,16 @@ async fn serving(
         .pop();
     let card = card_by_digest(context, &version.ok_or_else(missing)?.digest).await?;
     let openness = Openness::of(listed, !holds.is_empty());
-    let visible_to = visible_to(&row, openness, &[]);
+    let visible_to = match rows_decide(context) {
+        true => visible_to(&row, openness, &[]),
+        false => {
+            let labels = labels_of_all(context, vec![row]).await?.remove(&id);
+            labels.unwrap_or_default()
+        }
+    };
     let serving = Arc::new(ServedCardEntry {
         stamp,
+        policies,
         visible_to,
         card,
     });

@@ -15,6 +15,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::agents::duplicates;
+use crate::agents::policy_facts::labels_of;
 use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::context::Context;
 use crate::error::AppError;
@@ -121,7 +122,7 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         liveness: summary.liveness.state.as_str().into(),
         signature: summary.trust.signature.as_str().into(),
         trust,
-        visible_to: record.visible_to(),
+        visible_to: labels_of(context, record),
         lookups: distinct(lookups(record)),
         group: duplicates::key(card, &record.version.content_digest),
         preference: duplicates::preference(card, &record.agent.domain, trust),
@@ -146,7 +147,7 @@ fn rendered(summary: &Summary) -> Result<Vec<u8>, AppError> {
 }
 
 /// The name of a card's provider; empty where it has none.
-fn organization(card: &AgentCard) -> String {
+pub(crate) fn organization(card: &AgentCard) -> String {
     let provider = card.provider.as_ref();
     let organization = provider.and_then(|provider| provider.organization.clone());
     organization.unwrap_or_default()
@@ -191,7 +192,7 @@ pub(crate) fn trust_rank(level: TrustLevel) -> Option<u8> {
     u8::try_from(level).ok()
 }
 
-fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
+pub(crate) fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
     serde_json::from_str(&agent.labels).unwrap_or_default()
 }
 

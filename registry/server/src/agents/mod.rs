@@ -7,6 +7,7 @@ pub mod diff;
 pub mod documents;
 pub mod duplicates;
 pub mod owner;
+pub(crate) mod policy_facts;
 pub mod records;
 pub mod rendered;
 pub mod routes;

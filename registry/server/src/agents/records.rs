@@ -91,6 +91,21 @@ impl AgentRecord {
         self.known.standing.coverage()
     }
 
+    /// Whether a proof of its domain holds.
+    pub(crate) fn is_of_verified_domain(&self) -> bool {
+        self.known.domain == DomainState::Verified
+    }
+
+    /// Whether the content shown is the domain's own, or was admitted for it.
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.known.standing.is_admitted()
+    }
+
+    /// Where it stands, whatever holds it.
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        self.known.lifecycle
+    }
+
     /// The labels that may find it.
     pub(crate) fn visible_to(&self) -> Vec<String> {
         let openness = Openness::of(self.listed(), !self.holds.is_empty());

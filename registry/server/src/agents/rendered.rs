@@ -7,6 +7,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
+use crate::agents::policy_facts::{invoke_matches, labels_of};
 use crate::agents::records::records;
 use crate::agents::views::{keeper_of, view_with_holds};
 use crate::caller::Caller;
@@ -25,6 +26,21 @@ pub(crate) async fn agent_rendered(
     caller: &Caller,
     agent: &str,
 ) -> Result<RenderedJson, AppError> {
+    let rendered = agent_entry(context, caller, agent).await?;
+    let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
+    let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
+    Ok(with_holds.unwrap_or(&rendered.without_holds).clone())
+}
+
+/// The entry of an agent that the caller may see.
+///
+/// # Errors
+/// As [`agent_rendered`].
+pub(crate) async fn agent_entry(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Arc<RenderedAgent>, AppError> {
     demand_database(context)?;
     let missing = || AppError::no_agent(agent);
     let id = match agent.parse::<Uuid>() {
@@ -36,12 +52,10 @@ pub(crate) async fn agent_rendered(
         Err(_) => return Err(missing()),
     };
     let rendered = rendered(context, id).await?.ok_or_else(missing)?;
-    if !rendered.is_visible_to(caller) {
-        return Err(missing());
+    match rendered.is_visible_to(caller, &context.policies.in_force()) {
+        true => Ok(rendered),
+        false => Err(missing()),
     }
-    let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
-    let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
-    Ok(with_holds.unwrap_or(&rendered.without_holds).clone())
 }
 
 /// The kept answer about an agent, parsed.
@@ -84,7 +98,8 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
         stamp,
         read_at,
         domain,
-        visible_to: record.visible_to(),
+        visible_to: labels_of(context, &record),
+        invoke: invoke_matches(context, &record),
         keeper: keeper_of(context, &record.agent).await?,
         without_holds: RenderedJson::of(&view)?,
         with_holds,
@@ -97,6 +112,7 @@ fn stamp(context: &Context, id: Uuid, domain: i64) -> AgentStamp {
     AgentStamp {
         events: context.changes.stamp(id),
         rows: context.store.changes().stamp(id, domain),
+        policies: context.policies.stamp(),
     }
 }
 

@@ -57,10 +57,11 @@ pub(crate) async fn similar_to(
 ) -> Result<Similar, AppError> {
     demand_database(context)?;
     let serving = context.meanings.serving.load_full();
+    let policies = context.policies.in_force();
     let request = SimilarRequest {
         id,
-        visible_to: caller.labels(),
-        class: caller.class_labels(),
+        visible_to: caller.labels(&policies),
+        class: caller.class_labels(&policies),
         limit: size as usize,
         vectors: serving.map(|serving| (Arc::clone(&serving.vectors), serving.cutoff)),
     };

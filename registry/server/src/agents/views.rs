@@ -6,6 +6,7 @@ use a2a_registry_api::{
 };
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_search::sees;
 use a2a_registry_store::entity::{agent, version};
 use a2a_registry_store::{agents, coverage, decisions, domains, ownership, versions};
 use serde::Deserialize;
@@ -13,6 +14,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use crate::agents::documents::summary;
+use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::agents::records::{AgentRecord, records};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -250,9 +252,17 @@ pub(crate) async fn agent_visible(
     }
     let listed = is_listed(&row, &holds);
     let is_held = !holds.is_empty();
-    let allowed = visible_to(&row, Openness::of(listed, is_held), &[]);
-    let labels = caller.labels();
-    let is_allowed = allowed.iter().any(|label| labels.contains(label));
+    let labels = caller.labels(&context.policies.in_force());
+    let carried = match rows_decide(context) {
+        true => visible_to(&row, Openness::of(listed, is_held), &[]),
+        false => {
+            let all = labels_of_all(context, vec![row.clone()])
+                .await?
+                .remove(&row.id);
+            all.unwrap_or_default()
+        }
+    };
+    let is_allowed = sees(&labels, &carried);
     if is_allowed || (!listed && has_registered(context, caller, &row, is_held).await?) {
         Ok(row)
     } else {

@@ -244,9 +244,8 @@ pub(crate) async fn domain_visible(
     if claims.iter().any(|claim| caller.is(Some(claim.account_id))) {
         return Ok(row);
     }
-    let labels = caller.labels();
     let agents = agents::agents_of(&context.store, &[row.id]).await?;
-    let listed = listed_of(context, agents, &labels).await?;
+    let listed = listed_of(context, agents, caller).await?;
     if listed.is_empty() {
         Err(missing())
     } else {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use a2a_registry_search::sees;
 use a2a_registry_store::entity::{
     account, agent, attempt, challenge, domain, enrolled_key, owner_marks, proof, proof_check,
     source,
@@ -10,6 +11,7 @@ use a2a_registry_store::{accounts, agents, domains, ownership};
 use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
+use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::visible_part::DomainAgents;
@@ -76,7 +78,7 @@ async fn agents_for(
     ids: &[i64],
 ) -> Result<DomainAgents, AppError> {
     let all = agents::agents_of(&context.store, ids).await?;
-    let listed = listed_of(context, all.clone(), &caller.labels()).await?;
+    let listed = listed_of(context, all.clone(), caller).await?;
     let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
     Ok(DomainAgents {
         holds: agents::holds_of(&context.store, &agent_ids).await?,
@@ -85,11 +87,11 @@ async fn agents_for(
     })
 }
 
-/// The agents among these that are listed and visible to a caller with these labels.
+/// The agents among these that are listed and visible to the caller.
 pub(crate) async fn listed_of(
     context: &Context,
     rows: Vec<agent::Model>,
-    labels: &[String],
+    caller: &Caller,
 ) -> Result<Vec<agent::Model>, AppError> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let held: HashSet<Uuid> = agents::holds_of(&context.store, &ids)
@@ -97,13 +99,16 @@ pub(crate) async fn listed_of(
         .into_iter()
         .map(|row| row.agent_id)
         .collect();
-    Ok(rows
+    let labels = caller.labels(&context.policies.in_force());
+    let listed = rows
         .into_iter()
-        .filter(|row| is_listed(row, &[]) && !held.contains(&row.id))
-        .filter(|row| {
-            visible_to(row, Openness::Listed, &[])
-                .iter()
-                .any(|label| labels.contains(label))
-        })
-        .collect())
+        .filter(|row| is_listed(row, &[]) && !held.contains(&row.id));
+    if rows_decide(context) {
+        let seen = |row: &agent::Model| sees(&labels, &visible_to(row, Openness::Listed, &[]));
+        return Ok(listed.filter(seen).collect());
+    }
+    let listed: Vec<agent::Model> = listed.collect();
+    let carried = labels_of_all(context, listed.clone()).await?;
+    let seen = |row: &agent::Model| carried.get(&row.id).is_some_and(|one| sees(&labels, one));
+    Ok(listed.into_iter().filter(seen).collect())
 }

@@ -22,6 +22,10 @@ use crate::http::state::State;
 #[derive(Debug, Clone)]
 pub struct Body<T>(pub T);
 
+/// As [`Body`], of at most so many bytes whatever `limits.json_bytes` says.
+#[derive(Debug, Clone)]
+pub struct BodyUpTo<T, const BYTES: usize>(pub T);
+
 /// As [`Body`], but optional: a request without a body gets the default.
 #[derive(Debug, Clone)]
 pub struct OptionalBody<T>(pub T);
@@ -57,6 +61,21 @@ impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
             json?;
             let limit = body.limits.json_bytes;
             parse(&body.read(limit).await?).map(Self)
+        }
+        .boxed_local()
+    }
+}
+
+impl<T: DeserializeOwned + 'static, const BYTES: usize> FromRequest for BodyUpTo<T, BYTES> {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let json = check_media_type(request);
+        let body = UnreadBody::take(request, payload);
+        async move {
+            json?;
+            parse(&body.read(BYTES).await?).map(Self)
         }
         .boxed_local()
     }

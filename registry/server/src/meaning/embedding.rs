@@ -320,7 +320,7 @@ async fn calibrate(context: &Context, embedding: &mut Embedding) -> Result<bool,
     let id = &embedding.row.id;
     // Only public agents: the cutoff must reveal nothing of others.
     let listed = SearchRequest {
-        visible_to: Caller::default().labels(),
+        visible_to: Caller::default().labels(&context.policies.in_force()),
         sort: Sort::Newest,
         limit: calibration::SAMPLE,
         ..SearchRequest::default()

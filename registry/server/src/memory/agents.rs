@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_policy::{Matches, PolicySet};
+use a2a_registry_search::sees;
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use moka::sync::Cache;
@@ -10,7 +12,7 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::caller::{Caller, PUBLIC};
+use crate::caller::Caller;
 use crate::error::AppError;
 use crate::memory::KEPT_UNUSED;
 
@@ -51,6 +53,8 @@ pub(crate) struct AgentStamp {
     pub(crate) events: u64,
     /// Counts the changes of the agent's and its domain's rows by this process.
     pub(crate) rows: u64,
+    /// The policy sets that the agent was evaluated under.
+    pub(crate) policies: (u64, Option<u64>),
 }
 
 /// An agent rendered for each class of callers, and what decides which class a caller belongs to.
@@ -60,8 +64,10 @@ pub(crate) struct RenderedAgent {
     /// The uptime at which its rows were read.
     pub(crate) read_at: Duration,
     pub(crate) domain: i64,
-    /// The labels that may see it.
+    /// The labels that it carries.
     pub(crate) visible_to: Vec<String>,
+    /// The policies about calling it that match, of the set in force.
+    pub(crate) invoke: Matches,
     /// The account that sees its holds, beside those who see everything.
     pub(crate) keeper: Option<Uuid>,
     pub(crate) without_holds: RenderedJson,
@@ -70,13 +76,9 @@ pub(crate) struct RenderedAgent {
 }
 
 impl RenderedAgent {
-    /// Whether a caller may see it.
-    pub(crate) fn is_visible_to(&self, caller: &Caller) -> bool {
-        let public = self.visible_to.iter().any(|label| label == PUBLIC);
-        public || {
-            let labels = caller.labels();
-            self.visible_to.iter().any(|label| labels.contains(label))
-        }
+    /// Whether a caller may see it, by the policies of a set that it was evaluated under.
+    pub(crate) fn is_visible_to(&self, caller: &Caller, policies: &PolicySet) -> bool {
+        sees(&caller.labels(policies), &self.visible_to)
     }
 
     fn weight(&self) -> u32 {
@@ -138,10 +140,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::caller::PUBLIC;
 
     fn agent(read_at: u64, bytes: usize) -> Arc<RenderedAgent> {
         Arc::new(RenderedAgent {
-            stamp: AgentStamp { events: 0, rows: 0 },
+            stamp: AgentStamp {
+                events: 0,
+                rows: 0,
+                policies: (0, None),
+            },
+            invoke: Matches::default(),
+
             read_at: Duration::from_secs(read_at),
             domain: 1,
             visible_to: vec![PUBLIC.into()],

@@ -58,6 +58,8 @@ impl ServedCard {
 #[derive(Debug)]
 pub(crate) struct ServedCardEntry {
     pub(crate) stamp: u64,
+    /// The policy sets that the labels were made under.
+    pub(crate) policies: (u64, Option<u64>),
     pub(crate) visible_to: Vec<String>,
     pub(crate) card: Arc<ServedCard>,
 }

@@ -9,6 +9,7 @@ pub mod lints;
 pub mod meanings;
 pub mod orders;
 pub mod outage;
+pub mod policies;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;

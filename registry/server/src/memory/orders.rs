@@ -15,6 +15,8 @@ pub(crate) struct FrozenResults {
     pub(crate) groups: Option<u64>,
     /// The mode of the search; all its pages keep it, whether or not the encoder answers meanwhile.
     pub(crate) mode: Mode,
+    /// The labels of the caller that it was made for.
+    pub(crate) labels: Arc<[String]>,
 }
 
 impl FrozenResults {

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::search::indexing::{
     IndexingError, index_anew, index_examined, index_next, index_verified,
 };
+use crate::search::policy_switch::follow_newest;
 
 /// How often the database is polled for events of other processes.
 const POLL: Duration = Duration::from_millis(500);
@@ -61,7 +62,8 @@ async fn follow(context: &Arc<Context>, rebuild: Option<String>, cancel: &Cancel
             build_anew(context, reason, &mut rebuilds, cancel).await;
             continue;
         }
-        let calm = catch_up(context, &mut rebuilds, cancel).await;
+        let calm = catch_up(context, &mut rebuilds, cancel).await
+            && policies_follow(context, &mut rebuilds, cancel).await;
         if rebuilds.is_due(context.uptime()) {
             continue;
         }
@@ -162,6 +164,29 @@ async fn catch_up(context: &Context, rebuilds: &mut Rebuilds, cancel: &Cancellat
             }
         }
     }
+}
+
+/// Puts newer policies in force; returns whether there is nothing left to do.
+async fn policies_follow(
+    context: &Context,
+    rebuilds: &mut Rebuilds,
+    cancel: &CancellationToken,
+) -> bool {
+    if !context.policies.take_newer() {
+        return true;
+    }
+    match follow_newest(context, || cancel.is_cancelled()).await {
+        Ok(true) => return true,
+        Ok(false) => {}
+        Err(IndexingError::Broken(reason)) => {
+            rebuilds.wanted.get_or_insert(reason);
+        }
+        Err(IndexingError::Failed(error)) => {
+            tracing::error!(error, "new policies are not in force yet");
+        }
+    }
+    context.policies.note_newer();
+    false
 }
 
 /// Rebuilds the index, and schedules another rebuild if that fails.

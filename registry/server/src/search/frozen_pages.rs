@@ -22,7 +22,6 @@ use crate::search::render::list;
 /// searched again, as long as index and overlay have not changed since.
 pub(crate) async fn frozen_at(
     context: &Context,
-    caller: &Caller,
     canonical: &str,
     request: &SearchRequest,
     position: &PagePosition,
@@ -32,10 +31,11 @@ pub(crate) async fn frozen_at(
     };
     let order = match context.searches.frozen.get(&key) {
         Some(order) => Some(order),
-        None => found_again(context, key, caller, canonical, request, position.mode).await?,
+        None => found_again(context, key, canonical, request, position.mode).await?,
     };
+    // A list was made under the policies of its time: under others the search goes on without it.
     Ok(order
-        .filter(|order| offset < order.len())
+        .filter(|order| *order.labels == *request.visible_to && offset < order.len())
         .map(|order| (order, offset)))
 }
 
@@ -43,7 +43,6 @@ pub(crate) async fn frozen_at(
 async fn found_again(
     context: &Context,
     key: u64,
-    caller: &Caller,
     canonical: &str,
     request: &SearchRequest,
     mode: Mode,
@@ -59,14 +58,14 @@ async fn found_again(
     };
     let meaning = first.meaning.clone();
     let now = run(context, move |index| index.order_state(meaning.as_ref())).await?;
-    if order_key(context, caller, canonical, mode, now) != key {
+    if order_key(context, &request.visible_to, canonical, mode, now) != key {
         return Ok(None);
     }
     let (answer, mode) = run(context, move |index| {
         search_or_full_text(index, first.clone())
     })
     .await?;
-    let again = freeze(context, caller, canonical, &answer, mode);
+    let again = freeze(context, &request.visible_to, canonical, &answer, mode);
     Ok(again
         .filter(|(again, _)| *again == key)
         .map(|(_, order)| order))
@@ -75,32 +74,33 @@ async fn found_again(
 /// Stores the list of a first page under a key that is the same in every process.
 pub(crate) fn freeze(
     context: &Context,
-    caller: &Caller,
+    labels: &[String],
     canonical: &str,
     answer: &SearchAnswer,
     mode: Mode,
 ) -> Option<(u64, Arc<FrozenResults>)> {
     let order = Arc::clone(answer.frozen.as_ref()?);
-    let key = order_key(context, caller, canonical, mode, order.state());
+    let key = order_key(context, labels, canonical, mode, order.state());
     let frozen = Arc::new(FrozenResults {
         order: Mutex::new(FrozenState::Unread(order)),
         total: answer.total,
         groups: answer.groups,
         mode,
+        labels: labels.into(),
     });
     context.searches.frozen.insert(key, Arc::clone(&frozen));
     Some((key, frozen))
 }
 
-/// The key of the list of a search, for a caller and a state of the index.
+/// The key of the list of a search, for a caller's labels and a state of the index.
 fn order_key(
     context: &Context,
-    caller: &Caller,
+    labels: &[String],
     canonical: &str,
     mode: Mode,
     state: OrderState,
 ) -> u64 {
-    let labels = caller.labels().join(" ");
+    let labels = labels.join(" ");
     context
         .signer
         .number(&[canonical, &labels, mode.as_str(), &state.to_string()])

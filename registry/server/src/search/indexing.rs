@@ -5,12 +5,15 @@ use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::SECOND;
-use a2a_registry_search::{IndexError, Rebuild};
+use a2a_registry_search::{ChangedAgent, IndexError, Rebuild};
+use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::events;
 use uuid::Uuid;
 
 use crate::agents::documents::{WALK, documents, documents_walk};
+use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::commit::touched::changed_agents;
 use crate::context::Context;
 use crate::database::heard_database;
@@ -102,7 +105,10 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>,
     agents.sort_unstable();
     agents.dedup();
     context.changes.note(&agents);
-    match changed_agents(&context.store, &agents).await {
+    if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
+        context.policies.note_newer();
+    }
+    match changed_under_policies(context, &agents).await {
         Ok(changed) => context.index.note(&changed, seq),
         Err(error) => {
             // It is not known who may still see them, so nobody does until it is.
@@ -117,6 +123,29 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>,
         newer
     });
     Ok(Some((agents, seq)))
+}
+
+/// The labels that these agents carry now, those of policies included.
+async fn changed_under_policies(
+    context: &Context,
+    agents: &[Uuid],
+) -> Result<Vec<ChangedAgent>, AppError> {
+    let mut changed = changed_agents(&context.store, agents).await?;
+    if rows_decide(context) {
+        return Ok(changed);
+    }
+    let rows = agents_by_ids(&context.store, agents).await?;
+    let mut carried = labels_of_all(context, rows).await?;
+    for agent in &mut changed {
+        // An agent that nobody may see stays so, whatever its record says.
+        if let Some(labels) = carried
+            .remove(&agent.id)
+            .filter(|_| !agent.visible_to.is_empty())
+        {
+            agent.visible_to = labels;
+        }
+    }
+    Ok(changed)
 }
 
 /// Reads all events that this process has not read yet.
@@ -243,7 +272,7 @@ async fn build_from(
 }
 
 /// Runs index work on a thread that may block.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, IndexingError> {
     match tokio::task::spawn_blocking(work).await {

@@ -8,6 +8,7 @@ pub mod indexing;
 pub(crate) mod overview;
 pub mod page;
 pub(crate) mod page_position;
+pub mod policy_switch;
 pub mod query;
 pub mod render;
 pub mod routes;
@@ -45,7 +46,8 @@ pub async fn search(
     query: &SearchQuery,
 ) -> Result<Bytes, AppError> {
     demand_database(context)?;
-    let labels = caller.labels();
+    let policies = context.policies.in_force();
+    let labels = caller.labels(&policies);
     let canonical = query.canonical();
     let asked = query.mode(context.meanings.serves())?;
     let meant = match &query.q {
@@ -56,28 +58,20 @@ pub async fn search(
     };
     // A full text response, because no model answered in time, is not cached as a semantic one.
     let mode = meant.as_ref().map_or(Mode::Lexical, |_| asked);
-    let key = format!(
-        "{canonical} {:?} {:?} {} {} {} {} {:?}",
-        query.page_size,
-        query.page_token,
-        labels.join(" "),
-        context.index.generation(),
-        context.index.overlay_version(),
-        mode.as_str(),
-        meant.as_ref().map(|meant| meant.version),
-    );
+    let version = meant.as_ref().map(|meant| meant.version);
+    let key = answer_key(context, query, &labels, mode, version);
     if let Some(answer) = context.searches.answers.get(&key) {
         return Ok(answer);
     }
     let size = page_size(query.page_size)?;
-    let mut request = query.request(caller, &context.config.limits)?;
+    let mut request = query.request(caller, &policies, &context.config.limits)?;
     request.meaning = meant.map(|meant| meant.meaning);
     let position: Option<PagePosition> = match &query.page_token {
         Some(token) => Some(context.signer.position(&canonical, caller, token)?),
         None => None,
     };
     let frozen = match &position {
-        Some(position) => frozen_at(context, caller, &canonical, &request, position).await?,
+        Some(position) => frozen_at(context, &canonical, &request, position).await?,
         None => None,
     };
     request.limit = size;
@@ -98,6 +92,26 @@ pub async fn search(
             Ok(answer)
         }
     }
+}
+
+/// The key of an answer: the query, the caller's labels, and the state of the index and the model.
+fn answer_key(
+    context: &Context,
+    query: &SearchQuery,
+    labels: &[String],
+    mode: Mode,
+    model: Option<impl std::fmt::Debug>,
+) -> String {
+    format!(
+        "{} {:?} {:?} {} {} {} {} {model:?}",
+        query.canonical(),
+        query.page_size,
+        query.page_token,
+        labels.join(" "),
+        context.index.generation(),
+        context.index.overlay_version(),
+        mode.as_str(),
+    )
 }
 
 /// Whether a search is semantic, by its mode or because the registry has a model.
@@ -130,12 +144,13 @@ async fn live_page(
     if by_relevance && !resumed {
         request.freeze = true;
     }
+    let labels = request.visible_to.clone();
     let (answer, mode) = run(context, move |index| {
         search_or_full_text(index, request.clone())
     })
     .await?;
     let more = answer.more;
-    let frozen = freeze(context, caller, canonical, &answer, mode);
+    let frozen = freeze(context, &labels, canonical, &answer, mode);
     let frozen = frozen.map(|(key, _)| (key, answer.hits.len()));
     let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
         context.signer.token(
@@ -150,10 +165,8 @@ async fn live_page(
 
 /// The number of public agents in the index; 0 while it cannot be read.
 pub async fn listed_agents(context: &Context) -> i64 {
-    let counted = run(context, |index| {
-        index.listed_agents(&Caller::default().labels())
-    })
-    .await;
+    let labels = Caller::default().labels(&context.policies.in_force());
+    let counted = run(context, move |index| index.listed_agents(&labels)).await;
     counted.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
 }
 
@@ -165,7 +178,7 @@ pub async fn suggest(
 ) -> Result<Suggestions, AppError> {
     demand_database(context)?;
     crate::search::query::check_length("/q", &query.q, context.config.limits.query_chars)?;
-    let (prefix, labels) = (query.q.clone(), caller.labels());
+    let (prefix, labels) = (query.q.clone(), caller.labels(&context.policies.in_force()));
     let found = run(context, move |index| {
         index.suggest(&prefix, &labels, SUGGESTIONS)
     })
@@ -192,7 +205,7 @@ pub async fn lookup(
     query: &LookupQuery,
 ) -> Result<Lookup, AppError> {
     demand_database(context)?;
-    let (key, labels) = (query.key()?, caller.labels());
+    let (key, labels) = (query.key()?, caller.labels(&context.policies.in_force()));
     let rows = run(context, move |index| index.lookup(&key, &labels, LOOKUPS)).await?;
     if rows.is_empty() {
         return Err(AppError::not_found(

@@ -98,7 +98,7 @@ pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overv
 
 /// The number of domains whose agents a caller may find, from the cache of searches where nothing has changed.
 async fn domains(context: &Context, caller: &Caller) -> Result<u64, AppError> {
-    let labels = caller.labels();
+    let labels = caller.labels(&context.policies.in_force());
     let key = format!(
         "domains of {} {} {}",
         labels.join(" "),

@@ -7,6 +7,7 @@ use a2a_registry_api::limits::{
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
+use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{FacetName, Filters, SearchRequest, Sort};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -176,6 +177,7 @@ impl SearchQuery {
     pub(crate) fn request(
         &self,
         caller: &Caller,
+        policies: &PolicySet,
         limits: &LimitsConfig,
     ) -> Result<SearchRequest, AppError> {
         let text = self
@@ -196,8 +198,8 @@ impl SearchQuery {
         Ok(SearchRequest {
             text: text.map(str::to_owned),
             filters: self.filters()?,
-            visible_to: caller.labels(),
-            class: caller.class_labels(),
+            visible_to: caller.labels(policies),
+            class: caller.class_labels(policies),
             sort: self.sort()?,
             facets: self.facet_names(limits.facets)?,
             explain: self.explain.unwrap_or(false),

@@ -113,6 +113,10 @@ const TABLE: &[(&str, &[Who])] = &[
     ("livez", ANYONE),
     ("metrics", ANYONE),
     ("readyz", ANYONE),
+    ("policies_show", SEEING),
+    ("policies_put", ADMINS),
+    ("policy_history", SEEING),
+    ("policy_decide", ANYONE),
     ("reindex", ADMINS),
     ("review_approve", APPROVERS),
     ("review_list", SEEING),
@@ -152,6 +156,10 @@ fn body(id: &str) -> Option<Value> {
         "token_create" => json!({"account": "another", "role": "publisher", "name": "test"}),
         "account_create" => json!({"name": "somebody", "roles": ["reader"]}),
         "account_patch" => json!({"roles": ["reader"]}),
+        "policies_put" => json!({"policies": [], "reason": "a test"}),
+        "policy_decide" => {
+            json!({"action": "invoke", "agent": "018f0000-0000-7000-8000-000000000000"})
+        }
         "group_put" => json!({"members": []}),
         _ => return None,
     })

@@ -5,6 +5,7 @@ mod agents;
 mod domains;
 mod governance;
 mod ownership;
+mod policies;
 mod vectors;
 
 pub use accounts::{account, account_group, group_member, setting, token};
@@ -12,4 +13,5 @@ pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
 pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
+pub use policies::policy_set;
 pub use vectors::{agent_vectors, model};

@@ -54,7 +54,8 @@ pub(crate) async fn provider_names(
     if missing.is_empty() {
         return names;
     }
-    let (labels, class) = (caller.labels(), caller.class_labels());
+    let policies = context.policies.in_force();
+    let (labels, class) = (caller.labels(&policies), caller.class_labels(&policies));
     let found = run(context, move |index| {
         let of = |value: &String| -> Result<Option<Vec<u8>>, IndexError> {
             let request = SearchRequest {

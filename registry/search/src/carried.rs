@@ -1,0 +1,37 @@
+//! Whether every agent of the index carries a label.
+
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, TERMINATED, Term};
+
+use super::Index;
+use super::error::IndexError;
+
+impl Index {
+    /// Whether every agent of the last commit carries this visibility label; true without an index, which is built anew.
+    ///
+    /// # Errors
+    /// Where the index cannot be read.
+    pub fn all_carry(&self, label: &str) -> Result<bool, IndexError> {
+        let inner = &*self.0;
+        let view = match inner.view() {
+            Err(IndexError::NeedsRebuild { .. }) => return Ok(true),
+            view => view?,
+        };
+        let term = Term::from_field_text(inner.fields.visible_to, label);
+        for reader in view.searcher.segment_readers() {
+            let terms = reader.inverted_index(term.field())?;
+            let mut carrying = 0;
+            if let Some(mut postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
+                let alive = reader.alive_bitset();
+                while postings.doc() != TERMINATED {
+                    carrying += u32::from(alive.is_none_or(|alive| alive.is_alive(postings.doc())));
+                    postings.advance();
+                }
+            }
+            if carrying < reader.num_docs() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,125 @@
+//! Who sees an agent: the labels of a caller against those that the agent carries.
+//!
+//! A plain label of the caller shows the agents that carry it. Three marks narrow that, by which rules are applied that were
+//! evaluated for each agent beforehand: with any label that begins with [`ONLY`] a plain label shows only agents that carry
+//! one of those too, and it shows none that carries a label that begins with [`NEVER`]. A label that begins with
+//! [`ALWAYS`] shows the agents that carry it, however the others are narrowed.
+
+use std::sync::Arc;
+
+use tantivy::schema::Field;
+use tantivy::{SegmentReader, Term};
+
+use super::bits::Bits;
+
+/// Marks a label of a caller: plain labels show only agents that carry one of those labels.
+pub const ONLY: char = '+';
+/// Marks a label of a caller: plain labels show no agent that carries it.
+pub const NEVER: char = '-';
+/// Marks a label of a caller: it shows agents whatever the other marks say.
+pub const ALWAYS: char = '!';
+
+/// The most labels of one caller.
+pub const MAX_LABELS: usize = 4_096;
+
+/// The labels of a caller, by their marks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Viewer {
+    plain: Vec<String>,
+    only: Vec<String>,
+    never: Vec<String>,
+    always: Vec<String>,
+}
+
+impl Viewer {
+    /// Sorts the labels of a caller by their marks.
+    pub fn of(labels: &[String]) -> Self {
+        let mut viewer = Self::default();
+        for label in labels {
+            let (kept, text) = match label.chars().next() {
+                Some(ONLY) => (&mut viewer.only, &label[1..]),
+                Some(NEVER) => (&mut viewer.never, &label[1..]),
+                Some(ALWAYS) => (&mut viewer.always, &label[1..]),
+                _ => (&mut viewer.plain, label.as_str()),
+            };
+            kept.push(text.to_owned());
+        }
+        viewer
+    }
+
+    /// Whether an agent that carries these labels is shown.
+    pub fn sees(&self, carried: &[String]) -> bool {
+        let carries = |some: &[String]| some.iter().any(|label| carried.contains(label));
+        let plainly = carries(&self.plain)
+            && (self.only.is_empty() || carries(&self.only))
+            && !carries(&self.never);
+        plainly || carries(&self.always)
+    }
+
+    /// The agents of a segment that are shown; `add` adds those that carry a term to a set.
+    pub fn bits(
+        &self,
+        field: Field,
+        reader: &SegmentReader,
+        mut add: impl FnMut(&Term, &mut Bits) -> tantivy::Result<()>,
+    ) -> tantivy::Result<Bits> {
+        let mut any_of = |labels: &[String]| {
+            let mut any = Bits::none(reader.max_doc());
+            for label in labels {
+                add(&Term::from_field_text(field, label), &mut any)?;
+            }
+            tantivy::Result::Ok(any)
+        };
+        let mut seen = any_of(&self.plain)?;
+        if !self.only.is_empty() {
+            seen.intersect(&any_of(&self.only)?);
+        }
+        if !self.never.is_empty() {
+            seen.subtract(&any_of(&self.never)?);
+        }
+        if !self.always.is_empty() {
+            seen.unite(&any_of(&self.always)?);
+        }
+        Ok(seen)
+    }
+}
+
+/// Whether a caller with these labels is shown an agent that carries those.
+pub fn sees(labels: &[String], carried: &[String]) -> bool {
+    Viewer::of(labels).sees(carried)
+}
+
+/// The labels of a caller, shared by the parts of one search.
+pub(super) type SharedViewer = Arc<Viewer>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn marks_narrow_what_plain_labels_show() {
+        let cases: [(&[&str], &[&str], bool); 12] = [
+            (&["public"], &["public"], true),
+            (&["public"], &["internal"], false),
+            (&[], &["public"], false),
+            (&["public", "+p1"], &["public"], false),
+            (&["public", "+p1", "+p2"], &["public", "p2"], true),
+            (&["public", "+p1"], &["p1"], false),
+            (&["public", "-p3"], &["public"], true),
+            (&["public", "-p3"], &["public", "p3"], false),
+            (&["public", "+p1", "-p3"], &["public", "p1", "p3"], false),
+            (&["public", "-p3", "!me"], &["public", "p3", "me"], true),
+            (&["public", "+p1", "!me"], &["me"], true),
+            // A mark is not a part of what an agent carries.
+            (&["public", "-p3"], &["public", "-p3"], true),
+        ];
+        for (caller, carried, expected) in cases {
+            let told = sees(&labels(caller), &labels(carried));
+            assert_eq!(told, expected, "{caller:?} on {carried:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Agents as policies see them: their facts, and the labels that they carry by the policies that match.
+
+use std::collections::{BTreeSet, HashMap};
+
+use a2a_card::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
+use a2a_registry_policy::{Action, AgentFacts, Matches};
+use a2a_registry_store::entity::agent;
+use serde::Deserialize;
+use url::Url;
+use uuid::Uuid;
+
+use crate::agents::documents::{labels, organization, trust_rank};
+use crate::agents::records::{AgentRecord, records};
+use crate::caller::account_label;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::policy_labels::carried;
+
+/// A finding, as far as policies ask for it.
+#[derive(Deserialize)]
+struct BrokenRule {
+    rule: String,
+}
+
+/// The facts about an agent that policies may ask for.
+pub(crate) fn facts(record: &AgentRecord) -> AgentFacts {
+    let (agent, card, version) = (&record.agent, &record.card, &record.version);
+    let interfaces = &card.interfaces;
+    let hosts = interfaces.iter().filter_map(|interface| {
+        let url = Url::parse(&interface.url).ok()?;
+        url.host_str().map(str::to_owned)
+    });
+    let findings: Vec<BrokenRule> = serde_json::from_str(&version.findings).unwrap_or_default();
+    let trust = record.trust();
+    let level = trust.level.as_ref().and_then(|level| level.known());
+    let labels = labels(agent).into_iter();
+    AgentFacts {
+        id: agent.id.to_string(),
+        domain: agent.domain.clone(),
+        verified: record.is_of_verified_domain(),
+        covered: record.is_admitted(),
+        labels: labels
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect(),
+        provider: organization(card),
+        skills: each_once(card.skills.iter().map(|skill| skill.id.clone())),
+        tags: tags(card),
+        capabilities: capability_labels(card),
+        input_modes: all_input_modes(card),
+        output_modes: all_output_modes(card),
+        auth: auth_labels(card),
+        bindings: each_once(interfaces.iter().map(|one| one.binding.clone())),
+        endpoint_hosts: each_once(hosts),
+        protocol_versions: each_once(
+            interfaces
+                .iter()
+                .filter_map(|one| one.protocol_version.clone()),
+        ),
+        trust: level.and_then(trust_rank).map_or(-1, i64::from),
+        signature: trust.signature.as_str().to_owned(),
+        findings: each_once(findings.into_iter().map(|finding| finding.rule)),
+        has_error: version.has_error,
+        lifecycle: record.lifecycle().as_str().to_owned(),
+        liveness: record.liveness().state.as_str().to_owned(),
+        owner_present: agent.owner_id.is_some(),
+        visibility: record.known.visibility.as_str().to_owned(),
+    }
+}
+
+fn each_once(values: impl Iterator<Item = String>) -> Vec<String> {
+    let values: BTreeSet<String> = values.collect();
+    values.into_iter().collect()
+}
+
+/// The labels that an agent carries: those that may find it, and those of the policies that match it under every set that
+/// agents are evaluated under. Its owner sees it whatever policies say.
+pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> {
+    let mut labels = record.visible_to();
+    let mut sets = context.policies.evaluated().peekable();
+    let mut by_policy = Vec::new();
+    if sets.any(|set| !set.is_plain(Action::Discover)) {
+        let facts = facts(record);
+        by_policy.extend(
+            context
+                .policies
+                .evaluated()
+                .flat_map(|set| carried(&set, &facts)),
+        );
+    }
+    let owner = record.agent.owner_id.map(account_label);
+    let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
+    labels.extend(owner);
+    labels.extend(by_policy);
+    labels
+}
+
+/// The labels of these agents, by agent; none of those that nobody sees.
+pub(crate) async fn labels_of_all(
+    context: &Context,
+    rows: Vec<agent::Model>,
+) -> Result<HashMap<Uuid, Vec<String>>, AppError> {
+    let records = records(&context.store, rows).await?;
+    let labelled = records
+        .iter()
+        .map(|record| (record.agent.id, labels_of(context, record)));
+    Ok(labelled.collect())
+}
+
+/// Whether rows alone say who sees an agent: no policy asks for anything else.
+pub(crate) fn rows_decide(context: &Context) -> bool {
+    let mut sets = context.policies.evaluated();
+    sets.all(|set| set.is_plain(Action::Discover))
+}
+
+/// The policies about calling an agent that match it, of the set in force.
+pub(crate) fn invoke_matches(context: &Context, record: &AgentRecord) -> Matches {
+    let set = context.policies.in_force();
+    match set.is_plain(Action::Invoke) {
+        true => set.matches(Action::Invoke, &AgentFacts::default()),
+        false => set.matches(Action::Invoke, &facts(record)),
+    }
+}

@@ -1,0 +1,63 @@
+//! One decision: whether the caller may do something with an agent.
+
+use std::collections::BTreeSet;
+
+use a2a_registry_api::{Agent, DecisionRequest, PolicyDecision};
+use a2a_registry_domain::ids::new_id;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_policy::{Action, Verdict};
+
+use crate::agents::rendered::{agent_answered, agent_entry};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+
+/// Decides whether the caller may find or call an agent that it sees. Whoever sees an agent may find it.
+///
+/// # Errors
+/// `Invalid` for an unknown action; `NotFound` for an agent that is missing, or that the caller may not find.
+pub async fn decide(
+    context: &Context,
+    caller: &Caller,
+    request: &DecisionRequest,
+) -> Result<PolicyDecision, AppError> {
+    let action = Action::parse(&request.action)
+        .ok_or_else(|| AppError::invalid("/action", "an action is `discover` or `invoke`"))?;
+    let set = context.policies.in_force();
+    let entry = agent_entry(context, caller, &request.agent).await?;
+    let agent = agent_answered(context, caller, &request.agent).await?;
+    let verdict = match action {
+        Action::Discover => Verdict {
+            allowed: true,
+            policies: Vec::new(),
+        },
+        Action::Invoke => set.verdict(action, &caller.principal(), &entry.invoke, &BTreeSet::new()),
+    };
+    let barred = barred(action, &agent);
+    let allowed = verdict.allowed && barred.is_none();
+    let told = caller.may(Permission::SeeAll);
+    Ok(PolicyDecision {
+        id: new_id(context.now(), context.entropy.as_ref()),
+        allowed,
+        reason: (!allowed).then(|| barred.unwrap_or_else(|| by_policy(&verdict))),
+        policies: verdict.policies.into_iter().filter(|_| told).collect(),
+        number: set.number(),
+        agent: agent.hit.summary.id,
+        card_digest: agent.hit.summary.card_digest,
+        decided_at: context.now(),
+    })
+}
+
+/// Why nobody calls an agent, whatever policies say: only one that is listed is called.
+fn barred(action: Action, agent: &Agent) -> Option<String> {
+    let lifecycle = agent.hit.summary.lifecycle.as_str();
+    let is_listed = matches!(lifecycle, "approved" | "deprecated");
+    (action == Action::Invoke && !is_listed).then(|| format!("The agent is {lifecycle}."))
+}
+
+fn by_policy(verdict: &Verdict) -> String {
+    match verdict.policies.is_empty() {
+        true => "No policy permits it.".to_owned(),
+        false => "A policy forbids it.".to_owned(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Handlers of policy sets and decisions.
+
+use a2a_registry_api::limits::MAX_POLICIES_BODY;
+use a2a_registry_api::{
+    DecisionRequest, NewPolicies, Policies, PoliciesAccepted, PolicyDecision, PolicyHistory,
+};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ETAG, HeaderValue};
+use actix_web::{HttpResponse, get, post, put, web};
+
+use crate::http::answer;
+use crate::http::auth::{Administer, Anyone, Require, SeeAll};
+use crate::http::body::{Body, BodyUpTo};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::paging::PageRequest;
+use crate::policies::{decide, sets};
+use crate::precondition::Precondition;
+
+/// Show a policy set, the newest by default
+#[utoipa::path(
+    tag = "policies",
+    params(sets::PoliciesQuery),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The policy set; the `ETag` is its number", body = Policies,
+         headers(("ETag" = String, description = "The number, for `If-Match`"))),
+        (status = 404, description = "There is no set with this number"),
+    )
+)]
+#[get("/v1/policies")]
+pub async fn policies_show(
+    caller: Require<SeeAll>,
+    query: Query<sets::PoliciesQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let policies = sets::policies_show(&state.context, &caller, &query.0).await?;
+    let mut answer = answer::json(StatusCode::OK, &policies)?;
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", policies.number)) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    Ok(answer)
+}
+
+/// Make a new policy set
+///
+/// All agents are evaluated under it first, while the one before decides; then it decides. `in_force` of `GET /v1/policies`
+/// shows when. Going back is putting an earlier set.
+#[utoipa::path(
+    tag = "policies",
+    params(("If-Match" = Option<String>, Header, description = "The number of the newest set that is known, in quotes")),
+    request_body = NewPolicies,
+    security(("token" = [])),
+    responses(
+        (status = 202, description = "The set is accepted", body = PoliciesAccepted),
+        (status = 412, description = "Another set was made since"),
+    )
+)]
+#[put("/v1/policies")]
+pub async fn policies_put(
+    caller: Require<Administer>,
+    new: BodyUpTo<NewPolicies, MAX_POLICIES_BODY>,
+    seen: Precondition,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let accepted = sets::policies_put(&state.context, &caller, &new.0, &seen).await?;
+    answer::json(StatusCode::ACCEPTED, &accepted)
+}
+
+/// List the policy sets that were made, newest first
+#[utoipa::path(
+    tag = "policies",
+    params(PageRequest),
+    security(("token" = [])),
+    responses((status = 200, description = "A page of policy sets", body = PolicyHistory))
+)]
+#[get("/v1/policies/history")]
+pub async fn policy_history(
+    caller: Require<SeeAll>,
+    page: Query<PageRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let history = sets::policy_history(&state.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &history)
+}
+
+/// Decide whether the caller may find or call an agent
+#[utoipa::path(
+    tag = "policies",
+    request_body = DecisionRequest,
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The decision", body = PolicyDecision),
+        (status = 404, description = "The agent is not registered, or the caller may not find it"),
+    )
+)]
+#[post("/v1/decide")]
+pub async fn policy_decide(
+    caller: Anyone,
+    request: Body<DecisionRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let decision = decide::decide(&state.context, &caller.0, &request.0).await?;
+    answer::json(StatusCode::OK, &decision)
+}

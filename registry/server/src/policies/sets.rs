@@ -1,0 +1,220 @@
+//! Policy sets: read, and a new one made.
+
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_api::{
+    NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
+};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::{Effect, Fault, Policy, PolicySet, PolicyText};
+use a2a_registry_store::entity::policy_set;
+use a2a_registry_store::policies;
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::IntoParams;
+
+use crate::caller::Caller;
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_write;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::paging::{PageRequest, cut, not_empty, page_size};
+use crate::policy_sets::{shipped, written};
+use crate::precondition::Precondition;
+
+/// Which policy set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct PoliciesQuery {
+    /// Its number; by default the newest one.
+    #[serde(default, deserialize_with = "not_empty")]
+    #[param(minimum = 0)]
+    pub number: Option<u64>,
+}
+
+/// A policy set: the newest one, or the one with this number.
+///
+/// # Errors
+/// `NotFound`, and `Forbidden` without [`Permission::SeeAll`].
+pub async fn policies_show(
+    context: &Context,
+    caller: &Caller,
+    query: &PoliciesQuery,
+) -> Result<Policies, AppError> {
+    caller.demand(Permission::SeeAll)?;
+    let row = match query.number {
+        None => policies::policy_set_newest(&context.store).await?,
+        Some(0) => None,
+        Some(number) => Some(set_numbered(context, number).await?),
+    };
+    view(context, row)
+}
+
+async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Model, AppError> {
+    let missing = || AppError::not_found(format!("There is no policy set {number}."));
+    let number = i64::try_from(number).map_err(|_| missing())?;
+    let row = policies::policy_set_by_number(&context.store, number).await?;
+    row.ok_or_else(missing)
+}
+
+fn view(context: &Context, row: Option<policy_set::Model>) -> Result<Policies, AppError> {
+    let (number, texts) = match &row {
+        Some(row) => (number_of(row), written(row)?),
+        None => (0, shipped()),
+    };
+    let set = PolicySet::compile(number, &texts).map_err(|faults| {
+        AppError::internal(format!(
+            "policy set {number} cannot be compiled: {faults:?}"
+        ))
+    })?;
+    Ok(Policies {
+        number,
+        in_force: context.policies.in_force().number(),
+        policies: set.policies().iter().map(policy_view).collect(),
+        author: row.as_ref().map(|row| row.author.clone()),
+        reason: row.as_ref().map(|row| row.reason.clone()),
+        created_at: row.as_ref().map(|row| Timestamp(row.created_at)),
+    })
+}
+
+fn number_of(row: &policy_set::Model) -> u64 {
+    u64::try_from(row.number).unwrap_or(0)
+}
+
+fn policy_view(policy: &Policy) -> PolicyView {
+    PolicyView {
+        id: policy.id.clone(),
+        text: policy.text.clone(),
+        mode: policy.mode.as_str().to_owned(),
+        effect: match policy.effect {
+            Effect::Permit => "permit".to_owned(),
+            Effect::Forbid => "forbid".to_owned(),
+        },
+        actions: policy
+            .actions
+            .iter()
+            .map(|action| action.as_str().to_owned())
+            .collect(),
+    }
+}
+
+/// A page of the policy sets that were made, newest first.
+///
+/// # Errors
+/// `Forbidden` without [`Permission::SeeAll`]; `Invalid` for a bad page.
+pub async fn policy_history(
+    context: &Context,
+    caller: &Caller,
+    page: &PageRequest,
+) -> Result<PolicyHistory, AppError> {
+    caller.demand(Permission::SeeAll)?;
+    let size = page_size(page.page_size)?;
+    let token = page.page_token.as_deref();
+    let before: Option<i64> = token
+        .map(|token| context.signer.position("policies", caller, token))
+        .transpose()?;
+    let mut rows = policies::policy_set_page(&context.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.number);
+    let entry = |row: &policy_set::Model| {
+        Ok(PolicySetEntry {
+            number: number_of(row),
+            policies: written(row)?.len() as u64,
+            author: row.author.clone(),
+            reason: row.reason.clone(),
+            created_at: Timestamp(row.created_at),
+        })
+    };
+    Ok(PolicyHistory {
+        sets: rows.iter().map(entry).collect::<Result<_, AppError>>()?,
+        next_page_token: last.and_then(|last| context.signer.token("policies", caller, &last)),
+    })
+}
+
+/// Makes a policy set, which decides once all agents were evaluated under it. `seen` has the number of the newest set that the
+/// caller knows.
+///
+/// # Errors
+/// `Invalid` with each fault of the policies; `Changed` where another set was made since.
+pub async fn policies_put(
+    context: &Context,
+    caller: &Caller,
+    new: &NewPolicies,
+    seen: &Precondition,
+) -> Result<PoliciesAccepted, AppError> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_reason(&new.reason)?;
+    let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
+    PolicySet::compile(0, &texts).map_err(|faults| refused(&texts, &faults))?;
+    let seen = seen.number()?;
+    let write = context.store.write().await?;
+    write.policies_lock().await?;
+    let newest = policies::policy_set_newest(&write).await?;
+    let newest = newest.as_ref().map_or(0, number_of);
+    if seen.is_some_and(|seen| seen != newest) {
+        return Err(AppError::new(
+            ErrorKind::Changed,
+            format!(
+                "The newest policy set is {newest}, not the one that `If-Match` names. Nothing was changed; read it again."
+            ),
+        ));
+    }
+    let number = newest + 1;
+    let policies =
+        serde_json::to_string(&texts).map_err(|error| AppError::internal(error.to_string()))?;
+    write
+        .policy_set_insert(policy_set::Model {
+            number: i64::try_from(number).unwrap_or(i64::MAX),
+            policies,
+            author: admin.name.clone(),
+            reason: new.reason.clone(),
+            created_at: context.now().0,
+        })
+        .await?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let data = json!({"number": number, "policies": texts.len(), "reason": new.reason});
+    ledger.event(EventKind::PolicySet, &number.to_string(), &admin.name, data);
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(PoliciesAccepted {
+        number,
+        in_force: context.policies.in_force().number(),
+    })
+}
+
+fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
+    PolicyText {
+        id: new.id.clone(),
+        text: new.text.clone(),
+    }
+}
+
+fn check_reason(reason: &str) -> Result<(), AppError> {
+    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON {
+        let detail = format!("a reason has 1 to {MAX_REASON} characters");
+        return Err(AppError::invalid("/reason", detail));
+    }
+    Ok(())
+}
+
+/// The faults of a set as members of the request that are wrong.
+fn refused(texts: &[PolicyText], faults: &[Fault]) -> AppError {
+    let members = faults.iter().map(|fault| {
+        let place = texts.iter().position(|text| text.id == fault.policy);
+        let pointer = place.map_or_else(
+            || "/policies".to_owned(),
+            |place| format!("/policies/{place}/text"),
+        );
+        (pointer, format!("{fault} ({})", fault.excerpt.trim()))
+    });
+    AppError {
+        members: members.collect(),
+        ..AppError::new(
+            ErrorKind::Invalid,
+            "These policies are not accepted; nothing was changed.",
+        )
+    }
+}

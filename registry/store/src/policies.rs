@@ -1,0 +1,61 @@
+//! Policy sets: appended, and never changed.
+
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+
+use super::connect::advisory_lock;
+use super::entity::policy_set;
+use super::{Handle, StoreError, Write};
+
+/// The PostgreSQL advisory lock under which the next number is given.
+const POLICIES_LOCK: i64 = 0x6132_6172_0014;
+
+/// The set with the highest number.
+pub async fn policy_set_newest(on: &impl Handle) -> Result<Option<policy_set::Model>, StoreError> {
+    Ok(policy_set::Entity::find()
+        .order_by_desc(policy_set::Column::Number)
+        .one(on.connection())
+        .await?)
+}
+
+/// The set with this number.
+pub async fn policy_set_by_number(
+    on: &impl Handle,
+    number: i64,
+) -> Result<Option<policy_set::Model>, StoreError> {
+    Ok(policy_set::Entity::find_by_id(number)
+        .one(on.connection())
+        .await?)
+}
+
+/// Sets with numbers below `before`, newest first.
+pub async fn policy_set_page(
+    on: &impl Handle,
+    before: Option<i64>,
+    limit: u64,
+) -> Result<Vec<policy_set::Model>, StoreError> {
+    let mut query = policy_set::Entity::find()
+        .order_by_desc(policy_set::Column::Number)
+        .limit(limit);
+    if let Some(before) = before {
+        query = query.filter(policy_set::Column::Number.lt(before));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+impl Write {
+    /// Keeps other writes from giving a number until this one ends. On SQLite every write does.
+    pub async fn policies_lock(&self) -> Result<(), StoreError> {
+        if self.locks_rows() {
+            advisory_lock(self.connection(), POLICIES_LOCK).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a set.
+    pub async fn policy_set_insert(&self, row: policy_set::Model) -> Result<(), StoreError> {
+        policy_set::Entity::insert(row.into_active_model())
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+}

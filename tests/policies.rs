@@ -1,0 +1,560 @@
+//! Policies decide what is found, on both databases: everywhere an agent can show, for every caller, through restarts, in every
+//! replica, and while one set follows another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_registry_api::{
+    AgentList, AgentPatch, DecisionRequest, GroupMembers, NewAccount, NewPolicies, NewPolicy,
+    NewToken,
+};
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::groups::group_put;
+use a2a_registry_server::accounts::people::account_create;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::policies::decide::decide;
+use a2a_registry_server::policies::sets::{
+    PoliciesQuery, policies_put, policies_show, policy_history,
+};
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::search::indexing::index_next;
+use a2a_registry_server::search::policy_switch::follow_newest;
+use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
+use a2a_registry_server::search::{listed_agents, lookup, search, suggest};
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::database::Database;
+use crate::support::dice::Dice;
+use crate::support::shown::agent_show;
+use crate::support::stage::{Stage, card};
+
+both_databases!(
+    a_forbidden_agent_shows_nowhere,
+    groups_find_what_a_scan_finds,
+    no_answer_mixes_two_sets,
+    an_agent_that_changes_is_decided_anew,
+    sets_are_numbered_and_never_lost
+);
+
+const OPEN: &str = "permit (principal, action, resource);";
+
+fn policies(texts: &[(&str, &str)]) -> NewPolicies {
+    let one = |(id, text): &(&str, &str)| NewPolicy {
+        id: (*id).to_owned(),
+        text: (*text).to_owned(),
+    };
+    NewPolicies {
+        policies: texts.iter().map(one).collect(),
+        reason: "a test".into(),
+    }
+}
+
+async fn put(stage: &Stage, texts: &[(&str, &str)]) -> u64 {
+    let accepted = policies_put(
+        &stage.app,
+        &stage.admin,
+        &policies(texts),
+        &Precondition::default(),
+    )
+    .await;
+    accepted.unwrap().number
+}
+
+async fn caller(stage: &Stage, name: &str, role: Role) -> Caller {
+    let new = NewAccount {
+        name: name.into(),
+        roles: vec![role],
+        groups: Vec::new(),
+    };
+    account_create(&stage.app, &stage.admin, &new)
+        .await
+        .unwrap();
+    signed_in(stage, name).await
+}
+
+async fn signed_in(stage: &Stage, name: &str) -> Caller {
+    let new = NewToken {
+        account: name.into(),
+        name: "a test".into(),
+        ..NewToken::default()
+    };
+    let token = token_create(&stage.app, &stage.admin, &new).await.unwrap();
+    authenticate(&stage.app, &token.secret).await.unwrap()
+}
+
+async fn found(stage: &Stage, caller: &Caller, query: &SearchQuery) -> BTreeSet<Uuid> {
+    let list = stage.found(caller, query).await;
+    list.agents.into_iter().map(|hit| hit.summary.id).collect()
+}
+
+async fn all_found(stage: &Stage, caller: &Caller) -> BTreeSet<Uuid> {
+    found(stage, caller, &SearchQuery::default()).await
+}
+
+/// Everything by which an agent could show itself.
+async fn shows(
+    stage: &Stage,
+    caller: &Caller,
+    agent: Uuid,
+    other: Uuid,
+) -> BTreeMap<&'static str, bool> {
+    let app = &stage.app;
+    let id = agent.to_string();
+    let words = SearchQuery {
+        q: Some("quorum".into()),
+        facets: vec!["tag".into(), "domain".into()],
+        ..SearchQuery::default()
+    };
+    let bytes = search(app, caller, &words).await.unwrap();
+    let list: AgentList = serde_json::from_slice(&bytes).unwrap();
+    let facets = serde_json::to_string(&list.facets).unwrap();
+    let url = LookupQuery {
+        url: Some("secret.agents-test.com".into()),
+        ..LookupQuery::default()
+    };
+    let looked_up = lookup(app, caller, &url).await;
+    let beginning = SuggestQuery { q: "quoru".into() };
+    let completed = suggest(app, caller, &beginning).await.unwrap();
+    let similar = agent_similar(app, caller, &other.to_string(), &SimilarQuery::default()).await;
+    let similar = similar.unwrap().agents;
+    let decision = DecisionRequest {
+        action: "discover".into(),
+        agent: id.clone(),
+    };
+    BTreeMap::from([
+        ("hit", !list.agents.is_empty()),
+        ("total", list.total > 0),
+        ("facets", facets.contains("secret.agents-test.com")),
+        ("lookup", looked_up.is_ok()),
+        ("completion", !completed.suggestions.is_empty()),
+        ("similar", similar.iter().any(|hit| hit.summary.id == agent)),
+        ("show", agent_show(app, caller, &id).await.is_ok()),
+        ("card", agent_card(app, caller, &id, None).await.is_ok()),
+        ("decide", decide(app, caller, &decision).await.is_ok()),
+    ])
+}
+
+/// A forbidden agent is as one that does not exist, for those whom the policy is about and nobody else.
+async fn a_forbidden_agent_shows_nowhere(url: &str) {
+    let stage = Stage::new(url).await;
+    let hidden = stage
+        .publish_approved(
+            "secret.agents-test.com",
+            &card("Quorum keeper", "quorum votes counted in assemblies"),
+        )
+        .await;
+    let shown = stage
+        .publish_approved(
+            "plain.agents-test.com",
+            &card("Plain keeper", "votes counted in assemblies"),
+        )
+        .await;
+    // Words that few agents have tell more.
+    for number in 0..3 {
+        let other = card(&format!("Other {number}"), "weather");
+        stage
+            .publish_approved(&format!("other{number}.agents-test.com"), &other)
+            .await;
+    }
+    let reader = caller(&stage, "reader", Role::Reader).await;
+    let curator = caller(&stage, "curator", Role::Curator).await;
+    stage.settle().await;
+    let nobody = Caller::default();
+    let seen = async |caller: &Caller| {
+        let shows = shows(&stage, caller, hidden.id, shown.id).await;
+        let all = shows.values().all(|shows| *shows);
+        assert!(all || !shows.values().any(|shows| *shows), "{shows:?}");
+        all
+    };
+    for caller in [&nobody, &reader, &curator] {
+        assert!(seen(caller).await);
+    }
+    assert_eq!(listed_agents(&stage.app).await, 5);
+    let secret = (
+        "secret",
+        "forbid (principal, action == Action::\"discover\", resource) when { resource.domain like \"secret.*\" };",
+    );
+    put(&stage, &[("open", OPEN), secret]).await;
+    stage.settle().await;
+    for (caller, expected) in [(&nobody, false), (&reader, false), (&curator, true)] {
+        assert_eq!(seen(caller).await, expected);
+    }
+    assert_eq!(listed_agents(&stage.app).await, 4);
+    // Its owner sees it whatever policies say. The admin has registered it, and sees everything.
+    assert!(seen(&stage.admin).await);
+    // For members of one group only.
+    let team = (
+        "team",
+        "forbid (principal in Group::\"team\", action == Action::\"discover\", resource) when { resource.domain like \"secret.*\" };",
+    );
+    let members = GroupMembers {
+        members: vec!["reader".into()],
+    };
+    let any = Precondition::default();
+    group_put(&stage.app, &stage.admin, "team", &members, &any)
+        .await
+        .unwrap();
+    let reader = signed_in(&stage, "reader").await;
+    put(&stage, &[("open", OPEN), team]).await;
+    stage.settle().await;
+    for (caller, expected) in [(&nobody, true), (&reader, false), (&curator, true)] {
+        assert_eq!(seen(caller).await, expected);
+    }
+    // Quiet policies decide nothing, and without a permit nobody finds anything.
+    for mode in ["off", "dry_run"] {
+        let quiet = format!("@mode(\"{mode}\") {}", secret.1);
+        put(&stage, &[("open", OPEN), ("secret", &quiet)]).await;
+        stage.settle().await;
+        assert!(seen(&nobody).await, "{mode}");
+    }
+    put(&stage, &[]).await;
+    stage.settle().await;
+    assert!(all_found(&stage, &nobody).await.is_empty());
+    assert!(all_found(&stage, &reader).await.is_empty());
+    assert_eq!(all_found(&stage, &curator).await.len(), 5);
+    // It outlives the process.
+    let stage = stage.restart(|_| ()).await;
+    stage.settle().await;
+    assert!(all_found(&stage, &nobody).await.is_empty());
+    put(&stage, &[("open", OPEN)]).await;
+    stage.settle().await;
+    assert_eq!(all_found(&stage, &nobody).await.len(), 5);
+}
+
+/// Hits, totals, facets and pages of twenty groups are those of a scan over all agents.
+async fn groups_find_what_a_scan_finds(url: &str) {
+    const GROUPS: usize = 20;
+    const AGENTS: usize = 40;
+    const TAGS: [&str; 5] = ["finance", "travel", "music", "maps", "weather"];
+    let stage = Stage::new(url).await;
+    let mut dice = Dice(0x19_d0);
+    let mut agents: Vec<(Uuid, BTreeSet<&str>)> = Vec::new();
+    for number in 0..AGENTS {
+        let tags: BTreeSet<&str> = TAGS.into_iter().filter(|_| dice.roll(2) == 0).collect();
+        let card = serde_json::json!({
+            "name": format!("Agent {number}"), "description": "common", "url": "https://a.example.com/a2a",
+            "version": "1.0", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC", "capabilities": {},
+            "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+            "skills": [{"id": "s", "name": "S", "description": "common", "tags": tags}],
+        });
+        let domain = format!("d{number}.agents-test.com");
+        let card = serde_json::to_vec(&card).unwrap();
+        let agent = stage.publish_approved(&domain, &card).await;
+        agents.push((agent.id, tags));
+    }
+    let mut callers = Vec::new();
+    for number in 0..GROUPS {
+        let name = format!("member{number}");
+        caller(&stage, &name, Role::Reader).await;
+        let members = GroupMembers {
+            members: vec![name.clone()],
+        };
+        let (group, any) = (format!("g{number}"), Precondition::default());
+        group_put(&stage.app, &stage.admin, &group, &members, &any)
+            .await
+            .unwrap();
+        callers.push(signed_in(&stage, &name).await);
+    }
+    // Each group may find agents of some tags, and may not find those of some others.
+    let mut rules: Vec<(&str, &str)> = Vec::new();
+    let mut texts = Vec::new();
+    for group in 0..GROUPS {
+        let (may, not) = (TAGS[dice.roll(TAGS.len())], TAGS[dice.roll(TAGS.len())]);
+        rules.push((may, not));
+        for (effect, tag) in [("permit", may), ("forbid", not)] {
+            let text = format!(
+                "{effect} (principal in Group::\"g{group}\", action, resource) when {{ resource.tags.contains(\"{tag}\") }};"
+            );
+            texts.push((format!("g{group}-{effect}"), text));
+        }
+    }
+    let texts: Vec<(&str, &str)> = texts
+        .iter()
+        .map(|(id, text)| (id.as_str(), text.as_str()))
+        .collect();
+    put(&stage, &texts).await;
+    stage.settle().await;
+    assert!(all_found(&stage, &Caller::default()).await.is_empty());
+    let mut shown = 0;
+    for (caller, (may, not)) in callers.iter().zip(&rules) {
+        let scan = |tag: Option<&str>| -> BTreeSet<Uuid> {
+            let found = agents
+                .iter()
+                .filter(|(_, tags)| tags.contains(may) && !tags.contains(not));
+            let found = found.filter(|(_, tags)| tag.is_none_or(|tag| tags.contains(tag)));
+            found.map(|(id, _)| *id).collect()
+        };
+        assert_eq!(all_found(&stage, caller).await, scan(None), "{may} {not}");
+        for tag in TAGS {
+            let query = SearchQuery {
+                tag: vec![tag.into()],
+                ..SearchQuery::default()
+            };
+            assert_eq!(found(&stage, caller, &query).await, scan(Some(tag)));
+        }
+        shown += scan(None).len();
+        let (mut paged, mut token) = (BTreeSet::new(), None);
+        loop {
+            let query = SearchQuery {
+                q: Some("common".into()),
+                facets: vec!["tag".into()],
+                page_size: Some(3),
+                page_token: token,
+                ..SearchQuery::default()
+            };
+            let bytes = search(&stage.app, caller, &query).await.unwrap();
+            let list: AgentList = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(list.total, scan(None).len() as u64);
+            for value in &list.facets["tag"].values {
+                assert_eq!(value.count, scan(Some(&value.value)).len() as u64);
+            }
+            paged.extend(list.agents.iter().map(|hit| hit.summary.id));
+            token = list.next_page_token;
+            if token.is_none() {
+                break;
+            }
+        }
+        assert_eq!(paged, scan(None));
+    }
+    assert!(shown > GROUPS, "{shown}");
+}
+
+/// While one set follows another every answer is that of one of them.
+async fn no_answer_mixes_two_sets(url: &str) {
+    let stage = Stage::new(url).await;
+    let mut ids = Vec::new();
+    for number in 0..30 {
+        let domain = format!("d{number}.agents-test.com");
+        let agent = stage
+            .publish_approved(&domain, &card(&format!("Agent {number}"), "x"))
+            .await;
+        ids.push(agent.id);
+    }
+    stage.settle().await;
+    // Each set shows the agents of some domains, and both hide d0.
+    let set = |digits: &str| {
+        let permits = digits
+            .chars()
+            .map(|digit| format!("resource.domain like \"d*{digit}.agents-test.com\""));
+        let any = permits.collect::<Vec<_>>().join(" || ");
+        format!("permit (principal, action, resource) when {{ {any} }};")
+    };
+    let of = |digits: &str| -> BTreeSet<Uuid> {
+        let shown = (0..30).filter(|number| digits.contains(&(number % 10).to_string()));
+        shown.map(|number| ids[number]).collect()
+    };
+    let sets = ["1357", "2468"];
+    put(&stage, &[("shown", &set(sets[0]))]).await;
+    stage.settle().await;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let mut searching = Vec::new();
+    for _ in 0..8 {
+        let (app, stop) = (stage.app.clone(), stop.clone());
+        let allowed = [of(sets[0]), of(sets[1])];
+        searching.push(tokio::spawn(async move {
+            let mut met = [0_u32; 2];
+            while !stop.is_cancelled() {
+                let query = SearchQuery {
+                    page_size: Some(100),
+                    facets: vec!["domain".into()],
+                    ..SearchQuery::default()
+                };
+                let bytes = search(&app, &Caller::default(), &query).await.unwrap();
+                let list: AgentList = serde_json::from_slice(&bytes).unwrap();
+                let hits: BTreeSet<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
+                assert_eq!(list.total, hits.len() as u64);
+                assert_eq!(list.facets["domain"].values.len(), hits.len());
+                let which = allowed.iter().position(|set| *set == hits);
+                met[which.unwrap_or_else(|| panic!("{hits:?}"))] += 1;
+                tokio::task::yield_now().await;
+            }
+            met
+        }));
+    }
+    for turn in 1..=6 {
+        put(&stage, &[("shown", &set(sets[turn % 2]))]).await;
+        stage.settle().await;
+        assert_eq!(
+            all_found(&stage, &Caller::default()).await,
+            of(sets[turn % 2])
+        );
+    }
+    stop.cancel();
+    let mut met = [0, 0];
+    for task in searching {
+        let one = task.await.unwrap();
+        met = [met[0] + one[0], met[1] + one[1]];
+    }
+    assert!(met.iter().all(|count| *count > 0), "{met:?}");
+}
+
+/// A label decides, from the act that sets it, and also while a new set is prepared.
+async fn an_agent_that_changes_is_decided_anew(url: &str) {
+    let stage = Stage::new(url).await;
+    let agent = stage
+        .publish_approved("one.agents-test.com", &card("One", "x"))
+        .await;
+    let nobody = Caller::default();
+    let production =
+        "permit (principal, action, resource) when { resource.labels.contains(\"env=prod\") };";
+    put(&stage, &[("production", production)]).await;
+    stage.settle().await;
+    assert!(all_found(&stage, &nobody).await.is_empty());
+    let id = agent.id.to_string();
+    let label = async |value: &str| {
+        let labels = BTreeMap::from([("env".to_owned(), value.to_owned())]);
+        let patch = AgentPatch {
+            labels: Some(labels),
+            ..AgentPatch::default()
+        };
+        agent_patch(&stage.app, &stage.admin, &id, &patch)
+            .await
+            .unwrap();
+    };
+    label("prod").await;
+    stage.settle().await;
+    assert_eq!(all_found(&stage, &nobody).await.len(), 1);
+    assert!(agent_card(&stage.app, &nobody, &id, None).await.is_ok());
+    // It is hidden from the act on, before the index has applied anything.
+    label("test").await;
+    assert!(all_found(&stage, &nobody).await.is_empty());
+    assert!(agent_card(&stage.app, &nobody, &id, None).await.is_err());
+    assert!(agent_show(&stage.app, &nobody, &id).await.is_err());
+    stage.settle().await;
+    assert!(all_found(&stage, &nobody).await.is_empty());
+    // The set is made while the agent changes: whichever is read first, both count in the end.
+    let testing =
+        "permit (principal, action, resource) when { resource.labels.contains(\"env=stage\") };";
+    put(&stage, &[("testing", testing)]).await;
+    label("stage").await;
+    stage.settle().await;
+    assert_eq!(all_found(&stage, &nobody).await.len(), 1);
+}
+
+/// Sets are numbered, kept, and made from what was seen only; nothing broken is kept.
+async fn sets_are_numbered_and_never_lost(url: &str) {
+    let stage = Stage::new(url).await;
+    let (app, admin) = (&stage.app, &stage.admin);
+    let shown =
+        async |number: Option<u64>| policies_show(app, admin, &PoliciesQuery { number }).await;
+    let shipped = shown(None).await.unwrap();
+    assert_eq!((shipped.number, shipped.in_force), (0, 0));
+    assert_eq!(shipped.policies.len(), 1);
+    let make = async |texts: &[(&str, &str)], seen: Option<u64>| {
+        let seen = Precondition(seen.map(|seen| format!("\"{seen}\"")));
+        let made = policies_put(app, admin, &policies(texts), &seen).await;
+        made.map(|made| made.number)
+    };
+    assert_eq!(make(&[("a", OPEN)], Some(0)).await.unwrap(), 1);
+    let late = make(&[("b", OPEN)], Some(0)).await.unwrap_err();
+    assert_eq!(late.kind, ErrorKind::Changed);
+    // Two at once: one is told that it is late.
+    let two = tokio::join!(make(&[("b", OPEN)], Some(1)), make(&[("c", OPEN)], Some(1)));
+    assert_ne!(two.0.is_ok(), two.1.is_ok(), "{two:?}");
+    let broken = "permit (principal, action, resource) when { principal == Account::\"x\" };";
+    let refused = make(&[("a", OPEN), ("broken", broken)], None)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Invalid);
+    let [(pointer, detail)] = refused.members.as_slice() else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(pointer, "/policies/1/text");
+    assert!(
+        detail.starts_with("broken:1:1") && detail.contains("permit (principal"),
+        "{detail}"
+    );
+    assert_eq!(shown(None).await.unwrap().number, 2);
+    assert_eq!(shown(Some(1)).await.unwrap().policies[0].id, "a");
+    assert_eq!(shown(Some(9)).await.unwrap_err().kind, ErrorKind::NotFound);
+    let history = policy_history(app, admin, &PageRequest::default())
+        .await
+        .unwrap();
+    let numbers: Vec<u64> = history.sets.iter().map(|set| set.number).collect();
+    assert_eq!(numbers, [2, 1]);
+    stage.settle().await;
+    assert_eq!(shown(None).await.unwrap().in_force, 2);
+    let publisher = caller(&stage, "publisher", Role::Publisher).await;
+    let none = policies_show(app, &publisher, &PoliciesQuery::default()).await;
+    assert_eq!(none.unwrap_err().kind, ErrorKind::Forbidden);
+    let none = policies_put(
+        app,
+        &publisher,
+        &policies(&[("a", OPEN)]),
+        &Precondition::default(),
+    )
+    .await;
+    assert_eq!(none.unwrap_err().kind, ErrorKind::Forbidden);
+}
+
+/// What may be called is a question of its own.
+#[tokio::test]
+async fn a_decision_tells_whether_an_agent_may_be_called() {
+    let database = Database::sqlite();
+    let stage = Stage::new(database.url()).await;
+    let agent = stage
+        .publish_approved("one.agents-test.com", &card("One", "x"))
+        .await;
+    let asked = async |caller: &Caller| {
+        let request = DecisionRequest {
+            action: "invoke".into(),
+            agent: agent.id.to_string(),
+        };
+        decide(&stage.app, caller, &request).await.unwrap()
+    };
+    let nobody = Caller::default();
+    assert!(asked(&nobody).await.allowed);
+    let forbid = "forbid (principal, action == Action::\"invoke\", resource) when { resource.has_error == false };";
+    put(&stage, &[("open", OPEN), ("calls", forbid)]).await;
+    stage.settle().await;
+    assert_eq!(all_found(&stage, &nobody).await.len(), 1);
+    let denied = asked(&nobody).await;
+    assert!(!denied.allowed && denied.reason.is_some());
+    assert!(
+        denied.policies.is_empty(),
+        "names of policies are not for everybody"
+    );
+    assert_eq!(asked(&stage.admin).await.policies, ["calls"]);
+    put(&stage, &[("open", OPEN)]).await;
+    stage.settle().await;
+    assert!(asked(&nobody).await.allowed);
+}
+
+/// A replica serves the set that it has evaluated, and says which; a new one begins with the newest.
+#[tokio::test]
+async fn each_replica_switches_by_itself() {
+    let database = Database::postgres().await;
+    let first = Stage::new(database.url()).await;
+    first
+        .publish_approved("one.agents-test.com", &card("One", "x"))
+        .await;
+    first.settle().await;
+    let second = first.beside().await;
+    second.settle().await;
+    let nobody = Caller::default();
+    let none = "permit (principal, action, resource) when { resource.trust > 4 };";
+    let number = put(&first, &[("none", none)]).await;
+    first.settle().await;
+    let in_force = async |stage: &Stage| {
+        let shown = policies_show(&stage.app, &stage.admin, &PoliciesQuery::default()).await;
+        shown.unwrap().in_force
+    };
+    assert_eq!(in_force(&first).await, number);
+    assert!(all_found(&first, &nobody).await.is_empty());
+    assert_eq!(in_force(&second).await, 0);
+    assert_eq!(all_found(&second, &nobody).await.len(), 1);
+    while index_next(&second.app).await.unwrap() {}
+    assert!(follow_newest(&second.app, || false).await.unwrap());
+    assert_eq!(in_force(&second).await, number);
+    assert!(all_found(&second, &nobody).await.is_empty());
+    let third = first.beside().await;
+    assert_eq!(in_force(&third).await, number);
+    assert!(all_found(&third, &nobody).await.is_empty());
+}
