@@ -6,7 +6,8 @@ use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     account, account_group, agent, agent_vectors, attempt, body, challenge, decision, domain,
     enrolled_key, event, group_member, hold, model, owner_marks, pace, proof, proof_check, review,
-    setting, source, source_day, source_registrant, token, version, version_source, withdrawn_urn,
+    session, setting, source, source_day, source_registrant, token, version, version_source,
+    withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -240,6 +241,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<account_group::Entity>(&connection, &mut tables).await;
     entity::<group_member::Entity>(&connection, &mut tables).await;
     entity::<token::Entity>(&connection, &mut tables).await;
+    entity::<session::Entity>(&connection, &mut tables).await;
     entity::<setting::Entity>(&connection, &mut tables).await;
     entity::<domain::Entity>(&connection, &mut tables).await;
     entity::<proof::Entity>(&connection, &mut tables).await;

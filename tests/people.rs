@@ -1,13 +1,15 @@
 //! Accounts, groups and tokens in the database: what is counted and compared under a lock, on both engines, and what two
 //! replicas say at the same time.
 
-use a2a_registry_api::limits::MAX_TOKENS;
+use a2a_registry_api::limits::{MAX_SESSIONS, MAX_TOKENS};
 use a2a_registry_api::{AccountPatch, GroupMembers, NewAccount, NewToken};
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_server::accounts::groups::{group_put, group_show};
 use a2a_registry_server::accounts::people::{account_create, account_list, account_patch, me};
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::accounts::sessions::{session_begin, session_list, session_revoke};
+use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
+use a2a_registry_server::authentication::{authenticate, authenticate_session};
+use a2a_registry_server::caller::Credential;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
@@ -20,6 +22,7 @@ use crate::support::stage::Stage;
 both_databases!(
     one_admin_is_left_by_whoever_is_faster,
     tokens_made_at_once_keep_to_the_bound,
+    sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token,
     groups_keep_what_was_set_last
 );
 
@@ -74,6 +77,46 @@ async fn tokens_made_at_once_keep_to_the_bound(url: &str) {
     assert_eq!(asked.iter().filter(limited).count(), 8);
 }
 
+async fn sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token(url: &str) {
+    let stage = Stage::new(url).await;
+    account(&stage, "busy", &[Role::Publisher]).await;
+    let secret = token(&stage, "busy").await.unwrap();
+    let busy = authenticate(&stage.app, &secret).await.unwrap();
+    let begun =
+        join_all((0..MAX_SESSIONS + 4).map(|_| session_begin(&stage.app, &busy, "x"))).await;
+    let mut live = 0;
+    let mut last = String::new();
+    for secret in begun.into_iter().map(Result::unwrap) {
+        let known = authenticate_session(&stage.app, &secret, true)
+            .await
+            .unwrap();
+        if let Some(known) = known {
+            assert!(known.rotated.is_none());
+            live += 1;
+            last = secret;
+        }
+    }
+    assert_eq!(live, MAX_SESSIONS);
+    let page = PageRequest {
+        page_size: Some(100),
+        page_token: None,
+    };
+    let list = session_list(&stage.app, &busy, &page).await.unwrap();
+    assert_eq!(list.sessions.len(), MAX_SESSIONS);
+    let id = list.sessions[0].id;
+    session_revoke(&stage.app, &busy, id).await.unwrap();
+    let gone = session_revoke(&stage.app, &busy, id).await.unwrap_err();
+    assert_eq!(gone.kind, ErrorKind::NotFound);
+    let Credential::Token(token) = busy.account().unwrap().credential else {
+        panic!("{busy:?}");
+    };
+    token_revoke(&stage.app, &stage.admin, token).await.unwrap();
+    let after = authenticate_session(&stage.app, &last, true).await.unwrap();
+    assert!(after.is_none());
+    let list = session_list(&stage.app, &stage.admin, &page).await.unwrap();
+    assert!(list.sessions.is_empty());
+}
+
 async fn groups_keep_what_was_set_last(url: &str) {
     let stage = Stage::new(url).await;
     let (app, admin, seen) = (&stage.app, &stage.admin, Precondition::default());
@@ -100,6 +143,46 @@ async fn groups_keep_what_was_set_last(url: &str) {
         .await
         .unwrap();
     assert_eq!(list.accounts.len(), 4);
+}
+
+/// A session is good in every replica, gets its other secret from whichever is asked first, and ends in all.
+#[tokio::test]
+async fn a_session_is_the_same_in_every_replica() {
+    let database = Database::postgres().await;
+    let first = Stage::new(database.url()).await;
+    let second = Stage::new(database.url()).await;
+    account(&first, "ann", &[Role::Curator]).await;
+    let secret = token(&first, "ann").await.unwrap();
+    let ann = authenticate(&first.app, &secret).await.unwrap();
+    let secret = session_begin(&first.app, &ann, "x").await.unwrap();
+    let seen = Precondition::default();
+    let reader = roles(&[Role::Reader]);
+    account_patch(&first.app, &first.admin, "ann", &reader, &seen)
+        .await
+        .unwrap();
+    let asked = async |stage: &Stage, secret: &str| {
+        let known = authenticate_session(&stage.app, secret, true).await;
+        known.unwrap()
+    };
+    let (one, two) = tokio::join!(asked(&first, &secret), asked(&second, &secret));
+    let mut rotated: Vec<String> = [one, two]
+        .into_iter()
+        .flatten()
+        .filter_map(|known| known.rotated)
+        .collect();
+    assert_eq!(rotated.len(), 1);
+    let rotated = rotated.remove(0);
+    assert!(asked(&second, &secret).await.is_none());
+    let known = asked(&second, &rotated).await.unwrap();
+    assert!(!known.caller.may(Permission::SeeAll));
+    let disabled = AccountPatch {
+        disabled: Some(true),
+        ..AccountPatch::default()
+    };
+    account_patch(&first.app, &first.admin, "ann", &disabled, &seen)
+        .await
+        .unwrap();
+    assert!(asked(&second, &rotated).await.is_none());
 }
 
 /// What one replica changes, the other one knows at the next request.

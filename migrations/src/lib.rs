@@ -19,6 +19,7 @@ mod m0008_verdicts;
 mod m0009_deprecation;
 mod m0010_plans;
 mod m0011_people;
+mod m0012_sessions;
 mod m0014_policies;
 
 /// Every step, oldest first.
@@ -40,6 +41,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0009_deprecation::Migration),
             Box::new(m0010_plans::Migration),
             Box::new(m0011_people::Migration),
+            Box::new(m0012_sessions::Migration),
             Box::new(m0014_policies::Migration),
         ]
     }

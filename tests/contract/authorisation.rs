@@ -101,6 +101,12 @@ const TABLE: &[(&str, Row)] = &[
         "token_revoke",
         [SignIn, Missing, Missing, Missing, Missing, Do, Do],
     ),
+    ("session_list", ACCOUNTS),
+    // There is none with that id.
+    (
+        "session_revoke",
+        [SignIn, Missing, Missing, Missing, Missing, Missing, Missing],
+    ),
     ("me", ACCOUNTS),
     ("account_list", PEOPLE),
     ("account_create", ADMINS),
@@ -189,6 +195,9 @@ impl Stage<'_> {
             body = Some(json!({"digest": digest, "reason": "a test"}));
         } else if operation.path.contains("{token}") {
             parameters.push(("token", self.token_id().await));
+        } else if operation.path.contains("{session}") {
+            let id = "018f0000-0000-7000-8000-000000000000";
+            parameters.push(("session", id.to_owned()));
         } else if operation.path.contains("{group}") {
             let name = format!("group{}", self.made.fetch_add(1, Ordering::Relaxed));
             let path = format!("/v1/groups/{name}");
@@ -379,6 +388,7 @@ async fn an_unknown_token_is_refused_everywhere() {
         "/v1/reviews",
         "/v1/events",
         "/v1/tokens",
+        "/v1/sessions",
         "/v1/me",
         "/v1/accounts",
         "/v1/groups",

@@ -28,6 +28,8 @@ pub const MAX_TOKEN_DAYS: u32 = 365;
 pub const DEFAULT_TOKEN_DAYS: u32 = 90;
 /// Tokens of an account that have not ended.
 pub const MAX_TOKENS: u64 = 100;
+/// Sessions of an account that have not ended.
+pub const MAX_SESSIONS: usize = 20;
 /// Groups that admins have made.
 pub const MAX_GROUPS: u64 = 1000;
 /// Accounts in a group.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Account, DomainView, Event, FindingView, Group, Hit, Review, Token, Version};
+use super::{Account, DomainView, Event, FindingView, Group, Hit, Review, Session, Token, Version};
 
 /// A page of agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -116,6 +116,10 @@ page!(
 page!(
     /// A page of tokens, newest first.
     TokenList, tokens: Token
+);
+page!(
+    /// A page of sessions, newest first.
+    SessionList, sessions: Session
 );
 page!(
     /// A page of accounts, newest first.

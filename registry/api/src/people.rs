@@ -1,4 +1,4 @@
-//! Accounts, groups and tokens as callers see them.
+//! Accounts, groups, tokens and sessions as callers see them.
 
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::role::{Role, Scope};
@@ -81,6 +81,27 @@ pub struct CreatedToken {
     pub token: Token,
     /// Secret to send as a bearer token. It is shown this once; only its hash is stored.
     pub secret: String,
+}
+
+/// A session of somebody who has signed in to the pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Id of the session.
+    pub id: Uuid,
+    /// Account of the session.
+    pub account: String,
+    /// The token that it was made with; it ends with that token.
+    pub token: Option<Uuid>,
+    /// The identity provider that it was made with.
+    pub issuer: Option<String>,
+    /// A few words about the browser.
+    pub browser: String,
+    /// Time of signing in.
+    pub created_at: Timestamp,
+    /// Time of its last use, some minutes behind; it ends eight hours after that.
+    pub last_seen_at: Timestamp,
+    /// Time at which it ends in any case.
+    pub expires_at: Timestamp,
 }
 
 /// An account: a person or a service.

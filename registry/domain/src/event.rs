@@ -61,6 +61,10 @@ text_enum! {
         TokenCreated = "token.created",
         /// A token was revoked.
         TokenRevoked = "token.revoked",
+        /// Somebody has signed in to the pages.
+        SessionBegun = "session.begun",
+        /// A session was ended by its account or an admin.
+        SessionRevoked = "session.revoked",
         /// An account was made.
         AccountCreated = "account.created",
         /// The roles or the groups of an account were changed.

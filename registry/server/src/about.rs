@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, routes, web};
 use askama::Template;
 
 use crate::context::Context;
-use crate::http::auth::Anyone;
+use crate::http::visitor::Visitor;
 use crate::ownership::challenges::registry_host;
 use crate::pages::frame::Frame;
 use crate::pages::text::ADDRESS;
@@ -55,8 +55,8 @@ struct ContactView {
 #[routes]
 #[get("/about")]
 #[get("/crawler")]
-pub(crate) async fn show(context: web::Data<Context>, Anyone(caller): Anyone) -> HttpResponse {
-    let overview = match overview(&context, &caller).await {
+pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
+    let overview = match overview(&context, &visitor.caller).await {
         Ok(overview) => Some(overview),
         Err(error) => {
             tracing::warn!(%error, "the page about the registry has no numbers");
@@ -65,7 +65,7 @@ pub(crate) async fn show(context: web::Data<Context>, Anyone(caller): Anyone) ->
     };
     let config = context.config();
     let page = AboutPage::new(
-        Frame::new(config, "about"),
+        Frame::of(config, "about", &visitor),
         overview.as_ref(),
         &registry_host(&context),
         &config.crawler.contact,

@@ -1,15 +1,16 @@
-//! Authentication of callers by the secret of a token. Nothing of it is kept between requests, so that a change of an
-//! account or a token acts at the next request, in every process.
+//! Authentication of callers by the secret of a token or of a session. Nothing of it is kept between requests, so that a
+//! change of an account, a token or a session acts at the next request, in every process.
 
 use a2a_registry_domain::role::{Roles, Scopes};
 use a2a_registry_policy::Principal;
-use a2a_registry_store::accounts;
-use a2a_registry_store::entity::{account_group, token};
+use a2a_registry_store::entity::{account_group, session, token};
 use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
+use a2a_registry_store::{accounts, sessions};
+use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 
-use crate::caller::{Account, Caller};
+use crate::caller::{Account, Caller, Credential};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
@@ -39,18 +40,23 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
         account: Some(Account {
             id: account.id,
             name: account.name,
-            scopes: scopes_of(&token, &roles),
+            scopes: within(token.scopes(), &roles),
             roles,
             groups: in_order(&groups),
             group_names: named_in_policies(&groups),
-            token: token.id,
+            credential: Credential::Token(token.id),
         }),
     })
 }
 
 /// The scopes of a token that its account's roles allow now.
 pub(crate) fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
-    match token.scopes() {
+    within(token.scopes(), roles)
+}
+
+/// These scopes as far as the roles allow them; all that they allow where none are given.
+pub(crate) fn within(scopes: Option<Scopes>, roles: &Roles) -> Scopes {
+    match scopes {
         Some(scopes) => scopes.within(&roles.scopes()),
         None => roles.scopes(),
     }
@@ -69,6 +75,101 @@ fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
         Principal::group(issuer, &group.name)
     });
     named.collect()
+}
+
+/// How far behind the time of a session's last use may be, in microseconds.
+const SEEN_EVERY: i64 = 5 * 60 * 1_000_000;
+
+/// Somebody who is authenticated by a session.
+#[derive(Debug)]
+pub struct SessionCaller {
+    /// The caller.
+    pub caller: Caller,
+    /// The secret from now on, where another one is due: the roles of the account have changed.
+    pub rotated: Option<String>,
+}
+
+/// Authenticates a caller by the secret of a session; `None` for one that is unknown or has ended, which is no failure: a
+/// browser sends it to every page. Where `may_rotate`, a session whose account has got other roles gets another secret.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn authenticate_session(
+    context: &Context,
+    secret: &str,
+    may_rotate: bool,
+) -> Result<Option<SessionCaller>, AppError> {
+    let now = context.now().0;
+    let found = sessions::session_by_hash(&context.store, &hash(secret), now).await?;
+    let Some((session, account)) = found else {
+        return Ok(None);
+    };
+    if account.disabled_at.is_some() {
+        return Ok(None);
+    }
+    let roles = account.roles()?;
+    let rotated = match may_rotate && session.roles != roles.to_string() {
+        true => rotate(context, &session, &roles).await?,
+        false => None,
+    };
+    note_seen(context, &session, now);
+    let groups = groups::groups_of(&context.store, &[account.id]).await?;
+    Ok(Some(SessionCaller {
+        rotated,
+        caller: Caller {
+            network: None,
+            account: Some(Account {
+                id: account.id,
+                name: account.name,
+                scopes: within(session.scopes(), &roles),
+                roles,
+                groups: in_order(&groups),
+                group_names: named_in_policies(&groups),
+                credential: Credential::Session(session.id),
+            }),
+        },
+    }))
+}
+
+/// Gives a session another secret. Of two requests at once, one does; the other one has none to tell.
+async fn rotate(
+    context: &Context,
+    session: &session::Model,
+    roles: &Roles,
+) -> Result<Option<String>, AppError> {
+    let secret = session_secret(context);
+    let write = context.store.write().await?;
+    let roles = roles.to_string();
+    let rotated = write
+        .session_rotate(session.id, &session.hash, &hash(&secret), &roles)
+        .await?;
+    write.commit().await?;
+    Ok(rotated.then_some(secret))
+}
+
+/// A secret of a session: 32 random bytes.
+pub(crate) fn session_secret(context: &Context) -> String {
+    let mut random = [0; 32];
+    context.entropy.fill(&mut random);
+    BASE64URL_NOPAD.encode(&random)
+}
+
+/// Notes that a session is used, beside the request, once in a while.
+fn note_seen(context: &Context, session: &session::Model, now: i64) {
+    if now.saturating_sub(session.last_seen_at) < SEEN_EVERY {
+        return;
+    }
+    let (store, id) = (context.store.clone(), session.id);
+    tokio::spawn(async move {
+        let noted = async {
+            let write = store.write().await?;
+            write.session_seen(id, now).await?;
+            write.commit().await
+        };
+        if let Err(error) = noted.await {
+            tracing::debug!(%error, session = %id, "the use of a session is not noted");
+        }
+    });
 }
 
 /// Notes the hour of a token's use, beside the request and not in it: the request neither waits nor fails for it.

@@ -10,7 +10,16 @@ use uuid::Uuid;
 use crate::error::{AppError, ErrorKind};
 use crate::policy_labels::{common_narrowing, narrowing};
 
-/// An account, authenticated by its token.
+/// How an account is authenticated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    /// By this token.
+    Token(Uuid),
+    /// By the cookie of this session, on pages only.
+    Session(Uuid),
+}
+
+/// An account, authenticated by a token or a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Its identifier.
@@ -19,14 +28,14 @@ pub struct Account {
     pub name: String,
     /// Its roles.
     pub roles: Roles,
-    /// The scopes of the token: of those that the roles allow.
+    /// The scopes of the token or session: of those that the roles allow.
     pub scopes: Scopes,
     /// The groups that it is in, of all origins, in order: at most as many as an account may have of each.
     pub groups: Vec<Uuid>,
     /// The same groups, as policies name them.
     pub group_names: Vec<String>,
-    /// The token that it came with.
-    pub token: Uuid,
+    /// What it was authenticated by.
+    pub credential: Credential,
 }
 
 impl Account {
@@ -115,7 +124,7 @@ impl Caller {
             account => Err(AppError::new(
                 ErrorKind::Forbidden,
                 format!(
-                    "This token may not do this: the roles of its account are {}, and its scopes {}.",
+                    "The account or its token may not do this: the roles of the account are {}, and the scopes {}.",
                     listed(&account.roles),
                     listed(&account.scopes)
                 ),

@@ -112,6 +112,11 @@ impl AppError {
         Self::not_found(format!("Token {} does not exist.", bounded(token)))
     }
 
+    /// A session is missing.
+    pub fn no_session(session: impl fmt::Display) -> Self {
+        Self::not_found(format!("Session {} does not exist.", bounded(session)))
+    }
+
     /// An account is missing.
     pub fn no_account(account: impl fmt::Display) -> Self {
         Self::not_found(format!("Account {} does not exist.", bounded(account)))

@@ -7,7 +7,10 @@ use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::about;
-use crate::accounts::{people_routes as people, routes as tokens};
+use crate::accounts::{
+    page as account_page, people_routes as people, routes as tokens, session_routes as sessions,
+    sign_in,
+};
 use crate::agent_page;
 use crate::agents::{card_routes as cards, routes as agents};
 use crate::domains::{lint_form, page as domain_page, register_page, routes as domains};
@@ -66,6 +69,8 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(tokens::token_create)
         .service(tokens::token_list)
         .service(tokens::token_revoke)
+        .service(sessions::session_list)
+        .service(sessions::session_revoke)
         .service(people::me)
         .service(people::account_list)
         .service(people::account_create)
@@ -99,8 +104,17 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(agent_page::without_slash)
         .service(register_page::blank)
         .service(register_page::submit)
+        .service(register_page::submit_signed_in)
         .service(lint_form::submit)
         .service(domain_page::show)
+        .service(domain_page::verify)
+        .service(sign_in::show)
+        .service(sign_in::submit)
+        .service(sign_in::sign_out)
+        .service(account_page::show)
+        .service(account_page::token_make)
+        .service(account_page::token_end)
+        .service(account_page::session_end)
         .service(about::show)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
@@ -120,6 +134,15 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/register", "POST"),
     ("/register/lint", "POST"),
     ("/domains/{domain}", "GET"),
+    ("/domains/{domain}/verify", "POST"),
+    ("/sign-in", "GET"),
+    ("/sign-in", "POST"),
+    ("/sign-out", "POST"),
+    ("/account", "GET"),
+    ("/account/domains", "POST"),
+    ("/account/tokens", "POST"),
+    ("/account/tokens/revoke", "POST"),
+    ("/account/sessions/revoke", "POST"),
     ("/about", "GET"),
     ("/crawler", "GET"),
     ("/static/{name}", "GET"),

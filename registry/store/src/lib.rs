@@ -26,6 +26,7 @@ pub mod policies;
 pub mod reviews;
 mod row_changes;
 mod rows;
+pub mod sessions;
 pub mod settings;
 pub mod vectors;
 pub mod versions;

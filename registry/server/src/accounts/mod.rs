@@ -1,9 +1,13 @@
-//! Accounts, their groups and their tokens.
+//! Accounts, their groups, their tokens and their sessions.
 
 pub(crate) mod bootstrap;
 pub mod groups;
+pub mod page;
 pub mod people;
 pub mod people_routes;
 mod records;
 pub mod routes;
+pub mod session_routes;
+pub mod sessions;
+pub mod sign_in;
 pub mod tokens;

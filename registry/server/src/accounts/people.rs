@@ -13,7 +13,7 @@ use crate::accounts::records::{
     account_named, account_row, account_view, account_views, check_account_name, check_name,
     set_roles, token_view,
 };
-use crate::caller::Caller;
+use crate::caller::{self, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
@@ -28,16 +28,32 @@ use a2a_registry_store::groups::ADMIN_ORIGIN;
 /// `Unauthenticated` for an anonymous client.
 pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
     let by = caller.account()?;
-    let gone = || AppError::no_token(by.token);
+    // The API takes tokens only.
+    let Credential::Token(token) = by.credential else {
+        return Err(AppError::internal("a session asks who it is"));
+    };
+    let gone = || AppError::no_token(token);
     let mut rows = accounts::accounts_by_ids(&context.store, &[by.id]).await?;
     let row = rows.pop().ok_or_else(gone)?;
-    let token = accounts::token_by_id(&context.store, by.token).await?;
+    let token = accounts::token_by_id(&context.store, token).await?;
     let token = token_view(token.ok_or_else(gone)?, &row);
     Ok(Me {
         account: account_view(&context.store, row).await?,
         scopes: token.scopes.clone(),
         token,
     })
+}
+
+/// The caller's own account.
+///
+/// # Errors
+/// Where the database fails.
+pub(super) async fn account_own(
+    context: &Context,
+    by: &caller::Account,
+) -> Result<Account, AppError> {
+    let row = account_named(&context.store, &by.id.to_string()).await?;
+    account_view(&context.store, row).await
 }
 
 /// Accounts, newest first.
@@ -164,7 +180,7 @@ pub async fn account_patch(
     Ok(after)
 }
 
-/// Changes the row of an account. Disabling removes its tokens, so that enabling it brings none of them back.
+/// Changes the row of an account. Disabling removes its tokens and sessions, so that enabling it brings none of them back.
 async fn change(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -182,6 +198,7 @@ async fn change(
         Some(true) if row.disabled_at.is_none() => {
             changed.disabled_at = Some(ledger.now().0);
             write.tokens_end(row.id, None).await?;
+            write.sessions_end(row.id).await?;
             ledger.event(EventKind::AccountDisabled, &row.id.to_string(), by, data);
         }
         Some(false) if row.disabled_at.is_some() => {

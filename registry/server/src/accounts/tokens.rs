@@ -1,7 +1,7 @@
 //! Access tokens. A secret is shown once and stored as a hash. An account makes and revokes its own, an admin everybody's.
 
 use a2a_registry_api::limits::{DEFAULT_TOKEN_DAYS, MAX_TOKEN_DAYS, MAX_TOKENS};
-use a2a_registry_api::{CreatedToken, NewToken, TokenList};
+use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::{Permission, Roles, Scopes};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
@@ -211,6 +211,22 @@ pub async fn token_list(
         tokens: rows.into_iter().filter_map(view).collect(),
         next_page_token,
     })
+}
+
+/// The caller's own tokens, newest first.
+///
+/// # Errors
+/// Where the database fails.
+pub(super) async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<Token>, AppError> {
+    let rows = accounts::token_page(&context.store, Some(by.id), None, MAX_TOKENS + 1).await?;
+    let owner = accounts::accounts_by_ids(&context.store, &[by.id])
+        .await?
+        .pop();
+    let owner = owner.ok_or_else(|| AppError::no_account(by.id))?;
+    Ok(rows
+        .into_iter()
+        .map(|row| token_view(row, &owner))
+        .collect())
 }
 
 /// Revokes a token.

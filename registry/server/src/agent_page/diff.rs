@@ -15,9 +15,9 @@ use crate::agents::views::{agent_show, agent_versions};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::http::auth::Anyone;
 use crate::http::path::AgentRef;
 use crate::http::query;
+use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text;
@@ -93,12 +93,13 @@ pub(crate) struct DiffMaterial {
 #[get("/agents/{agent}/diff")]
 pub(crate) async fn show(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
+    visitor: Visitor,
     AgentRef(agent): AgentRef,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::new(context.config(), "agent");
-    match material(&context, &caller, &agent, request.query_string()).await {
+    let frame = Frame::of(context.config(), "agent", &visitor);
+    let caller = &visitor.caller;
+    match material(&context, caller, &agent, request.query_string()).await {
         Ok(material) => {
             let page = DiffPage::new(frame, &material, context.now());
             crate::pages::page(StatusCode::OK, &page)

@@ -30,8 +30,8 @@ use crate::caller::Caller;
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::http::auth::Anyone;
 use crate::http::path::AgentRef;
+use crate::http::visitor::Visitor;
 use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
 use crate::pages::text;
@@ -97,11 +97,12 @@ pub(crate) struct Material {
 #[get("/agents/{agent}/")]
 pub(crate) async fn show(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
+    visitor: Visitor,
     AgentRef(agent): AgentRef,
 ) -> HttpResponse {
-    let frame = Frame::new(context.config(), "agent");
-    match material(&context, &caller, &agent).await {
+    let frame = Frame::of(context.config(), "agent", &visitor);
+    let caller = &visitor.caller;
+    match material(&context, caller, &agent).await {
         Ok(material) => crate::pages::page(
             StatusCode::OK,
             &AgentPage::new(frame, material, context.config(), context.now()),

@@ -55,6 +55,19 @@ pub async fn domain_list(
     })
 }
 
+/// Domains that [`domains_own`] has at most.
+const OWN: u64 = 100;
+
+/// The first domains by name that the caller has registered or proved, whatever else it may see.
+///
+/// # Errors
+/// `Forbidden` for what may not read.
+pub async fn domains_own(context: &Context, caller: &Caller) -> Result<Vec<DomainView>, AppError> {
+    let account = caller.demand(Permission::Read)?;
+    let rows = domains::domain_page(&context.store, Some(account.id), None, OWN).await?;
+    domain_views(context, caller, rows).await
+}
+
 /// One domain.
 ///
 /// # Errors

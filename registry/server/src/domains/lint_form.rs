@@ -8,10 +8,12 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::register_page::{RegisterPage, read_form, sentence};
+use crate::domains::register_page::{RegisterPage, sentence};
 use crate::http::auth::admit_write;
 use crate::http::body::UnreadBody;
+use crate::http::forms::read_form;
 use crate::http::problem::Problem;
+use crate::http::visitor::Visitor;
 use crate::lint::card_lint;
 use crate::pages::findings::FindingsView;
 use crate::pages::text;
@@ -53,6 +55,7 @@ pub(crate) struct LintResultView {
 #[post("/register/lint")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
+    visitor: Visitor,
     request: HttpRequest,
     body: UnreadBody,
 ) -> HttpResponse {
@@ -68,7 +71,8 @@ pub(crate) async fn submit(
             problem.kind().status
         }
     };
-    crate::pages::page(status, &RegisterPage::with_lint(context.config(), linted))
+    let page = RegisterPage::with_lint(context.config(), &visitor, linted);
+    crate::pages::page(status, &page)
 }
 
 async fn lint(
@@ -78,8 +82,7 @@ async fn lint(
     card: &mut String,
 ) -> Result<CardLint, Problem> {
     admit_write(request, &Caller::default())?;
-    let ours = context.config().public_url();
-    let form: LintForm = read_form(request, body, &ours, FORM).await?;
+    let form: LintForm = read_form(request, body, FORM).await?;
     *card = form.card;
     Ok(card_lint(context, card.clone().into()).await?)
 }

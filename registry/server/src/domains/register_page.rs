@@ -1,20 +1,18 @@
 //! The registration form of the web pages, with the form that lints a pasted card beside it.
 //!
-//! The form itself carries the token and no cookie is set, so no other site can act with
-//! a visitor's authority. Where registration is open to anyone, the visitor's address counts for limits;
+//! For somebody who is not signed in, the form itself carries the token, so no other site can act with a visitor's
+//! authority; for somebody who is, it is a form of the session. Where registration is open to anyone, the visitor's address counts for limits;
 //! so a form that another site sends is refused there as well.
 
 use std::time::Duration;
 
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::time::timeout;
-use url::Url;
 
 use crate::authentication::authenticate;
 use crate::caller::Caller;
@@ -25,11 +23,12 @@ use crate::domains::lint_form::LintedView;
 use crate::domains::page::NEW;
 use crate::domains::register;
 use crate::error::AppError;
-use crate::http::auth::admit_registration;
+use crate::http::auth::{Register, admit_registration};
 use crate::http::body::UnreadBody;
+use crate::http::forms::{FormFields, FormOf, read_form};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
-use crate::http::problem_kinds::ProblemKind;
+use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::text;
 
@@ -65,8 +64,9 @@ pub(crate) struct RegisterPage {
 
 /// Shows the form.
 #[get("/register")]
-pub(crate) async fn blank(context: web::Data<Context>) -> HttpResponse {
-    let page = RegisterPage::new(context.config(), "", false, None);
+pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
+    let mut page = RegisterPage::new(context.config(), "", false, None);
+    page.frame = Frame::of(context.config(), "register", &visitor);
     crate::pages::page(StatusCode::OK, &page)
 }
 
@@ -82,8 +82,7 @@ pub(crate) async fn submit(
     body: UnreadBody,
 ) -> HttpResponse {
     let mut form = RegisterForm::default();
-    let ours = context.config().public_url();
-    let outcome = match read_form::<RegisterForm>(&request, body, &ours, FORM).await {
+    let outcome = match read_form::<RegisterForm>(&request, body, FORM).await {
         Ok(sent) => {
             form = sent;
             register(&context, &request, &form).await
@@ -106,36 +105,56 @@ pub(crate) async fn submit(
     }
 }
 
-/// The fields of a form that a page of this registry sent, in at most `limit` bytes.
-///
-/// # Errors
-/// `forbidden` from another site, `too-large`, `wrong-media-type`, `invalid-request`.
-pub(crate) async fn read_form<T: DeserializeOwned>(
-    request: &HttpRequest,
-    body: UnreadBody,
-    ours: &str,
-    limit: usize,
-) -> Result<T, Problem> {
-    let refused = |kind: &'static ProblemKind, text: &str| Err(Problem::new(kind, text));
-    let authority = request
-        .uri()
-        .authority()
-        .map(|authority| authority.as_str());
-    if !same_site(request.headers(), authority, ours) {
-        return refused(
-            &problem_kinds::FORBIDDEN,
-            "This form was sent from another site. Send it again from here.",
-        );
+/// The fields of the form of somebody who is signed in.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct OwnRegisterForm {
+    target: String,
+    approve: Option<String>,
+}
+
+impl FormFields for OwnRegisterForm {}
+
+/// Registers the target of the form for the account that is signed in, and goes to the domain's page.
+#[post("/account/domains")]
+pub(crate) async fn submit_signed_in(
+    context: web::Data<Context>,
+    form: FormOf<Register, OwnRegisterForm>,
+) -> HttpResponse {
+    let OwnRegisterForm { target, approve } = &form.fields;
+    let registered = async {
+        let target = target_of(target)?;
+        let what = registration(target, approve.is_some());
+        register::register(&context, &form.visitor.caller, &what).await
+    };
+    match registered.await {
+        Ok(view) => {
+            let link = format!("/domains/{}?wait=1", text::segment(&view.domain));
+            HttpResponse::SeeOther()
+                .insert_header((LOCATION, link))
+                .finish()
+        }
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            let said = problem.to_string();
+            let approve = approve.is_some();
+            let mut page = RegisterPage::new(context.config(), target, approve, Some(&said));
+            page.frame = Frame::of(context.config(), "register", &form.visitor);
+            crate::pages::page(problem.kind().status, &page)
+        }
     }
-    let bytes = body.read(limit).await?;
-    if request.content_type() != "application/x-www-form-urlencoded" {
-        return refused(
-            &problem_kinds::WRONG_MEDIA_TYPE,
-            "This address takes a form.",
-        );
+}
+
+/// What to register, as the form names it.
+fn target_of(target: &str) -> Result<&str, AppError> {
+    match target.trim() {
+        "" => Err(AppError::invalid(
+            "/target",
+            "Name a domain or the URL of a card.",
+        )),
+        target => Ok(target),
     }
-    serde_html_form::from_bytes(&bytes)
-        .or_else(|_| refused(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
 }
 
 /// The domain once one of its new sources was fetched, or after [`FIRST_VISIT`] without a fetch; as it was registered
@@ -179,10 +198,7 @@ async fn register(
     request: &HttpRequest,
     form: &RegisterForm,
 ) -> Result<(Caller, DomainView), Problem> {
-    let target = form.target.trim();
-    if target.is_empty() {
-        return Err(AppError::invalid("/target", "Name a domain or the URL of a card.").into());
-    }
+    let target = target_of(&form.target)?;
     let token = form.token.trim();
     let caller = if token.is_empty() {
         Caller::default()
@@ -219,36 +235,6 @@ fn registration(target: &str, approve: bool) -> Registration {
     }
 }
 
-/// Whether a page of this registry sent the request, by the browser's headers. A client without these headers is no
-/// browser, and acts only for itself.
-///
-/// This registry is the host that the request was sent to (`authority` with HTTP/2, else `Host`), and the host of
-/// `public_url`, for a registry behind a proxy.
-fn same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> bool {
-    let read = |name: &str| {
-        headers
-            .get(name)
-            .map(|value| value.to_str().unwrap_or_default())
-    };
-    if let Some(site) = read("sec-fetch-site") {
-        return matches!(site, "same-origin" | "none");
-    }
-    let Some(origin) = read(ORIGIN.as_str()) else {
-        return true;
-    };
-    let Ok(origin) = Url::parse(origin) else {
-        return false;
-    };
-    let called = Url::parse(public_url).is_ok_and(|ours| ours.origin() == origin.origin());
-    let asked = authority
-        .or_else(|| read(HOST.as_str()))
-        .is_some_and(|host| {
-            Url::parse(&format!("{}://{host}", origin.scheme()))
-                .is_ok_and(|ours| ours.has_host() && ours.origin() == origin.origin())
-        });
-    called || asked
-}
-
 impl RegisterPage {
     /// The form, with its error and the values entered, without the token.
     pub(crate) fn new(config: &Config, target: &str, approve: bool, problem: Option<&str>) -> Self {
@@ -263,8 +249,9 @@ impl RegisterPage {
     }
 
     /// The page with what came of a pasted card.
-    pub(crate) fn with_lint(config: &Config, lint: LintedView) -> Self {
+    pub(crate) fn with_lint(config: &Config, visitor: &Visitor, lint: LintedView) -> Self {
         Self {
+            frame: Frame::of(config, "register", visitor),
             lint,
             ..Self::new(config, "", false, None)
         }
@@ -290,57 +277,7 @@ pub(crate) fn sentence(words: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use actix_web::http::header::{HeaderName, HeaderValue};
-
     use super::*;
-
-    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| {
-                (
-                    HeaderName::try_from(*name).unwrap(),
-                    HeaderValue::try_from(*value).unwrap(),
-                )
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_form_of_another_site_is_refused() {
-        let host = ("host", "registry.example:8080");
-        for good in [
-            &[host][..],
-            &[host, ("sec-fetch-site", "same-origin"), ("origin", "null")],
-            &[host, ("sec-fetch-site", "none")],
-            &[host, ("origin", "http://registry.example:8080")],
-            &[host, ("origin", "https://Registry.Example:8080")],
-            &[host, ("origin", "https://public.example")],
-            &[("origin", "https://public.example:443")],
-        ] {
-            assert!(
-                same_site(&headers(good), None, "https://public.example"),
-                "{good:?}"
-            );
-        }
-        for bad in [
-            &[host, ("sec-fetch-site", "cross-site")][..],
-            &[
-                host,
-                ("sec-fetch-site", "same-site"),
-                ("origin", "http://registry.example:8080"),
-            ],
-            &[host, ("origin", "https://evil.example")],
-            &[host, ("origin", "http://registry.example")],
-            &[host, ("origin", "null")],
-            &[("origin", "http://registry.example:8080")],
-        ] {
-            assert!(
-                !same_site(&headers(bad), None, "https://public.example"),
-                "{bad:?}"
-            );
-        }
-    }
 
     #[test]
     fn an_address_is_a_card_and_a_name_is_a_domain() {

@@ -1,4 +1,4 @@
-//! Housekeeping: deletes the bytes of agents retired long ago, and old totals.
+//! Housekeeping: deletes the bytes of agents retired long ago, old totals, and sessions that have ended.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::crawl::DAYS_PER_SOURCE;
@@ -30,6 +30,7 @@ pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
     write
         .source_days_forget(today.saturating_sub(DAYS_PER_SOURCE))
         .await?;
+    write.sessions_forget(now.0).await?;
     write.commit().await?;
     if dropped > 0 {
         tracing::info!(

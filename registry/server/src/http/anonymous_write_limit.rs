@@ -1,5 +1,6 @@
 //! The rate limit of writes without a token, by address.
 
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -14,49 +15,82 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::http::client_address::network;
 
-/// The most addresses stored at once. If more write in one minute, all of them wait.
+/// The most addresses, or other keys, stored at once. If more write in one minute, all of them wait.
 const MAX_ADDRESSES: usize = 100_000;
 
-type Limiter = RateLimiter<IpAddr, DashMapStateStore<IpAddr>, Ticks, NoOpMiddleware<Tick>>;
+type Limiter<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Tick>>;
 
-/// Counts anonymous writes by address.
-pub struct AnonymousWriteLimit {
-    limiter: Limiter,
+/// Counts by keys, of which it knows a bounded number. It uses monotonic time: a clock that is set back must not make a
+/// caller wait for a year.
+pub struct KeyedLimit<K: Key> {
+    limiter: Limiter<K>,
     ticks: Ticks,
-    max_addresses: usize,
+    max_keys: usize,
 }
 
-impl std::fmt::Debug for AnonymousWriteLimit {
+/// What is counted by.
+pub trait Key: Hash + Eq + Clone {}
+
+impl<K: Hash + Eq + Clone> Key for K {}
+
+impl<K: Key> std::fmt::Debug for KeyedLimit<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AnonymousWriteLimit")
-            .field("addresses", &self.limiter.len())
+        f.debug_struct("KeyedLimit")
+            .field("keys", &self.limiter.len())
             .finish_non_exhaustive()
     }
 }
 
-impl AnonymousWriteLimit {
-    /// The limit of the configuration, per minute and address. It uses monotonic time: a clock that is set back must
-    /// not make a caller wait for a year.
-    pub fn new(context: &Arc<Context>) -> Self {
-        let per_minute = context.config().limits.anonymous_writes_per_minute;
+impl<K: Key> KeyedLimit<K> {
+    /// Nothing is counted yet.
+    pub fn new(quota: Quota, context: &Arc<Context>) -> Self {
         let context = Arc::clone(context);
         let ticks = move || u64::try_from(context.uptime().as_micros()).unwrap_or(u64::MAX);
-        Self::with_ticks(per_minute, MAX_ADDRESSES, ticks)
+        Self::with_ticks(quota, MAX_ADDRESSES, ticks)
     }
 
     fn with_ticks(
-        per_minute: u32,
-        max_addresses: usize,
+        quota: Quota,
+        max_keys: usize,
         microseconds: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Self {
-        let quota = Quota::per_minute(NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN));
         let ticks = Ticks(Arc::new(microseconds));
         let limiter = RateLimiter::new(quota, DashMapStateStore::default(), ticks.clone());
         Self {
             limiter,
             ticks,
-            max_addresses,
+            max_keys,
         }
+    }
+
+    /// Counts one.
+    ///
+    /// # Errors
+    /// The seconds after which the next one is admitted.
+    pub fn admit(&self, key: &K) -> Result<(), u32> {
+        if self.limiter.len() >= self.max_keys {
+            self.limiter.retain_recent();
+            if self.limiter.len() >= self.max_keys {
+                return Err(60);
+            }
+        }
+        self.limiter.check_key(key).map_err(|refusal| {
+            let wait = refusal.wait_time_from(self.ticks.now());
+            // Between 1 and 60 by the quota, so that nothing is cut off.
+            (wait.as_secs_f64().ceil() as u32).max(1)
+        })
+    }
+}
+
+/// Counts anonymous writes by address.
+#[derive(Debug)]
+pub struct AnonymousWriteLimit(KeyedLimit<IpAddr>);
+
+impl AnonymousWriteLimit {
+    /// The limit of the configuration, per minute and address.
+    pub fn new(context: &Arc<Context>) -> Self {
+        let per_minute = context.config().limits.anonymous_writes_per_minute;
+        Self(KeyedLimit::new(quota(per_minute), context))
     }
 
     /// Counts one write of that address.
@@ -64,23 +98,12 @@ impl AnonymousWriteLimit {
     /// # Errors
     /// `TooManyRequests`, with the seconds after which the next one is admitted.
     pub fn admit(&self, address: IpAddr) -> Result<(), AppError> {
-        if self.limiter.len() >= self.max_addresses {
-            self.limiter.retain_recent();
-            if self.limiter.len() >= self.max_addresses {
-                return Err(refused(60));
-            }
-        }
-        self.limiter
-            .check_key(&network(address))
-            .map_err(|refusal| {
-                let wait = refusal
-                    .wait_time_from(self.ticks.now())
-                    .as_secs_f64()
-                    .ceil();
-                // Between 1 and 60 by the quota, so that nothing is cut off.
-                refused((wait as u32).max(1))
-            })
+        self.0.admit(&network(address)).map_err(refused)
     }
+}
+
+fn quota(per_minute: u32) -> Quota {
+    Quota::per_minute(NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN))
 }
 
 fn refused(seconds: u32) -> AppError {
@@ -142,7 +165,9 @@ mod tests {
         let now = Arc::new(AtomicU64::new(1_700_000_000_000_000));
         let read = Arc::clone(&now);
         (
-            AnonymousWriteLimit::with_ticks(per_minute, max, move || read.load(Ordering::Relaxed)),
+            AnonymousWriteLimit(KeyedLimit::with_ticks(quota(per_minute), max, move || {
+                read.load(Ordering::Relaxed)
+            })),
             now,
         )
     }
@@ -174,7 +199,7 @@ mod tests {
         // An address is forgotten a minute after it could write again.
         now.fetch_add(121_000_000, Ordering::Relaxed);
         limit.admit(IpAddr::from([192, 0, 2, 4])).unwrap();
-        assert_eq!(limit.limiter.len(), 1);
+        assert_eq!(limit.0.limiter.len(), 1);
     }
 
     #[test]

@@ -178,7 +178,11 @@ fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     Either::Right(known.boxed_local())
 }
 
-fn state(request: &HttpRequest) -> Result<&State, AppError> {
+/// The shared state of handlers.
+///
+/// # Errors
+/// `internal` where there is none.
+pub fn state(request: &HttpRequest) -> Result<&State, AppError> {
     let state = request.app_data::<web::Data<State>>();
     state
         .map(|state| state.get_ref())

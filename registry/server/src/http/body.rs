@@ -137,7 +137,8 @@ fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
 }
 
 impl UnreadBody {
-    fn take(request: &HttpRequest, payload: &mut Payload) -> Self {
+    /// The body of a request.
+    pub fn take(request: &HttpRequest, payload: &mut Payload) -> Self {
         let length = request.headers().get(header::CONTENT_LENGTH);
         let state = request.app_data::<actix_web::web::Data<State>>();
         Self {

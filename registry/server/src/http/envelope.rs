@@ -17,9 +17,11 @@ use tracing::{Level, Span};
 
 use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
+use crate::http::cookies::{NewCookie, Personal};
 use crate::http::problem::{PROBLEM_JSON, Problem};
 use crate::http::problem_kinds;
 use crate::http::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
+use crate::http::visitor::PageRefusal;
 use crate::metrics::{Metrics, Stopwatch};
 
 /// The Content-Security-Policy of pages: nothing from other sites, no inline script or style, no frame.
@@ -31,6 +33,7 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
     "A2A-Extensions, A2A-Version, Accept, Cache-Control, Content-Type, If-None-Match, Traceparent, X-Request-Id",
 );
+const NOT_STORED: HeaderValue = HeaderValue::from_static("private, no-store");
 const ANYONE: HeaderValue = HeaderValue::from_static("*");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
@@ -184,6 +187,7 @@ impl RequestMeta {
         let status = answer.status();
         let cors = self.cors.once_known(answer.request());
         self.head(status, cors, answer.headers_mut());
+        keep_personal(&mut answer);
         if answer.response().body().size() == BodySize::Stream && Head::asked(answer.request()) {
             answer = answer
                 .map_body(|_, _| EitherBody::right(BoxBody::new(actix_web::body::None::new())));
@@ -215,9 +219,11 @@ impl RequestMeta {
             return answer.map_into_left_body();
         }
         let (request, response) = answer.into_parts();
-        let given = response
-            .error()
-            .and_then(|error| error.as_error::<Problem>());
+        let given = response.error().and_then(|error| {
+            let refusal = error.as_error::<PageRefusal>();
+            let problem = refusal.and_then(PageRefusal::problem);
+            error.as_error::<Problem>().or(problem)
+        });
         let made;
         let problem = match given {
             Some(problem) => problem,
@@ -277,6 +283,27 @@ impl RequestMeta {
             headers.insert(header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
         }
         cors.head(status, headers);
+    }
+}
+
+/// Has nothing store a response that depends on a session, and gives a rotated session its new cookie.
+fn keep_personal<B>(answer: &mut ServiceResponse<B>) {
+    let (personal, cookie) = {
+        let mut extensions = answer.request().extensions_mut();
+        (
+            extensions.contains::<Personal>(),
+            extensions.remove::<NewCookie>(),
+        )
+    };
+    let headers = answer.headers_mut();
+    if personal {
+        headers.insert(header::CACHE_CONTROL, NOT_STORED);
+    }
+    // One that the handler sets itself is newer.
+    if let Some(NewCookie(cookie)) = cookie
+        && !headers.contains_key(header::SET_COOKIE)
+    {
+        headers.append(header::SET_COOKIE, cookie);
     }
 }
 

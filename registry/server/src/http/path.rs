@@ -29,6 +29,10 @@ pub struct ReviewId(pub Uuid);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenId(pub Uuid);
 
+/// `{session}`: a text that is no id matches no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionId(pub Uuid);
+
 /// `{account}`: an id or a name, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountRef(pub String);
@@ -72,6 +76,7 @@ from_path! {
     Slug("slug", |text| Ok(Self(text)));
     SourceRef("source", |text| Ok(Self(text)));
     ReviewId("review", |text| id(&text, AppError::no_review).map(Self));
+    SessionId("session", |text| id(&text, AppError::no_session).map(Self));
     TokenId("token", |text| id(&text, AppError::no_token).map(Self));
 }
 

@@ -48,6 +48,13 @@ problem_kinds! {
          end. Send it as `Authorization: Bearer` followed by the token.";
     FORBIDDEN = FORBIDDEN "forbidden" "The account may not do this"
         "The token is good, and the roles of its account or its own scopes do not allow the request.";
+    FORM_REFUSED = FORBIDDEN "form-refused" "The form was not sent from here"
+        "A form is taken only from a page of this registry, in the browser and session that the page was made for. \
+         Reload the page, and send its form again.";
+    SIGN_IN_REFUSED = FORBIDDEN "sign-in-refused" "Nobody can sign in over this connection"
+        "A token must not travel over plain HTTP: others on the way could read it. Sign in over HTTPS at the registry's \
+         public address, or on the registry's own machine at a loopback address. The API and the command line are not \
+         affected.";
     DOMAIN_DENIED = FORBIDDEN "domain-denied" "The domain is not admitted"
         "The operator of this registry has put the domain on its list of denied domains. Nothing was stored.";
     LIMIT_REACHED = FORBIDDEN "limit-reached" "A limit is reached"

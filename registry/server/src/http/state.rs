@@ -6,6 +6,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::anonymous_write_limit::AnonymousWriteLimit;
+use super::sign_in_limit::SignInLimit;
 use crate::context::Context;
 use crate::metrics::Metrics;
 
@@ -15,6 +16,7 @@ pub struct State {
     pub(crate) context: Arc<Context>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) anonymous_writes: AnonymousWriteLimit,
+    pub(crate) sign_ins: SignInLimit,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) shutdown: CancellationToken,
 }
@@ -25,6 +27,7 @@ impl State {
         let streams = context.config().limits.streams.min(Semaphore::MAX_PERMITS);
         Self {
             anonymous_writes: AnonymousWriteLimit::new(&context),
+            sign_ins: SignInLimit::new(&context),
             streams: Arc::new(Semaphore::new(streams)),
             context,
             metrics,

@@ -1,7 +1,17 @@
 //! The frame of every page: header, navigation and notices.
 
 use crate::config::Config;
-use crate::pages::assets;
+use crate::http::visitor::Visitor;
+use crate::pages::{assets, text};
+
+/// The account that is signed in, as the frame shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct FrameAccount {
+    /// Its name.
+    pub name: String,
+    /// What every form of the page carries.
+    pub form_token: String,
+}
 
 /// The parts of a page that do not depend on its subject.
 #[derive(Debug, Clone)]
@@ -18,6 +28,8 @@ pub(crate) struct Frame {
     pub here: &'static str,
     /// The most characters of a search's text.
     pub query_chars: usize,
+    /// The account that is signed in by a session.
+    pub who: Option<FrameAccount>,
     /// The local URL to reload from after two seconds.
     pub refresh: Option<String>,
 }
@@ -32,7 +44,27 @@ impl Frame {
             icon: assets::address("icon.svg"),
             here,
             query_chars: config.limits.query_chars,
+            who: None,
             refresh: None,
         }
+    }
+
+    /// The frame of a page for that visitor.
+    pub fn of(config: &Config, here: &'static str, visitor: &Visitor) -> Self {
+        Self {
+            who: FrameAccount::of(visitor),
+            ..Self::new(config, here)
+        }
+    }
+}
+
+impl FrameAccount {
+    fn of(visitor: &Visitor) -> Option<Self> {
+        let account = visitor.caller.account.as_ref()?;
+        let form_token = visitor.form_token.clone()?;
+        Some(Self {
+            name: text::line(&account.name, text::LINE),
+            form_token,
+        })
     }
 }

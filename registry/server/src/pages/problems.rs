@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, ContentType, HeaderValue, RETRY_AFTER};
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, web};
 use askama::Template;
 
 use crate::context::Context;
@@ -10,6 +10,7 @@ use crate::error::AppError;
 use crate::http::path::Slug;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds::{self, ProblemKind};
+use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::{log, page, text};
 
@@ -74,7 +75,8 @@ pub(crate) fn failed(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let Some(context) = request.app_data::<web::Data<Context>>() else {
         return problem.answer(request.uri().path());
     };
-    let frame = Frame::new(context.config(), "problem");
+    let visitor = request.extensions().get::<Visitor>().cloned();
+    let frame = Frame::of(context.config(), "problem", &visitor.unwrap_or_default());
     match ProblemPage::new(frame, problem).render() {
         Ok(body) => problem
             .headed()

@@ -16,7 +16,7 @@ use crate::tests::{ADMIN, Registry, bearer};
 
 /// A caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+pub(super) enum Who {
     Nobody,
     Reader,
     /// A publisher whose the target is not.
@@ -77,7 +77,7 @@ const PEOPLE: &[Who] = &[Auditor, Admin, Bootstrap];
 const ADMINS: &[Who] = &[Admin, Bootstrap];
 
 /// All operations, by id, each with whom it takes. A new operation needs a row here.
-const TABLE: &[(&str, &[Who])] = &[
+pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("agent_card", ANYONE),
     ("agent_card_well_known", ANYONE),
     ("agent_card_well_known_0_2", ANYONE),
@@ -125,6 +125,8 @@ const TABLE: &[(&str, &[Who])] = &[
     ("token_create", ADMINS),
     ("token_list", ACCOUNTS),
     ("token_revoke", ACCOUNTS),
+    ("session_list", ACCOUNTS),
+    ("session_revoke", ACCOUNTS),
     ("me", SIGNED_IN),
     ("account_list", PEOPLE),
     ("account_create", ADMINS),
@@ -171,6 +173,7 @@ fn path(id: &str, pattern: &str) -> String {
         .replace("{agent}", none)
         .replace("{review}", none)
         .replace("{token}", none)
+        .replace("{session}", none)
         .replace("{kid}", "k")
         .replace("{account}", "nobody")
         .replace("{group}", "nothing")
@@ -194,7 +197,7 @@ fn every_operation_has_a_row() {
 }
 
 /// A request of an operation, well-formed.
-fn request(operation: &Operation) -> TestRequest {
+pub(super) fn request(operation: &Operation) -> TestRequest {
     let request = TestRequest::default()
         .method(operation.method.parse::<Method>().unwrap())
         .uri(&path(&operation.id, &operation.path));

@@ -1,4 +1,4 @@
-//! Rows: accounts, tokens and settings.
+//! Rows: accounts, tokens, sessions and settings.
 
 /// An account.
 pub mod account {
@@ -91,13 +91,61 @@ pub mod token {
         /// What it may be used for; `None` for all that its account's roles allow. A scope that only a later program
         /// knows is left out, so that such a token may do less here and never more.
         pub fn scopes(&self) -> Option<Scopes> {
-            let scopes = self.scopes.as_deref()?;
-            Some(
-                scopes
-                    .split(',')
-                    .filter_map(|scope| scope.parse().ok())
-                    .collect(),
-            )
+            self.scopes.as_deref().map(super::known_scopes)
+        }
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// The scopes in a column that this program knows.
+fn known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
+    let words = scopes.split(',');
+    words.filter_map(|scope| scope.parse().ok()).collect()
+}
+
+/// A session of somebody who has signed in to the pages; its secret is kept as a hash only.
+pub mod session {
+    use a2a_registry_domain::role::Scopes;
+    use sea_orm::entity::prelude::*;
+
+    /// A session of somebody who has signed in to the pages.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "sessions")]
+    pub struct Model {
+        /// Identifier.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// Whose it is.
+        pub account_id: Uuid,
+        /// SHA-256 of the secret, lower hex.
+        pub hash: String,
+        /// The token that it was made with, and without which it ends.
+        pub token_id: Option<Uuid>,
+        /// The identity provider that it was made with.
+        pub issuer: Option<String>,
+        /// What it may be used for, joined by commas; null for all that its account's roles allow.
+        pub scopes: Option<String>,
+        /// The roles of its account when its secret was made.
+        pub roles: String,
+        /// A few words about the browser.
+        pub browser: String,
+        /// Microseconds.
+        pub created_at: i64,
+        /// Microseconds; some minutes behind.
+        pub last_seen_at: i64,
+        /// Microseconds.
+        pub expires_at: i64,
+    }
+
+    impl Model {
+        /// What it may be used for, as of a token.
+        pub fn scopes(&self) -> Option<Scopes> {
+            self.scopes.as_deref().map(super::known_scopes)
         }
     }
 

@@ -8,7 +8,7 @@ mod ownership;
 mod policies;
 mod vectors;
 
-pub use accounts::{account, account_group, group_member, setting, token};
+pub use accounts::{account, account_group, group_member, session, setting, token};
 pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
 pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};

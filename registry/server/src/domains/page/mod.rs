@@ -8,18 +8,24 @@ use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use parts::{AgentView, ChallengeView, CheckView, OwnerFingerprintView, ProofView, SourceView};
+use serde::Deserialize;
 use standing::StandingView;
 
 use crate::agents::views::agent_show;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::domain_show;
+use crate::domains::verify::domain_verify;
 use crate::error::ErrorKind;
-use crate::http::auth::Anyone;
+use crate::http::auth::Register;
+use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::DomainRef;
+use crate::http::problem::Problem;
+use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
@@ -47,6 +53,8 @@ pub(crate) struct DomainPage {
     challenges: Vec<ChallengeView>,
     /// The command that has the records checked.
     verify: String,
+    /// The address of the form that has them checked.
+    verify_link: String,
     no_challenge: Option<String>,
     known_by: Option<OwnerFingerprintView>,
     checks: Vec<CheckView>,
@@ -99,15 +107,16 @@ struct NothingPage {
 #[get("/domains/{domain}")]
 pub(crate) async fn show(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
+    visitor: Visitor,
     DomainRef(domain): DomainRef,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::new(context.config(), "domain");
+    let frame = Frame::of(context.config(), "domain", &visitor);
+    let caller = &visitor.caller;
     let wait = waited(request.query_string());
-    match domain_show(&context, &caller, &domain).await {
+    match domain_show(&context, caller, &domain).await {
         Ok(view) => {
-            let names = names(&context, &caller, &view).await;
+            let names = names(&context, caller, &view).await;
             crate::pages::page(
                 StatusCode::OK,
                 &DomainPage::new(frame, &view, names, wait, context.now()),
@@ -122,6 +131,29 @@ pub(crate) async fn show(
         }
         Err(error) => crate::pages::problems::problem(frame, error),
     }
+}
+
+/// The form that has the proofs of a domain checked, which says nothing.
+#[derive(Deserialize)]
+pub(crate) struct VerifyForm {}
+
+impl FormFields for VerifyForm {}
+
+/// Has the proofs of a domain checked, and shows it again with the results.
+///
+/// # Errors
+/// As the act.
+#[post("/domains/{domain}/verify")]
+pub(crate) async fn verify(
+    context: web::Data<Context>,
+    DomainRef(domain): DomainRef,
+    form: FormOf<Register, VerifyForm>,
+) -> Result<HttpResponse, Problem> {
+    domain_verify(&context, &form.visitor.caller, &domain).await?;
+    let here = format!("/domains/{}#ownership", text::segment(&domain));
+    Ok(HttpResponse::SeeOther()
+        .insert_header((LOCATION, here))
+        .finish())
 }
 
 /// The page of a domain that this caller has just registered.
@@ -240,6 +272,7 @@ impl DomainPage {
                 .no_challenge
                 .as_deref()
                 .map(|reason| text::line(reason, ADDRESS)),
+            verify_link: format!("/domains/{}/verify", text::segment(&view.domain)),
             verify: format!(
                 "a2a-registry domain verify {}",
                 crate::pages::quote::shell(&view.domain)

@@ -12,6 +12,7 @@ use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::error::{AppError, ErrorKind};
 use crate::http::problem::Problem;
+use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::problems::ProblemPage;
 use crate::pages::tests::markup::{Page, split};
@@ -155,7 +156,7 @@ fn hostile_lint(text: &str) -> RegisterPage {
         problem: Some(crate::pages::text::line(text, 1_000)),
         result: Some(LintResultView::new(&linted)),
     };
-    RegisterPage::with_lint(&Config::default(), lint)
+    RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)
 }
 
 /// A query with that text everywhere, as far as an address may be long.

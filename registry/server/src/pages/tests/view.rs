@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::domains::lint_form::{LintResultView, LintedView};
 use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
+use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples;
@@ -101,7 +102,7 @@ fn linted() -> String {
             "serve the card over https",
         ))),
     };
-    RegisterPage::with_lint(&Config::default(), lint)
+    RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)
         .render()
         .unwrap()
 }

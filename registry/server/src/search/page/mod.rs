@@ -23,9 +23,9 @@ use providers::{ProviderNames, provider_names};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::http::auth::Anyone;
 use crate::http::problem::Problem;
 use crate::http::query;
+use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::text;
 use crate::search::fetched;
@@ -107,14 +107,15 @@ pub(crate) struct FoundList {
 #[get("/")]
 pub(crate) async fn show(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
+    visitor: Visitor,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::new(context.config(), "search");
+    let frame = Frame::of(context.config(), "search", &visitor);
+    let caller = &visitor.caller;
     let registry = context.config().public_url();
     let now = context.now();
     if request.query_string().is_empty() {
-        let overview = overview(&context, &caller).await;
+        let overview = overview(&context, caller).await;
         if let Err(error) = &overview {
             tracing::warn!(%error, "the first page has no figures");
         }
@@ -123,7 +124,7 @@ pub(crate) async fn show(
     }
     let (status, page) = match read(request.query_string()) {
         Ok(query) => {
-            let answer = listed(&context, &caller, &query).await;
+            let answer = listed(&context, caller, &query).await;
             let (status, mut page) = SearchPage::new(frame, &query, answer, &registry, now);
             if let Outcome::Found(found) = &mut page.outcome
                 && asks_meaning(&context, &query)

@@ -1,0 +1,259 @@
+//! The page of one's own account: who one is, sessions, tokens and domains.
+
+use a2a_registry_api::{Account, CreatedToken, DomainView, NewToken, Session, Token};
+use a2a_registry_domain::role::Scope;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::accounts::people::account_own;
+use crate::accounts::sessions::{session_revoke, sessions_own};
+use crate::accounts::sign_in::signed_out;
+use crate::accounts::tokens::{token_create, token_revoke, tokens_own};
+use crate::caller::Credential;
+use crate::context::Context;
+use crate::domains::acts::domains_own;
+use crate::error::AppError;
+use crate::http::auth::Read;
+use crate::http::forms::{FormFields, FormOf};
+use crate::http::problem::Problem;
+use crate::http::visitor::{PageOf, Visitor};
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::LINE;
+use crate::pages::{page, text, trust};
+
+/// The page.
+#[derive(Template)]
+#[template(path = "account.html")]
+struct AccountPage {
+    frame: Frame,
+    name: String,
+    roles: String,
+    scopes: String,
+    groups: Vec<(String, String)>,
+    domains: Vec<DomainLine>,
+    sessions: Vec<SessionLine>,
+    tokens: Vec<TokenLine>,
+    /// The scopes that a new token may have.
+    offered: Vec<&'static str>,
+    /// The secret of a token just made, which is shown once.
+    made: Option<(String, String)>,
+    problem: Option<String>,
+}
+
+struct DomainLine {
+    name: String,
+    link: String,
+    state: &'static str,
+    agents: usize,
+}
+
+struct SessionLine {
+    id: Uuid,
+    browser: String,
+    is_this: bool,
+    began: TimeView,
+    seen: TimeView,
+    ends: TimeView,
+}
+
+struct TokenLine {
+    id: Uuid,
+    name: String,
+    prefix: String,
+    scopes: String,
+    ends: Option<TimeView>,
+    used: Option<TimeView>,
+}
+
+/// A row to revoke.
+#[derive(Deserialize)]
+pub(crate) struct RevokeForm {
+    id: Uuid,
+}
+
+impl FormFields for RevokeForm {}
+
+/// A token to make.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct TokenForm {
+    name: String,
+    days: String,
+    scope: Vec<Scope>,
+}
+
+impl FormFields for TokenForm {}
+
+/// Shows it.
+///
+/// # Errors
+/// Where the database fails.
+#[get("/account")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: PageOf<Read>,
+) -> Result<HttpResponse, Problem> {
+    let found = AccountPage::load(&context, &visitor.0).await?;
+    Ok(page(StatusCode::OK, &found))
+}
+
+/// Makes a token, and shows its secret.
+///
+/// # Errors
+/// `form-refused`, `forbidden`; what the form lacks is said on the page.
+#[post("/account/tokens")]
+pub(crate) async fn token_make(
+    context: web::Data<Context>,
+    form: FormOf<Read, TokenForm>,
+) -> Result<HttpResponse, Problem> {
+    let days = form.fields.days.trim();
+    let new = NewToken {
+        name: form.fields.name.trim().to_owned(),
+        scopes: (!form.fields.scope.is_empty()).then(|| form.fields.scope.clone()),
+        expires_in_days: (!days.is_empty()).then(|| days.parse().unwrap_or(0)),
+        ..NewToken::default()
+    };
+    let made = token_create(&context, &form.visitor.caller, &new).await;
+    let mut found = AccountPage::load(&context, &form.visitor).await?;
+    let status = match made {
+        Ok(CreatedToken { token, secret }) => {
+            found.made = Some((text::line(&token.name, LINE), secret));
+            StatusCode::CREATED
+        }
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            found.problem = Some(text::line(&problem.to_string(), text::BLOCK));
+            problem.kind().status
+        }
+    };
+    Ok(page(status, &found))
+}
+
+/// Revokes a token.
+///
+/// # Errors
+/// As the act.
+#[post("/account/tokens/revoke")]
+pub(crate) async fn token_end(
+    context: web::Data<Context>,
+    form: FormOf<Read, RevokeForm>,
+) -> Result<HttpResponse, Problem> {
+    token_revoke(&context, &form.visitor.caller, form.fields.id).await?;
+    Ok(back())
+}
+
+/// Revokes a session.
+///
+/// # Errors
+/// As the act.
+#[post("/account/sessions/revoke")]
+pub(crate) async fn session_end(
+    context: web::Data<Context>,
+    form: FormOf<Read, RevokeForm>,
+) -> Result<HttpResponse, Problem> {
+    session_revoke(&context, &form.visitor.caller, form.fields.id).await?;
+    Ok(back())
+}
+
+fn back() -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((LOCATION, "/account"))
+        .finish()
+}
+
+impl AccountPage {
+    async fn load(context: &Context, visitor: &Visitor) -> Result<Self, Problem> {
+        let by = visitor.caller.account().map_err(|_| signed_out())?;
+        let (account, sessions, tokens, domains) = futures::try_join!(
+            account_own(context, by),
+            sessions_own(context, by),
+            tokens_own(context, by),
+            domains_own(context, &visitor.caller),
+        )
+        .map_err(|error: AppError| Problem::from(error))?;
+        let this = match by.credential {
+            Credential::Session(id) => Some(id),
+            Credential::Token(_) => None,
+        };
+        let now = context.now();
+        let Account {
+            name,
+            roles,
+            groups,
+            ..
+        } = account;
+        let shown = |text: &str| text::line(text, LINE);
+        let roles: Vec<String> = roles.iter().map(|role| shown(role.as_str())).collect();
+        let groups = groups.iter();
+        Ok(Self {
+            frame: Frame::of(context.config(), "account", visitor),
+            name: shown(&name),
+            roles: roles.join(", "),
+            scopes: by.scopes.to_string().replace(',', ", "),
+            offered: by.scopes.iter().map(Scope::as_str).collect(),
+            groups: groups
+                .map(|group| (shown(&group.name), shown(&group.origin)))
+                .collect(),
+            domains: domains.iter().map(DomainLine::new).collect(),
+            sessions: sessions
+                .into_iter()
+                .map(|session| SessionLine::new(&session, this, now))
+                .collect(),
+            tokens: tokens
+                .iter()
+                .map(|token| TokenLine::new(token, now))
+                .collect(),
+            made: None,
+            problem: None,
+        })
+    }
+}
+
+impl DomainLine {
+    fn new(view: &DomainView) -> Self {
+        Self {
+            name: text::line(&view.domain, LINE),
+            link: format!("/domains/{}", text::segment(&view.domain)),
+            state: trust::domain_meaning(&view.state),
+            agents: view.agents.len(),
+        }
+    }
+}
+
+impl SessionLine {
+    fn new(session: &Session, this: Option<Uuid>, now: Timestamp) -> Self {
+        Self {
+            id: session.id,
+            browser: text::line(&session.browser, LINE),
+            is_this: Some(session.id) == this,
+            began: TimeView::new(session.created_at, now),
+            seen: TimeView::new(session.last_seen_at, now),
+            ends: TimeView::new(session.expires_at, now),
+        }
+    }
+}
+
+impl TokenLine {
+    fn new(token: &Token, now: Timestamp) -> Self {
+        let scopes: Vec<String> = token
+            .scopes
+            .iter()
+            .map(|scope| text::line(scope.as_str(), LINE))
+            .collect();
+        Self {
+            id: token.id,
+            name: text::line(&token.name, LINE),
+            prefix: text::line(&token.prefix, LINE),
+            scopes: scopes.join(", "),
+            ends: TimeView::maybe(token.expires_at, now),
+            used: TimeView::maybe(token.last_used_at, now),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Sessions of accounts, on the API.
+
+use a2a_registry_api::SessionList;
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, delete, get, web};
+
+use crate::accounts::sessions;
+use crate::http::answer;
+use crate::http::auth::{Read, Require};
+use crate::http::path::SessionId;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::paging::PageRequest;
+
+/// List sessions, newest first
+///
+/// Everybody's for an admin, otherwise the caller's own. Sessions are begun on the pages; the API takes tokens only.
+#[utoipa::path(
+    tag = "sessions",
+    params(PageRequest),
+    security(("token" = [])),
+    responses((status = 200, description = "A page of sessions", body = SessionList))
+)]
+#[get("/v1/sessions")]
+pub async fn session_list(
+    caller: Require<Read>,
+    page: Query<PageRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let sessions = sessions::session_list(&state.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &sessions)
+}
+
+/// Revoke a session
+///
+/// Accounts revoke their own sessions, by a token that may as much; admins everybody's.
+#[utoipa::path(
+    tag = "sessions",
+    params(("session" = uuid::Uuid, Path, description = "Id of the session")),
+    security(("token" = [])),
+    responses((status = 204, description = "The session is revoked"))
+)]
+#[delete("/v1/sessions/{session}")]
+pub async fn session_revoke(
+    caller: Require<Read>,
+    session: SessionId,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    sessions::session_revoke(&state.context, &caller, session.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,248 @@
+//! Sessions: begun by signing in to the pages, and ended by signing out, by revoking them, or with what they were made by.
+
+use a2a_registry_api::limits::MAX_SESSIONS;
+use a2a_registry_api::{Session, SessionList};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ids::new_id;
+use a2a_registry_domain::role::{Permission, Roles, Scopes};
+use a2a_registry_domain::timestamp::{HOUR, Timestamp};
+use a2a_registry_store::entity::{account, session};
+use a2a_registry_store::{Write, accounts, sessions};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::authentication::{hash, session_secret, within};
+use crate::caller::{Account, Caller, Credential};
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_write;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::paging::{PageRequest, cut, page_size};
+
+/// How long a session lasts at most.
+const LONGEST: i64 = 24 * HOUR;
+/// Characters of the words about a browser.
+const BROWSER: usize = 60;
+
+/// Begins a session of a caller with a token; returns its secret. The one longest unseen makes way where the account has
+/// too many.
+///
+/// # Errors
+/// `Unauthenticated` where the token or account has ended meanwhile.
+pub async fn session_begin(
+    context: &Context,
+    caller: &Caller,
+    user_agent: &str,
+) -> Result<String, AppError> {
+    let by = caller.account()?;
+    let Credential::Token(token) = by.credential else {
+        return Err(AppError::internal("a session is made of a session"));
+    };
+    let refused = || AppError::new(ErrorKind::Unauthenticated, "This token has ended.");
+    let now = context.now();
+    let write = context.store.write().await?;
+    write.accounts_lock().await?;
+    // Both again under the lock: a token that is revoked, or an account that is disabled, ends what is there by then.
+    let token = accounts::token_by_id(&write, token).await?;
+    let token = token.ok_or_else(refused)?;
+    let account = account_enabled(&write, by.id).await?.ok_or_else(refused)?;
+    make_way(&write, by.id, now).await?;
+    let secret = session_secret(context);
+    let longest = now.plus(LONGEST).0;
+    let row = session::Model {
+        id: new_id(now, context.entropy.as_ref()),
+        account_id: by.id,
+        hash: hash(&secret),
+        token_id: Some(token.id),
+        issuer: None,
+        roles: account.roles()?.to_string(),
+        browser: browser(user_agent),
+        created_at: now.0,
+        last_seen_at: now.0,
+        expires_at: token.expires_at.map_or(longest, |end| end.min(longest)),
+        scopes: token.scopes,
+    };
+    write.session_insert(row.clone()).await?;
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    let data = json!({"account": by.name, "token": token.id});
+    ledger.event(EventKind::SessionBegun, &row.id.to_string(), &by.name, data);
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(secret)
+}
+
+async fn account_enabled(write: &Write, id: Uuid) -> Result<Option<account::Model>, AppError> {
+    let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
+    Ok(found.filter(|account| account.disabled_at.is_none()))
+}
+
+async fn make_way(write: &Write, account: Uuid, now: Timestamp) -> Result<(), AppError> {
+    let live = sessions::sessions_of(write, account, now.0).await?;
+    let surplus = (live.len() + 1).saturating_sub(MAX_SESSIONS);
+    for session in live.into_iter().take(surplus) {
+        write.session_delete(session.id).await?;
+    }
+    Ok(())
+}
+
+/// A few words about a browser, from what it says of itself.
+fn browser(user_agent: &str) -> String {
+    let named = |names: &[(&str, &'static str)]| {
+        let mut names = names.iter();
+        names
+            .find(|(mark, _)| user_agent.contains(mark))
+            .map(|(_, name)| *name)
+    };
+    let program = named(&[
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ]);
+    let system = named(&[
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ]);
+    match (program, system) {
+        (Some(program), Some(system)) => format!("{program} on {system}"),
+        (Some(program), None) => program.to_owned(),
+        _ => user_agent
+            .chars()
+            .filter(char::is_ascii_graphic)
+            .take(BROWSER)
+            .collect(),
+    }
+}
+
+/// Ends the session of the caller, if it has one.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn session_end(context: &Context, caller: &Caller) -> Result<(), AppError> {
+    let Some(Account {
+        credential: Credential::Session(id),
+        ..
+    }) = caller.account
+    else {
+        return Ok(());
+    };
+    let write = context.store.write().await?;
+    write.session_delete(id).await?;
+    write.commit().await?;
+    Ok(())
+}
+
+/// Sessions, newest first: everybody's for an admin, else the caller's own.
+///
+/// # Errors
+/// `Forbidden` for a token that is for something else.
+pub async fn session_list(
+    context: &Context,
+    caller: &Caller,
+    page: &PageRequest,
+) -> Result<SessionList, AppError> {
+    let by = caller.demand(Permission::Read)?;
+    let of = (!by.may(Permission::Administer)).then_some(by.id);
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("sessions", caller, token)?),
+        None => None,
+    };
+    let now = context.now().0;
+    let limit = size as u64 + 1;
+    let mut rows = sessions::session_page(&context.store, of, before, limit, now).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.id);
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
+    let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
+    let view = |row: session::Model| {
+        let owner = owners.iter().find(|owner| owner.id == row.account_id)?;
+        Some(session_view(row, &owner.name))
+    };
+    Ok(SessionList {
+        sessions: rows.into_iter().filter_map(view).collect(),
+        next_page_token: last.and_then(|last| context.signer.token("sessions", caller, &last)),
+    })
+}
+
+/// The caller's own sessions that have not ended, newest first.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session>, AppError> {
+    let mut rows = sessions::sessions_of(&context.store, by.id, context.now().0).await?;
+    rows.sort_by_key(|row| std::cmp::Reverse(row.id));
+    let rows = rows.into_iter();
+    Ok(rows.map(|row| session_view(row, &by.name)).collect())
+}
+
+/// Revokes a session.
+///
+/// # Errors
+/// `NotFound` if no session has this id, or it is another account's; `Forbidden` for one of one's own that may more than
+/// what revokes it.
+pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+    let by = caller.demand(Permission::Read)?;
+    let now = context.now();
+    let write = context.store.write().await?;
+    write.accounts_lock().await?;
+    let row = sessions::session_by_id(&write, id, now.0).await?;
+    let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
+    let row = row.ok_or_else(|| AppError::no_session(id))?;
+    if !by.may(Permission::Administer)
+        && let Some(scope) = own_scopes(&row, &by.roles).beyond(&by.scopes)
+    {
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
+            format!("Without the scope {scope} no session with it can be revoked."),
+        ));
+    }
+    write.session_delete(id).await?;
+    let owner = accounts::accounts_by_ids(&write, &[row.account_id])
+        .await?
+        .pop();
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    let data = json!({"account": owner.map(|owner| owner.name)});
+    ledger.event(EventKind::SessionRevoked, &id.to_string(), &by.name, data);
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(())
+}
+
+fn own_scopes(row: &session::Model, roles: &Roles) -> Scopes {
+    within(row.scopes(), roles)
+}
+
+fn session_view(row: session::Model, account: &str) -> Session {
+    Session {
+        id: row.id,
+        account: account.to_owned(),
+        token: row.token_id,
+        issuer: row.issuer,
+        browser: row.browser,
+        created_at: Timestamp(row.created_at),
+        last_seen_at: Timestamp(row.last_seen_at),
+        expires_at: Timestamp(row.expires_at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_told_in_a_few_words() {
+        let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0 Safari/537.36";
+        assert_eq!(browser(chrome), "Chrome on Linux");
+        assert_eq!(browser("curl/8.14"), "curl/8.14");
+        assert_eq!(browser("\u{202e}<b>\u{7}"), "<b>");
+        assert_eq!(browser(&"x".repeat(9000)).len(), BROWSER);
+    }
+}

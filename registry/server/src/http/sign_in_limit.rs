@@ -1,0 +1,63 @@
+//! The rate limits of signing in, by address and by account.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use governor::Quota;
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::http::anonymous_write_limit::KeyedLimit;
+use crate::http::client_address::network;
+
+/// Attempts of one address in a minute.
+const PER_ADDRESS: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
+/// Sessions begun by one account in a minute.
+const PER_ACCOUNT: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
+
+/// Counts attempts to sign in, in this process.
+#[derive(Debug)]
+pub struct SignInLimit {
+    addresses: KeyedLimit<IpAddr>,
+    accounts: KeyedLimit<Uuid>,
+}
+
+impl SignInLimit {
+    /// Nobody has tried yet.
+    pub fn new(context: &Arc<Context>) -> Self {
+        Self {
+            addresses: KeyedLimit::new(Quota::per_minute(PER_ADDRESS), context),
+            accounts: KeyedLimit::new(Quota::per_minute(PER_ACCOUNT), context),
+        }
+    }
+
+    /// Counts an attempt of that address.
+    ///
+    /// # Errors
+    /// `TooManyRequests`.
+    pub fn admit_address(&self, address: IpAddr) -> Result<(), AppError> {
+        let admitted = self.addresses.admit(&network(address));
+        admitted.map_err(|seconds| refused("from this address", seconds))
+    }
+
+    /// Counts a session of that account.
+    ///
+    /// # Errors
+    /// `TooManyRequests`.
+    pub fn admit_account(&self, account: Uuid) -> Result<(), AppError> {
+        let admitted = self.accounts.admit(&account);
+        admitted.map_err(|seconds| refused("of this account", seconds))
+    }
+}
+
+fn refused(whose: &str, seconds: u32) -> AppError {
+    AppError {
+        retry_after: Some(seconds),
+        ..AppError::new(
+            ErrorKind::TooManyRequests,
+            format!("Too many attempts to sign in {whose}; wait {seconds} seconds."),
+        )
+    }
+}

@@ -1,0 +1,177 @@
+//! The visitor of a page: signed in by the cookie of a session, or by a token as on the API, or anybody.
+//!
+//! The API never reads the cookie, so that no other site can have a browser act on it. A page for some people only takes
+//! [`PageOf`], and a form takes [`FormOf`](crate::http::forms::FormOf).
+
+use std::marker::PhantomData;
+
+use a2a_registry_domain::role::Permission;
+use actix_web::dev::Payload;
+use actix_web::http::header::{self, LOCATION};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError};
+use data_encoding::BASE64URL_NOPAD;
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use ring::hmac;
+
+use crate::authentication::{authenticate, authenticate_session};
+use crate::caller::Caller;
+use crate::error::AppError;
+use crate::http::auth::{Needed, bearer, state};
+use crate::http::cookies::{self, NewCookie, Personal};
+use crate::http::problem::Problem;
+
+/// What the form token of a session is computed over.
+const FORM: &[u8] = b"a2a-registry form";
+
+/// The visitor of a page, whoever that is.
+#[derive(Debug, Clone, Default)]
+pub struct Visitor {
+    /// The caller of the acts behind the page.
+    pub caller: Caller,
+    /// What the forms of the page carry; only a session has it.
+    pub form_token: Option<String>,
+}
+
+/// The visitor of a page for accounts with a permission. Anybody else is led to the page for signing in.
+#[derive(Debug, Clone)]
+pub struct PageOf<P>(pub Visitor, PhantomData<P>);
+
+/// Why a page is not shown.
+#[derive(Debug)]
+pub enum PageRefusal {
+    /// Signing in is needed first; the path to come back to.
+    SignIn(String),
+    /// Another reason.
+    Problem(Problem),
+}
+
+/// The form token that belongs to the secret of a cookie. The secret cannot be computed from it.
+pub fn form_token(secret: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    BASE64URL_NOPAD.encode(hmac::sign(&key, FORM).as_ref())
+}
+
+/// Whether a form token belongs to the secret of a cookie.
+pub fn is_form_token(secret: &str, token: &str) -> bool {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    BASE64URL_NOPAD
+        .decode(token.as_bytes())
+        .is_ok_and(|tag| hmac::verify(&key, FORM, &tag).is_ok())
+}
+
+/// The visitor by the cookie of the request, if its session has not ended.
+///
+/// # Errors
+/// Where the database fails.
+pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>, AppError> {
+    let Some(mut secret) = cookies::cookie(request, cookies::SESSION) else {
+        return Ok(None);
+    };
+    // Whatever comes of it depends on the cookie.
+    request.extensions_mut().insert(Personal);
+    let context = &state(request)?.context;
+    // A form that is sent carries the token of the secret at hand.
+    let may_rotate = request.method() == Method::GET;
+    let Some(known) = authenticate_session(context, &secret, may_rotate).await? else {
+        return Ok(None);
+    };
+    if let Some(rotated) = known.rotated {
+        if let Some(cookie) = cookies::set(cookies::SESSION, &rotated) {
+            request.extensions_mut().insert(NewCookie(cookie));
+        }
+        secret = rotated;
+    }
+    Ok(Some(Visitor {
+        caller: known.caller,
+        form_token: Some(form_token(&secret)),
+    }))
+}
+
+/// The visitor of a request: by its token where it has one, else by its cookie.
+async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
+    let visitor = if request.headers().contains_key(header::AUTHORIZATION) {
+        let token = bearer(&request)?.unwrap_or_default().to_owned();
+        Visitor {
+            caller: authenticate(&state(&request)?.context, &token).await?,
+            form_token: None,
+        }
+    } else {
+        by_session(&request).await?.unwrap_or_default()
+    };
+    // For the page of a failure later on.
+    request.extensions_mut().insert(visitor.clone());
+    Ok(visitor)
+}
+
+impl FromRequest for Visitor {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        visitor(request.clone()).boxed_local()
+    }
+}
+
+impl<P: Needed> FromRequest for PageOf<P> {
+    type Error = PageRefusal;
+    type Future = LocalBoxFuture<'static, Result<Self, PageRefusal>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        async move {
+            let here = request.uri().path_and_query().map(ToString::to_string);
+            let visitor = visitor(request).await.map_err(PageRefusal::Problem)?;
+            if visitor.caller.account.is_none() {
+                return Err(PageRefusal::SignIn(here.unwrap_or_default()));
+            }
+            let permission: Permission = P::PERMISSION;
+            match visitor.caller.demand(permission) {
+                Ok(_) => Ok(Self(visitor, PhantomData)),
+                Err(error) => Err(PageRefusal::Problem(error.into())),
+            }
+        }
+        .boxed_local()
+    }
+}
+
+impl PageRefusal {
+    /// The problem, unless signing in is all that is needed.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::SignIn(_) => None,
+            Self::Problem(problem) => Some(problem),
+        }
+    }
+}
+
+impl std::fmt::Display for PageRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::SignIn(_) => f.write_str("sign in first"),
+            Self::Problem(problem) => problem.fmt(f),
+        }
+    }
+}
+
+impl ResponseError for PageRefusal {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::SignIn(_) => StatusCode::SEE_OTHER,
+            Self::Problem(problem) => problem.status_code(),
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        match self {
+            Self::SignIn(next) => {
+                let query = serde_html_form::to_string([("next", next)]).unwrap_or_default();
+                HttpResponse::SeeOther()
+                    .insert_header((LOCATION, format!("/sign-in?{query}")))
+                    .finish()
+            }
+            Self::Problem(problem) => problem.error_response(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Sessions of people who have signed in to the pages.
+
+use sea_orm::sea_query::{Expr, Query};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+};
+use uuid::Uuid;
+
+use super::entity::{account, session, token};
+use super::{Handle, StoreError, Write};
+
+/// How long a session lasts without a request, in microseconds.
+pub const IDLE: i64 = 8 * 3600 * 1_000_000;
+
+/// Sessions that have not ended: neither by their times, nor with their token. Whether the account may be used is up to the
+/// caller.
+fn live(now: i64) -> Condition {
+    let tokens = Query::select()
+        .column(token::Column::Id)
+        .from(token::Entity)
+        .take();
+    let by_token = Condition::any()
+        .add(session::Column::TokenId.is_null())
+        .add(session::Column::TokenId.in_subquery(tokens));
+    Condition::all()
+        .add(session::Column::ExpiresAt.gt(now))
+        .add(session::Column::LastSeenAt.gt(now.saturating_sub(IDLE)))
+        .add(by_token)
+}
+
+/// The session with this hash that has not ended, with its account.
+pub async fn session_by_hash(
+    on: &impl Handle,
+    hash: &str,
+    now: i64,
+) -> Result<Option<(session::Model, account::Model)>, StoreError> {
+    let query = session::Entity::find()
+        .filter(session::Column::Hash.eq(hash))
+        .filter(live(now));
+    let Some(session) = query.one(on.connection()).await? else {
+        return Ok(None);
+    };
+    let account = account::Entity::find_by_id(session.account_id)
+        .one(on.connection())
+        .await?;
+    Ok(account.map(|account| (session, account)))
+}
+
+/// A session by its id, if it has not ended.
+pub async fn session_by_id(
+    on: &impl Handle,
+    id: Uuid,
+    now: i64,
+) -> Result<Option<session::Model>, StoreError> {
+    Ok(session::Entity::find_by_id(id)
+        .filter(live(now))
+        .one(on.connection())
+        .await?)
+}
+
+/// The sessions of an account that have not ended, the one longest unseen first.
+pub async fn sessions_of(
+    on: &impl Handle,
+    account: Uuid,
+    now: i64,
+) -> Result<Vec<session::Model>, StoreError> {
+    Ok(session::Entity::find()
+        .filter(session::Column::AccountId.eq(account))
+        .filter(live(now))
+        .order_by_asc(session::Column::LastSeenAt)
+        .order_by_asc(session::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// Sessions that have not ended with ids below `before`, newest first: those of one account, or all.
+pub async fn session_page(
+    on: &impl Handle,
+    of: Option<Uuid>,
+    before: Option<Uuid>,
+    limit: u64,
+    now: i64,
+) -> Result<Vec<session::Model>, StoreError> {
+    let mut query = session::Entity::find()
+        .filter(live(now))
+        .order_by_desc(session::Column::Id)
+        .limit(limit);
+    if let Some(before) = before {
+        query = query.filter(session::Column::Id.lt(before));
+    }
+    if let Some(account) = of {
+        query = query.filter(session::Column::AccountId.eq(account));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+impl Write {
+    /// Adds a session.
+    pub async fn session_insert(&self, row: session::Model) -> Result<(), StoreError> {
+        session::Entity::insert(row.into_active_model())
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Gives a session another secret; returns whether it had the one of `old`.
+    pub async fn session_rotate(
+        &self,
+        id: Uuid,
+        old: &str,
+        new: &str,
+        roles: &str,
+    ) -> Result<bool, StoreError> {
+        let outcome = session::Entity::update_many()
+            .col_expr(session::Column::Hash, Expr::value(new))
+            .col_expr(session::Column::Roles, Expr::value(roles))
+            .filter(session::Column::Id.eq(id))
+            .filter(session::Column::Hash.eq(old))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
+    }
+
+    /// Notes that a session was used, unless it is noted for a later time.
+    pub async fn session_seen(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
+        session::Entity::update_many()
+            .col_expr(session::Column::LastSeenAt, Expr::value(at))
+            .filter(session::Column::Id.eq(id))
+            .filter(session::Column::LastSeenAt.lt(at))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Removes a session.
+    pub async fn session_delete(&self, id: Uuid) -> Result<(), StoreError> {
+        session::Entity::delete_by_id(id)
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Removes all sessions of an account.
+    pub async fn sessions_end(&self, account: Uuid) -> Result<(), StoreError> {
+        session::Entity::delete_many()
+            .filter(session::Column::AccountId.eq(account))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Removes every session that has ended.
+    pub async fn sessions_forget(&self, now: i64) -> Result<u64, StoreError> {
+        let outcome = session::Entity::delete_many()
+            .filter(live(now).not())
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected)
+    }
+}
