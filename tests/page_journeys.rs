@@ -191,6 +191,64 @@ async fn a_person_reads_what_changed_without_script() {
     a_change_is_read(false).await;
 }
 
+/// From the front page to a session, a registration without a shell, the account page, and out again.
+async fn somebody_signs_in_and_registers(with_script: bool) {
+    let served = Setup::new().start().await;
+    let origin = Origin::start();
+    origin.answer(CARD, OriginReply::json(card("Echo", "repeat")));
+    let visitor = Visitor::of(&served.url, with_script).await;
+    visitor.visit("/").await;
+    visitor.click("nav a[href='/sign-in']").await;
+    visitor.type_into("#token", "a2ar_not-a-token").await;
+    visitor.click("#sign-in button").await;
+    visitor.sees(&["This token is unknown or has ended"]).await;
+    visitor.visit("/account").await;
+    visitor.type_into("#token", ADMIN).await;
+    visitor.click("#sign-in button").await;
+    visitor
+        .sees(&["Who you are", "curator, admin", "this one", "no domain"])
+        .await;
+    if with_script {
+        visitor.fits().await;
+    }
+    visitor.click("#domains a.button").await;
+    visitor.type_into("#target", &origin.url(CARD)).await;
+    visitor.click("#register button").await;
+    visitor.sees(&["Where it stands", "Echo", "waiting"]).await;
+    visitor.visit("/account").await;
+    visitor
+        .sees(&[
+            &origin.address().to_string(),
+            "waiting for its review",
+            "Echo",
+        ])
+        .await;
+    visitor.type_into("#name", "for a pipeline").await;
+    visitor.click("#new-token button").await;
+    visitor
+        .sees(&["Token for a pipeline", "a2ar_", "shown this once"])
+        .await;
+    if with_script {
+        visitor.fits().await;
+    }
+    visitor.click("#sign-out button").await;
+    visitor.find("nav a[href='/sign-in']").await;
+    visitor.visit("/account").await;
+    visitor.find("#sign-in").await;
+    visitor.leave("401").await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_signs_in_and_registers() {
+    somebody_signs_in_and_registers(true).await;
+}
+
+#[tokio::test]
+async fn a_person_signs_in_and_registers_without_script() {
+    somebody_signs_in_and_registers(false).await;
+}
+
 /// Runs a line like a reader would: in a shell, without the environment of the tests.
 async fn typed(line: &str) -> String {
     let mut shell = Command::new("sh");

@@ -175,9 +175,18 @@ impl Visitor<'_> {
         self.browser.picture(&file).await;
     }
 
-    /// Opens a page; the one with the findings of a card is the answer to a form.
+    /// Opens a page; the one with the findings of a card is the answer to a form, and the last one needs signing in.
     async fn open(&self, name: &str, path: &str) {
+        if name == "home" {
+            self.browser.page().delete_all_cookies().await.unwrap();
+        }
         self.visit(path).await;
+        if name == "account" {
+            let token = self.find("#token").await;
+            token.send_keys(&self.demo.token).await.unwrap();
+            self.find("#sign-in button").await.click().await.unwrap();
+            self.find("#sessions").await;
+        }
         if name == "linted" {
             let field = self.find("#card").await;
             let pasted = "{\"name\": \"Echo\", \"url\": \"http://localhost:9000\"}";
@@ -224,6 +233,9 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("missing", "/nowhere"),
         ("problem", "/problems/invalid-request"),
         ("reference", "/docs/"),
+        ("sign-in", "/sign-in"),
+        ("account", "/account"),
+        ("register-signed-in", "/register"),
     ];
     for theme in THEMES {
         visitor.browser.theme(theme).await;

@@ -53,7 +53,7 @@ impl Demo {
 
 /// A browser on a demonstration's pages.
 pub(crate) struct Visitor<'a> {
-    demo: &'a Demo,
+    pub(crate) demo: &'a Demo,
     pub(crate) browser: Browser,
 }
 

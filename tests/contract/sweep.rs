@@ -69,8 +69,8 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// The parameters of paths.
-const PARAMETERS: [&str; 8] = [
-    "agent", "domain", "review", "token", "kid", "source", "account", "group",
+const PARAMETERS: [&str; 9] = [
+    "agent", "domain", "review", "token", "session", "kid", "source", "account", "group",
 ];
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use crate::accounts::tokens::{token_create, token_revoke, tokens_own};
 use crate::caller::Credential;
 use crate::context::Context;
 use crate::domains::acts::domains_own;
+use crate::domains::page::own::OwnDomainView;
 use crate::error::AppError;
 use crate::http::auth::Read;
 use crate::http::forms::{FormFields, FormOf};
@@ -25,7 +26,10 @@ use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::LINE;
-use crate::pages::{page, text, trust};
+use crate::pages::{page, text};
+
+/// Agents on the page, shared out among the domains.
+const AGENTS: usize = 60;
 
 /// The page.
 #[derive(Template)]
@@ -36,7 +40,7 @@ struct AccountPage {
     roles: String,
     scopes: String,
     groups: Vec<(String, String)>,
-    domains: Vec<DomainLine>,
+    domains: Vec<OwnDomainView>,
     sessions: Vec<SessionLine>,
     tokens: Vec<TokenLine>,
     /// The scopes that a new token may have.
@@ -44,13 +48,6 @@ struct AccountPage {
     /// The secret of a token just made, which is shown once.
     made: Option<(String, String)>,
     problem: Option<String>,
-}
-
-struct DomainLine {
-    name: String,
-    link: String,
-    state: &'static str,
-    agents: usize,
 }
 
 struct SessionLine {
@@ -201,7 +198,7 @@ impl AccountPage {
             groups: groups
                 .map(|group| (shown(&group.name), shown(&group.origin)))
                 .collect(),
-            domains: domains.iter().map(DomainLine::new).collect(),
+            domains: own_domains(context, visitor, &domains).await,
             sessions: sessions
                 .into_iter()
                 .map(|session| SessionLine::new(&session, this, now))
@@ -216,15 +213,18 @@ impl AccountPage {
     }
 }
 
-impl DomainLine {
-    fn new(view: &DomainView) -> Self {
-        Self {
-            name: text::line(&view.domain, LINE),
-            link: format!("/domains/{}", text::segment(&view.domain)),
-            state: trust::domain_meaning(&view.state),
-            agents: view.agents.len(),
-        }
+/// The caller's domains with the first of their agents, few of each where there are many domains.
+async fn own_domains(
+    context: &Context,
+    visitor: &Visitor,
+    domains: &[DomainView],
+) -> Vec<OwnDomainView> {
+    let each = (AGENTS / domains.len().max(1)).max(1);
+    let mut views = Vec::with_capacity(domains.len());
+    for domain in domains {
+        views.push(OwnDomainView::load(context, &visitor.caller, domain, each).await);
     }
+    views
 }
 
 impl SessionLine {

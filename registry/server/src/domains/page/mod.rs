@@ -1,5 +1,6 @@
 //! The page of one domain: its sources, their results, and how to prove it.
 
+pub(crate) mod own;
 mod parts;
 mod standing;
 
@@ -116,7 +117,7 @@ pub(crate) async fn show(
     let wait = waited(request.query_string());
     match domain_show(&context, caller, &domain).await {
         Ok(view) => {
-            let names = names(&context, caller, &view).await;
+            let names = names(&context, caller, &view, LIST).await;
             crate::pages::page(
                 StatusCode::OK,
                 &DomainPage::new(frame, &view, names, wait, context.now()),
@@ -164,7 +165,7 @@ pub(crate) async fn registered(
     under_way: bool,
 ) -> HttpResponse {
     let frame = Frame::new(context.config(), "register");
-    let names = names(context, caller, view).await;
+    let names = names(context, caller, view, LIST).await;
     let mut page = DomainPage::new(frame, view, names, None, context.now());
     page.registered_now = Some(RegisteredNow {
         under_way,
@@ -185,9 +186,14 @@ fn show_command(domain: &str, registry: &str) -> String {
 
 /// The domain's agents that this caller may see. They are read from the database: the index may not have an agent yet
 /// that a first visit has just found.
-async fn names(context: &Context, caller: &Caller, view: &DomainView) -> Vec<NamedAgent> {
+async fn names(
+    context: &Context,
+    caller: &Caller,
+    view: &DomainView,
+    most: usize,
+) -> Vec<NamedAgent> {
     let mut names = Vec::new();
-    for id in view.agents.iter().take(LIST) {
+    for id in view.agents.iter().take(most) {
         let id = id.to_string();
         if let Ok(agent) = agent_show(context, caller, &id).await {
             let summary = agent.hit.summary;

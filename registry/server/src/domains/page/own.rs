@@ -1,0 +1,50 @@
+//! A domain of one's own in a few lines: its state, the next step, and its agents.
+
+use a2a_registry_api::DomainView;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::page::names;
+use crate::domains::page::parts::AgentView;
+use crate::domains::page::standing::StandingView;
+use crate::pages::text;
+use crate::pages::text::LINE;
+
+/// A domain of the account that is signed in.
+pub(crate) struct OwnDomainView {
+    pub name: String,
+    pub link: String,
+    pub tone: &'static str,
+    /// The state in one sentence.
+    pub sentence: String,
+    /// The step that is next on the way to a listed agent.
+    pub next: Option<String>,
+    pub agents: Vec<AgentView>,
+    pub more_agents: usize,
+}
+
+impl OwnDomainView {
+    /// The lines of a domain with at most so many agents.
+    pub(crate) async fn load(
+        context: &Context,
+        caller: &Caller,
+        view: &DomainView,
+        most: usize,
+    ) -> Self {
+        let names = names(context, caller, view, most).await;
+        let standing = StandingView::new(view, &names, context.now());
+        let next = standing.steps.into_iter().find(|step| step.next);
+        let ids = view.agents.iter().take(most);
+        Self {
+            name: text::line(&view.domain, LINE),
+            link: format!("/domains/{}", text::segment(&view.domain)),
+            tone: standing.tone,
+            sentence: standing.sentence,
+            next: next.map(|step| format!("{}: {}", step.title, step.text)),
+            agents: ids
+                .map(|id| AgentView::new(&id.to_string(), &names))
+                .collect(),
+            more_agents: view.agents.len().saturating_sub(most),
+        }
+    }
+}
