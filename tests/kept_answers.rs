@@ -110,6 +110,7 @@ async fn acts_show_in_the_answer_to_each_caller(url: &str) {
     patch(AgentPatch {
         labels: Some(labels.clone()),
         visibility: None,
+        ..AgentPatch::default()
     })
     .await;
     for seen in seen(&stage, &account, &agent).await {
@@ -123,6 +124,7 @@ async fn acts_show_in_the_answer_to_each_caller(url: &str) {
         patch(AgentPatch {
             visibility: Some(visibility),
             labels: None,
+            ..AgentPatch::default()
         })
         .await;
         assert_eq!(sees().await, expected, "{visibility:?}");

@@ -43,6 +43,7 @@ mod pressure;
 mod relevance;
 mod relevance_targets;
 mod replicas;
+mod reviews;
 mod service;
 #[path = "benches/stock.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]

@@ -19,7 +19,7 @@ use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::network::Network;
-use a2a_registry_server::reviews::queue::{review_approve, review_reject};
+use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
 use a2a_registry_store::entity::{agent, body, token, version};
 use a2a_registry_store::settings::setting_get;
 use a2a_registry_store::versions::{VERSIONS_PER_AGENT, body_by_digest};
@@ -59,6 +59,7 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
         claimed_by: None,
         owner_id: None,
         submitter: None,
+        sponsor_id: None,
         approved_version: None,
         newest_version: None,
         tls: true,

@@ -20,6 +20,7 @@ mod m0009_deprecation;
 mod m0010_plans;
 mod m0011_people;
 mod m0012_sessions;
+mod m0013_reviews;
 mod m0014_policies;
 
 /// Every step, oldest first.
@@ -42,6 +43,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0010_plans::Migration),
             Box::new(m0011_people::Migration),
             Box::new(m0012_sessions::Migration),
+            Box::new(m0013_reviews::Migration),
             Box::new(m0014_policies::Migration),
         ]
     }

@@ -84,8 +84,21 @@ const TABLE: &[(&str, Row)] = &[
         "source_withdraw",
         [SignIn, Not, Missing, Missing, Not, Missing, Clash],
     ),
-    ("review_list", SEEING),
-    ("review_show", SEEING),
+    ("review_list", ACCOUNTS),
+    // Of an agent that the admin has registered.
+    ("review_show", [SignIn, Missing, Missing, Do, Do, Do, Do]),
+    // Each decision has a result of its own.
+    ("review_decide_all", APPROVERS),
+    // Nobody has approved it yet.
+    (
+        "approval_withdraw",
+        [SignIn, Not, Not, Clash, Not, Not, Clash],
+    ),
+    ("comment_add", [SignIn, Not, Missing, Do, Not, Do, Do]),
+    ("review_patch", CURATORS),
+    ("agent_report", ANYONE),
+    ("me_waiting", ACCOUNTS),
+    ("me_seen", ACCOUNTS),
     ("review_approve", APPROVERS),
     ("review_reject", APPROVERS),
     ("event_list", SEEING),
@@ -216,6 +229,16 @@ impl Stage<'_> {
             | "domain_vouch"
             | "domain_new_generation" => body = Some(act),
             "agent_patch" => body = Some(json!({"visibility": "public"})),
+            "agent_report" => body = Some(json!({"reason": "a test"})),
+            "comment_add" => body = Some(json!({"text": "a test"})),
+            "review_patch" => body = Some(json!({"due": ""})),
+            "me_seen" => body = Some(json!({"at": "2020-01-01T00:00:00Z"})),
+            "review_decide_all" => {
+                let (id, digest) = self.review().await;
+                let one =
+                    json!({"review": id, "digest": digest, "approve": true, "reason": "a test"});
+                body = Some(json!({"decisions": [one]}));
+            }
             "domain_patch" => body = Some(json!({"contact": "mailto:ops@agents.dev"})),
             "domain_transfer" => body = Some(json!({"account": "publisher"})),
             "key_enrol" => {

@@ -14,7 +14,7 @@ use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::reviews::queue::{review_approve, review_reject};
+use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
 use a2a_registry_server::search::search;
 
 use crate::support::both_databases;

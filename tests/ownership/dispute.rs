@@ -84,6 +84,7 @@ impl Disputed {
         let narrow = AgentPatch {
             visibility: Some(Visibility::Internal),
             labels: None,
+            ..AgentPatch::default()
         };
         let shown = self.setup.domain_view(&self.setup.stage.admin).await;
         let source = &shown.sources[0].id;

@@ -152,6 +152,7 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
     let hide = AgentPatch {
         visibility: Some(Visibility::Restricted),
         labels: None,
+        ..AgentPatch::default()
     };
     agent_patch(&stage.app, &stage.admin, &agent.to_string(), &hide)
         .await
@@ -215,6 +216,7 @@ async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
     let hide = AgentPatch {
         visibility: Some(Visibility::Restricted),
         labels: None,
+        ..AgentPatch::default()
     };
     for agent in &all {
         agent_patch(&stage.app, &stage.admin, &agent.id.to_string(), &hide)

@@ -104,6 +104,7 @@ async fn an_owner_manages_its_agents(url: &str) {
     let narrow = |visibility| AgentPatch {
         visibility: Some(visibility),
         labels: None,
+        ..AgentPatch::default()
     };
     for refused in [
         domain_patch(app, &stranger, DOMAIN, &contact(""))
@@ -150,6 +151,7 @@ async fn an_owner_manages_its_agents(url: &str) {
     let labels = AgentPatch {
         visibility: None,
         labels: Some([("tier".into(), "gold".into())].into()),
+        ..AgentPatch::default()
     };
     assert_eq!(
         agent_patch(app, &owner, &id, &labels)

@@ -23,7 +23,8 @@ use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::reviews::queue::{review_approve, review_list, review_reject};
+use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list};
 use a2a_registry_server::search::indexing::{index_anew, index_next};
 use a2a_registry_server::search::policy_switch::follow_newest;
 use a2a_registry_server::search::query::{LookupQuery, SearchQuery};
@@ -340,7 +341,11 @@ impl Stage {
             page_size: Some(100),
             ..PageRequest::default()
         };
-        review_list(&self.app, &self.admin, state, &page)
+        let wanted = ReviewsWanted {
+            state,
+            ..ReviewsWanted::default()
+        };
+        review_list(&self.app, &self.admin, &wanted, &page)
             .await
             .unwrap()
             .reviews

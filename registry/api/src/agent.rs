@@ -303,6 +303,9 @@ pub struct Agent {
     /// `covered` if a proof of the domain applies to the card, `nomination` if somebody else registered it.
     #[schema(value_type = Coverage)]
     pub coverage: OpenEnum<Coverage>,
+    /// Account that answers for the agent inside this company; null without one.
+    #[serde(default)]
+    pub sponsor: Option<String>,
     /// Holds on the agent; empty for callers who may not see them.
     pub holds: Vec<HoldView>,
 }
@@ -469,6 +472,10 @@ pub struct AgentPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Labels>)]
     pub labels: Option<BTreeMap<String, String>>,
+    /// Name of the account that answers for it inside this company; empty for none. Owners and curators set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::OptionalName>)]
+    pub sponsor: Option<String>,
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::{DomainState, Method};
-use a2a_registry_domain::review::{ChangeClass, ReviewState};
+use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::agent::{Duplicates, Hit, coverage_meaning};
+use super::agent::{Duplicates, Hit, HitSkill, coverage_meaning};
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
 /// Review of one version of a card.
@@ -40,20 +40,259 @@ pub struct Review {
     pub change_class: Option<OpenEnum<ChangeClass>>,
     /// Result of checking the signatures of the reviewed content.
     pub signature_verdict: SignatureVerdict,
+    /// What it was opened for: `admission`, a card that no rule decides; `report`, an agent that somebody has reported.
+    #[serde(default = "admission")]
+    #[schema(value_type = ReviewKind)]
+    pub kind: OpenEnum<ReviewKind>,
     /// State of the review.
     #[schema(value_type = ReviewState)]
     pub state: OpenEnum<ReviewState>,
     /// Account that was the first to register the card's source, not necessarily the domain's owner; null if it was
     /// registered without an account.
     pub submitter: Option<String>,
+    /// Account that is to decide it.
+    #[serde(default)]
+    pub assignee: Option<String>,
+    /// Time by which it is to be decided.
+    #[serde(default)]
+    pub due: Option<Timestamp>,
     /// Accounts that decided.
     pub deciders: Vec<String>,
+    /// Number of accounts that must approve; one suffices to reject.
+    #[serde(default = "one")]
+    pub approvals_needed: u32,
+    /// Approvals so far, the oldest first.
+    #[serde(default)]
+    pub approvals: Vec<ReviewApproval>,
     /// Reason of the decision.
     pub reason: Option<String>,
     /// Time at which it was opened.
     pub created_at: Timestamp,
     /// Time at which it was closed; null while it is open.
     pub decided_at: Option<Timestamp>,
+}
+
+fn admission() -> OpenEnum<ReviewKind> {
+    ReviewKind::Admission.into()
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// One approval of a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReviewApproval {
+    /// Account that approved.
+    pub account: String,
+    /// Time of the approval.
+    pub at: Timestamp,
+    /// Reason of the approval.
+    pub reason: String,
+    /// Whether it counts: not if the account may not be used, decides no reviews any more, or is a party under four-eyes.
+    pub counts: bool,
+}
+
+/// A comment on a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReviewComment {
+    /// Id of the comment.
+    pub id: Uuid,
+    /// Account that wrote it.
+    pub author: String,
+    /// The text.
+    pub text: String,
+    /// Time at which it was written.
+    pub at: Timestamp,
+}
+
+/// A comment to add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewComment {
+    /// The text.
+    #[schema(value_type = limits::CommentText)]
+    pub text: String,
+}
+
+/// A change of who decides a review, and by when. Members left out keep their value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewPatch {
+    /// Name of the account that is to decide it; empty for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::OptionalName>)]
+    pub assignee: Option<String>,
+    /// Time by which it is to be decided, in RFC 3339; empty for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<String>,
+}
+
+/// Several decisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkDecision {
+    /// The decisions, at most 50, made one after the other.
+    #[schema(max_items = 50)]
+    pub decisions: Vec<BulkDecisionItem>,
+}
+
+/// One of several decisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkDecisionItem {
+    /// Id of the review.
+    pub review: Uuid,
+    /// Digest of the content to decide on.
+    pub digest: String,
+    /// Whether to approve it; otherwise it is rejected.
+    pub approve: bool,
+    /// Reason; stored with the decision.
+    #[schema(value_type = limits::Reason)]
+    pub reason: String,
+}
+
+/// Results of several decisions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BulkOutcome {
+    /// One result for each decision, in the order of the request.
+    pub outcomes: Vec<DecisionOutcome>,
+}
+
+/// Result of one of several decisions: either `review` or `problem` is null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DecisionOutcome {
+    /// Id of the review.
+    pub id: Uuid,
+    /// The review after the decision; still open if further accounts must approve.
+    pub review: Option<Review>,
+    /// Reason why nothing was decided.
+    pub problem: Option<OutcomeProblem>,
+}
+
+/// Reason why one of several decisions was not made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OutcomeProblem {
+    /// Kind of the problem: `/problems/<slug>`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// HTTP status that the decision alone would have had.
+    pub status: u16,
+    /// What is wrong, and what to do.
+    pub detail: String,
+}
+
+/// A report of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewReport {
+    /// What is wrong with the agent. Its owner may read it.
+    #[schema(value_type = limits::Reason)]
+    pub reason: String,
+    /// How to reach who reports; only curators and auditors read it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(value_type = limits::ReportContact, required = false)]
+    pub contact: String,
+}
+
+/// The answer to a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReportAccepted {
+    /// Id of the agent.
+    pub agent: Uuid,
+    /// Time of the report.
+    pub at: Timestamp,
+}
+
+/// A report that a review collects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReportView {
+    /// What is wrong with the agent.
+    pub reason: String,
+    /// Time of the report.
+    pub at: Timestamp,
+    /// Account that reported; null for an anonymous client, and for callers who do not see everything.
+    pub reporter: Option<String>,
+    /// How to reach who reported; null for callers who do not see everything.
+    pub contact: Option<String>,
+}
+
+/// An earlier decision on the agent of a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EarlierDecision {
+    /// Whether the content was approved.
+    pub approved: bool,
+    /// Rule that decided.
+    pub rule: String,
+    /// Account that decided, or `policy`.
+    pub by: String,
+    /// Time of the decision.
+    pub at: Timestamp,
+    /// Reason of the decision.
+    pub reason: Option<String>,
+    /// Whether it was about the content of this review.
+    pub same_content: bool,
+}
+
+/// A policy that matches the content of a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MatchingPolicy {
+    /// Id of the policy.
+    pub id: String,
+    /// Its mode: `off`, `dry_run` or `enforce`.
+    pub mode: String,
+    /// Its effect: `permit` or `forbid`.
+    pub effect: String,
+}
+
+/// What waits for the caller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Waiting {
+    /// Open reviews that are assigned to the caller or that it can decide, those with the nearest due date first; at most
+    /// 50.
+    pub reviews: Vec<Review>,
+    /// Decisions and comments on the caller's agents since it last looked, the newest first; at most 50.
+    pub news: Vec<News>,
+    /// Domains that wait for the caller's proof; at most 50.
+    pub domains: Vec<WaitingDomain>,
+    /// Time up to which the caller has seen the news; null before the first.
+    pub seen_at: Option<Timestamp>,
+    /// Time of this response, for `POST /v1/me:seen`.
+    pub at: Timestamp,
+}
+
+/// Something that happened to an agent of the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct News {
+    /// `approved`, `rejected` or `comment`.
+    pub kind: String,
+    /// Id of the agent.
+    pub agent: Uuid,
+    /// Id of the review; null for a decision.
+    pub review: Option<Uuid>,
+    /// Account that decided or commented, or `policy`.
+    pub by: String,
+    /// Reason of the decision, or text of the comment.
+    pub text: Option<String>,
+    /// Time at which it happened.
+    pub at: Timestamp,
+}
+
+/// A domain that waits for a proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WaitingDomain {
+    /// Name of the domain.
+    pub domain: String,
+    /// Time at which the challenge expires.
+    pub expires: Timestamp,
+}
+
+/// Up to when the caller has seen its news.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Seen {
+    /// `at` of the response that it has seen.
+    pub at: Timestamp,
 }
 
 /// A review with what is needed to decide on it, all about the reviewed content.
@@ -64,6 +303,12 @@ pub struct ReviewDetail {
     pub review: Review,
     /// Card as it was published; null if it is no longer stored.
     pub card_text: Option<String>,
+    /// Description in the reviewed card.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Skills in the reviewed card.
+    #[serde(default)]
+    pub skills: Vec<HitSkill>,
     /// Addresses that callers would use, in the order to try.
     pub interfaces: Vec<Interface>,
     /// Authentication that callers would need, with the values of the `auth` filter of searches.
@@ -76,6 +321,24 @@ pub struct ReviewDetail {
     pub diff: Option<Diff>,
     /// Ownership of the domain.
     pub domain_proofs: DomainProofs,
+    /// Account that answers for the agent inside this company.
+    #[serde(default)]
+    pub sponsor: Option<String>,
+    /// Policies that match the reviewed content, with their mode.
+    #[serde(default)]
+    pub policies: Vec<MatchingPolicy>,
+    /// Earlier decisions on the agent, the newest first; at most 20.
+    #[serde(default)]
+    pub earlier: Vec<EarlierDecision>,
+    /// Comments, the oldest first.
+    #[serde(default)]
+    pub comments: Vec<ReviewComment>,
+    /// Reports that the review collects, the oldest first.
+    #[serde(default)]
+    pub reports: Vec<ReportView>,
+    /// Reason why the caller cannot decide it; null if it can.
+    #[serde(default)]
+    pub cannot_decide: Option<String>,
     /// Listed agents that are similar to the agent, the most similar first; empty while the index cannot be read.
     #[serde(default)]
     pub similar: Vec<Hit>,

@@ -42,6 +42,18 @@ pub const MAX_POLICY_TEXT: usize = 64 * 1024;
 pub const MAX_POLICIES_BODY: usize = 4 * 1024 * 1024;
 /// Characters of a contact.
 pub const MAX_CONTACT: usize = 300;
+/// Characters of a comment.
+pub const MAX_COMMENT: usize = 2000;
+/// Comments on a review.
+pub const MAX_COMMENTS: u64 = 200;
+/// Decisions in one request.
+pub const MAX_DECISIONS: usize = 50;
+/// Reports that a review keeps; further ones are answered alike and not kept.
+pub const MAX_REPORTS: u64 = 100;
+/// Reports of one account, or of one address, in a day.
+pub const MAX_REPORTS_A_DAY: u64 = 20;
+/// Entries of each list of what waits for an account.
+pub const MAX_WAITING: usize = 50;
 /// Labels of an agent.
 pub const MAX_LABELS: usize = 20;
 /// Characters of a label's key and of its value.
@@ -85,6 +97,8 @@ schemas! {
     Reason = text(1, MAX_REASON).pattern(Some(r"\S"));
     /// The name of an account or a token.
     Name = name();
+    /// The name of an account, or nothing.
+    OptionalName = text(0, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]*$"));
     /// Days until a token expires.
     TokenDays = whole(1, MAX_TOKEN_DAYS, Some(DEFAULT_TOKEN_DAYS));
     /// The roles of an account.
@@ -115,6 +129,10 @@ schemas! {
         .max_properties(Some(MAX_LABELS))
         .property_names(Some(label_word().build()))
         .additional_properties(Some(label_word()));
+    /// Text of a comment.
+    CommentText = text(1, MAX_COMMENT).pattern(Some(r"\S"));
+    /// How to reach who reports, or nothing.
+    ReportContact = text(0, MAX_CONTACT);
     /// Name of a key in signatures.
     KeyName = text(1, MAX_KID);
     /// A card URL, an endpoint URL or a host.

@@ -57,6 +57,14 @@ text_enum! {
         ReviewOpened = "review.opened",
         /// A review was decided, superseded or withdrawn.
         ReviewClosed = "review.closed",
+        /// Somebody commented on a review.
+        ReviewCommented = "review.commented",
+        /// The assignee or the due date of a review was changed.
+        ReviewAssigned = "review.assigned",
+        /// An approval was counted that is not the last one needed, or was taken back.
+        ReviewApproval = "review.approval",
+        /// Somebody reported an agent.
+        AgentReported = "agent.reported",
         /// A token was made.
         TokenCreated = "token.created",
         /// A token was revoked.

@@ -44,6 +44,16 @@ text_enum! {
 }
 
 text_enum! {
+    /// The kind of a review: its reason. A later build may know more.
+    ReviewKind {
+        /// A card that no rule decides.
+        Admission = "admission",
+        /// Somebody has reported an agent.
+        Report = "report",
+    }
+}
+
+text_enum! {
     /// The state of one version of a card.
     VersionState {
         /// It is not decided yet.

@@ -27,6 +27,23 @@ impl Precondition {
         })
     }
 
+    /// Compares the part of a resource that is to be changed with the part that the caller has seen: of a tag that
+    /// [`RenderedJson::with_part`] made, only the beginning counts.
+    ///
+    /// # Errors
+    /// `Changed`.
+    pub(crate) fn check_part(&self, present: &impl Serialize) -> Result<(), AppError> {
+        let Some(wanted) = &self.0 else {
+            return Ok(());
+        };
+        let part = RenderedJson::of(present)?;
+        let mut tags = wanted
+            .split(',')
+            .map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+        let fits = |tag: &str| tag == "*" || tag.split('.').next() == Some(part.bare());
+        tags.any(fits).then_some(()).ok_or_else(changed)
+    }
+
     /// Compares what the caller has seen with what there is now, read under the lock of the change. The tag is compared as
     /// it was given, though it is weak: it stands for the values, and the encoding of a response does not matter here.
     ///
@@ -45,11 +62,15 @@ impl Precondition {
         if present.is_some() && tags.any(|one| one == "*" || one == plain(&tag)) {
             return Ok(());
         }
-        Err(AppError::new(
-            ErrorKind::Changed,
-            "This is not what `If-Match` names: somebody has changed it meanwhile. Nothing was changed; read it again.",
-        ))
+        Err(changed())
     }
+}
+
+fn changed() -> AppError {
+    AppError::new(
+        ErrorKind::Changed,
+        "This is not what `If-Match` names: somebody has changed it meanwhile. Nothing was changed; read it again.",
+    )
 }
 
 #[cfg(test)]

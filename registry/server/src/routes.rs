@@ -20,7 +20,7 @@ use crate::http::allowed;
 use crate::lint::routes as lint;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
-use crate::reviews::routes as reviews;
+use crate::reviews::{routes as reviews, writing_routes as writing};
 use crate::search::{page as search_page, routes as search};
 
 /// The operations of the API, which make up the `OpenAPI` document.
@@ -37,6 +37,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_deprecate)
         .service(agents::agent_undeprecate)
         .service(agents::agent_retire)
+        .service(writing::agent_report)
         .service(agents::agent_versions)
         .service(agents::agent_diff)
         .service(agents::agent_findings)
@@ -59,10 +60,21 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_patch)
         .service(domains::domain_delete);
     policies_api(routes);
+    people_and_reviews(routes);
+}
+
+/// Reviews, events, tokens, accounts and groups, and the health of the process.
+fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
     routes
         .service(reviews::review_list)
-        .service(reviews::review_approve)
-        .service(reviews::review_reject)
+        .service(writing::review_decide_all)
+        .service(writing::review_approve)
+        .service(writing::review_reject)
+        .service(writing::approval_withdraw)
+        .service(writing::comment_add)
+        .service(writing::review_patch)
+        .service(writing::me_seen)
+        .service(reviews::me_waiting)
         .service(reviews::review_show)
         .service(events::event_list)
         .service(events::reindex)

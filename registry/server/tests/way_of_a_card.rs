@@ -18,7 +18,8 @@ use a2a_registry_server::domains::register::register;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::network::Network;
-use a2a_registry_server::reviews::queue::{review_approve, review_list};
+use a2a_registry_server::reviews::deciding::review_approve;
+use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list};
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
 use a2a_registry_server::start::Started;
@@ -94,7 +95,10 @@ async fn a_card_is_found_once_it_is_approved() {
         };
         register(&app, &admin, &what).await.unwrap();
     }
-    let pending = Some(ReviewState::Open);
+    let pending = &ReviewsWanted {
+        state: Some(ReviewState::Open),
+        ..ReviewsWanted::default()
+    };
     let page = a2a_registry_server::paging::PageRequest::default();
     settled(&app, async |app| {
         review_list(app, &admin, pending, &page)

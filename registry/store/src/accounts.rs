@@ -174,6 +174,20 @@ impl Write {
         Ok(())
     }
 
+    /// Notes up to when an account has seen the news of its agents; never an earlier time than before.
+    pub async fn news_seen(&self, account: Uuid, at: i64) -> Result<(), StoreError> {
+        let older = Condition::any()
+            .add(account::Column::NewsSeenAt.is_null())
+            .add(account::Column::NewsSeenAt.lt(at));
+        account::Entity::update_many()
+            .col_expr(account::Column::NewsSeenAt, Expr::value(at))
+            .filter(account::Column::Id.eq(account))
+            .filter(older)
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
     /// Notes the hour of a token's last use.
     pub async fn token_used(&self, id: Uuid, hour: i64) -> Result<(), StoreError> {
         token::Entity::update_many()

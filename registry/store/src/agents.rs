@@ -3,7 +3,8 @@
 use a2a_registry_domain::lifecycle::Hold;
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect,
 };
 use uuid::Uuid;
 
@@ -28,6 +29,23 @@ pub async fn agents_by_ids(
 /// How many agents there are.
 pub async fn agents_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(agent::Entity::find().count(on.connection()).await?)
+}
+
+/// The agents that an account owns or has submitted, at most that many, the newest first.
+pub async fn agents_of_account(
+    on: &impl Handle,
+    account: Uuid,
+    limit: u64,
+) -> Result<Vec<agent::Model>, StoreError> {
+    let own = Condition::any()
+        .add(agent::Column::OwnerId.eq(account))
+        .add(agent::Column::Submitter.eq(account));
+    Ok(agent::Entity::find()
+        .filter(own)
+        .order_by_desc(agent::Column::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 /// The agent with that URN.
@@ -132,6 +150,7 @@ impl Write {
                 C::ClaimedBy,
                 C::OwnerId,
                 C::Submitter,
+                C::SponsorId,
                 C::ApprovedVersion,
                 C::NewestVersion,
                 C::Tls,

@@ -39,6 +39,25 @@ pub async fn decisions_by_person(
         .await?)
 }
 
+/// The last decisions on these agents since then, newest first.
+pub async fn decisions_since(
+    on: &impl Handle,
+    agents: &[Uuid],
+    since: i64,
+    limit: u64,
+) -> Result<Vec<decision::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(decision::Entity::find()
+        .filter(decision::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(decision::Column::At.gt(since))
+        .order_by_desc(decision::Column::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
 /// Decisions of one rule with keys after `after`, oldest first.
 pub async fn decisions_by_rule(
     on: &impl Handle,

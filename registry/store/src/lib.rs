@@ -23,6 +23,7 @@ mod networks;
 pub mod ownership;
 pub mod planned;
 pub mod policies;
+pub mod review_notes;
 pub mod reviews;
 mod row_changes;
 mod rows;

@@ -31,6 +31,22 @@ pub async fn challenges_of(
         .await?)
 }
 
+/// The challenges of an account that have not expired, oldest first.
+pub async fn challenges_by(
+    on: &impl Handle,
+    account: Uuid,
+    now: i64,
+    limit: u64,
+) -> Result<Vec<challenge::Model>, StoreError> {
+    Ok(challenge::Entity::find()
+        .filter(challenge::Column::AccountId.eq(account))
+        .filter(challenge::Column::ExpiresAt.gt(now))
+        .order_by_asc(challenge::Column::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
 /// The stored checks of these domains, newest first.
 pub async fn checks_of(
     on: &impl Handle,

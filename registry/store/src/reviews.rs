@@ -1,13 +1,15 @@
 //! Reviews.
 
-use a2a_registry_domain::review::ReviewState;
-use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
+use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query};
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    Select,
 };
 use uuid::Uuid;
 
-use super::entity::review;
+use super::entity::{agent, review};
+use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
 /// The review with that id.
@@ -15,21 +17,65 @@ pub async fn review_by_id(on: &impl Handle, id: Uuid) -> Result<Option<review::M
     Ok(review::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// A page of reviews, oldest first, after `after`, optionally of one state.
+/// Which reviews are listed: those that fit all of these.
+#[derive(Debug, Clone, Default)]
+pub struct ReviewFilter {
+    /// In this state.
+    pub state: Option<ReviewState>,
+    /// Of this kind.
+    pub kind: Option<ReviewKind>,
+    /// Of a change of one of these classes; `None` among them stands for a first card.
+    pub classes: Vec<Option<ChangeClass>>,
+    /// Of an agent of this domain.
+    pub domain: Option<String>,
+    /// Assigned to this account.
+    pub assignee: Option<Uuid>,
+    /// Of one of these agents.
+    pub agents: Option<Vec<Uuid>>,
+}
+
+/// A page of reviews that fit, oldest first, after `after`.
 pub async fn review_page(
     on: &impl Handle,
-    state: Option<ReviewState>,
+    filter: &ReviewFilter,
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<review::Model>, StoreError> {
-    let mut query = review::Entity::find()
-        .order_by_asc(review::Column::Id)
-        .limit(limit);
-    if let Some(state) = state {
-        query = query.filter(review::Column::State.eq(state.as_str()));
+    use review::Column as C;
+    let mut query = review::Entity::find().order_by_asc(C::Id).limit(limit);
+    if let Some(state) = filter.state {
+        query = query.filter(C::State.eq(state.as_str()));
+    }
+    if let Some(kind) = filter.kind {
+        query = query.filter(C::Kind.eq(kind.as_str()));
+    }
+    if !filter.classes.is_empty() {
+        let class = |class: &Option<ChangeClass>| match class {
+            Some(class) => C::ChangeClass.eq(class.as_str()),
+            None => C::ChangeClass.is_null(),
+        };
+        let classes = filter.classes.iter().map(class);
+        query = query.filter(classes.fold(Condition::any(), Condition::add));
+    }
+    if let Some(domain) = &filter.domain {
+        if !can_be_stored(domain) {
+            return Ok(Vec::new());
+        }
+        let of_domain = Query::select()
+            .column(agent::Column::Id)
+            .from(agent::Entity)
+            .and_where(agent::Column::Domain.eq(domain.as_str()))
+            .take();
+        query = query.filter(C::AgentId.in_subquery(of_domain));
+    }
+    if let Some(assignee) = filter.assignee {
+        query = query.filter(C::Assignee.eq(assignee));
+    }
+    if let Some(agents) = &filter.agents {
+        query = query.filter(C::AgentId.is_in(agents.iter().copied()));
     }
     if let Some(after) = after {
-        query = query.filter(review::Column::Id.gt(after));
+        query = query.filter(C::Id.gt(after));
     }
     Ok(query.all(on.connection()).await?)
 }
@@ -66,7 +112,14 @@ impl Write {
             return Ok(());
         }
         let conflict = OnConflict::column(C::Id)
-            .update_columns([C::State, C::Decider, C::Reason, C::DecidedAt])
+            .update_columns([
+                C::State,
+                C::Assignee,
+                C::DueAt,
+                C::Decider,
+                C::Reason,
+                C::DecidedAt,
+            ])
             .to_owned();
         self.insert_rows(
             rows.into_iter().map(IntoActiveModel::into_active_model),

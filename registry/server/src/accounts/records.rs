@@ -28,6 +28,7 @@ pub(super) fn account_row(
         role: roles.main().into(),
         roles: Some(roles.to_string()),
         disabled_at: None,
+        news_seen_at: None,
         created_at: now.0,
     }
 }

@@ -63,7 +63,9 @@ pub(crate) fn decide_on(
     let signature_invalid = key.signature.may_be(SignatureState::Invalid);
     let person = case.persons_decision();
     // An approval with the registration was given before anybody knew that the signature is invalid.
-    let approval = case.registration_approval.filter(|_| !signature_invalid);
+    let approval = case
+        .registration_approval
+        .filter(|_| !signature_invalid && context.config.governance.registrant_may_approve(change));
     let verified = |row: &domain::Model| row.state == DomainState::Verified;
     let facts = Facts {
         domain: &state.agent.domain,

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_domain::review::ReviewState;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_store::reviews::ReviewFilter;
 use a2a_registry_store::{agents, decisions, reviews, settings};
 use uuid::Uuid;
 
@@ -42,10 +43,14 @@ pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
 
 /// Decides again, by the changed rules, on every agent with an open review.
 async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
-    let open = Some(ReviewState::Open);
+    let open = ReviewFilter {
+        state: Some(ReviewState::Open),
+        kind: Some(ReviewKind::Admission),
+        ..ReviewFilter::default()
+    };
     let mut after = None;
     loop {
-        let page = reviews::review_page(&context.store, open, after, PAGE).await?;
+        let page = reviews::review_page(&context.store, &open, after, PAGE).await?;
         let Some(last) = page.last() else {
             return Ok(());
         };

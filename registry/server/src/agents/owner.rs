@@ -6,9 +6,10 @@ use a2a_registry_api::limits::{MAX_LABEL, MAX_LABELS};
 use a2a_registry_api::{Agent, AgentPatch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
-use a2a_registry_store::domains;
 use a2a_registry_store::entity::agent;
+use a2a_registry_store::{Write, accounts, domains};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::agents::views::{agent_show, agent_visible};
 use crate::caller::{Account, Caller};
@@ -21,7 +22,7 @@ use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::refusal_by_dispute;
 use crate::ownership::is_disputed;
 
-/// Sets an agent's visibility, which its owner may only narrow, and its labels, which only curators set.
+/// Sets an agent's visibility, which its owner may only narrow, its labels, which only curators set, and its sponsor.
 ///
 /// # Errors
 /// `Forbidden`, `Conflict`, `Invalid`, `NotFound`.
@@ -52,14 +53,35 @@ pub async fn agent_patch(
         check_labels(labels)?;
         state.agent.labels = serde_json::to_string(labels).unwrap_or_else(|_| "{}".into());
     }
+    if let Some(sponsor) = &patch.sponsor {
+        state.agent.sponsor_id = sponsor_named(&write, sponsor).await?;
+    }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     ledger.touch(&mut state);
-    let data = json!({"visibility": patch.visibility, "labels": patch.labels});
+    let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
+    if let Some(sponsor) = &patch.sponsor {
+        data["sponsor"] = json!(sponsor);
+    }
     ledger.agent_event(EventKind::AgentUpdated, seen.id, &account.name, data);
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_act(context, &touched).await;
     agent_show(context, caller, &seen.id.to_string()).await
+}
+
+/// The account with this name, which must be one that may be used; `None` for no name.
+async fn sponsor_named(write: &Write, name: &str) -> Result<Option<Uuid>, AppError> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let account = accounts::account_by_name(write, name).await?;
+    match account.filter(|account| account.disabled_at.is_none()) {
+        Some(account) => Ok(Some(account.id)),
+        None => Err(AppError::new(
+            ErrorKind::Conflict,
+            "The sponsor is no account that may be used; make it first.",
+        )),
+    }
 }
 
 /// An agent that the caller may change, and the caller's account.

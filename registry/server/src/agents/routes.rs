@@ -251,9 +251,9 @@ pub async fn agent_retire(
     answer::json(StatusCode::OK, &agent)
 }
 
-/// Set the visibility or the labels of an agent
+/// Set the visibility, the labels or the sponsor of an agent
 ///
-/// Owners may narrow the visibility; curators may set both.
+/// Owners may narrow the visibility and name the sponsor; curators may set all three.
 #[utoipa::path(
     tag = "agents",
     params(("agent" = String, Path, description = "Id or URN of the agent")),
@@ -261,7 +261,7 @@ pub async fn agent_retire(
     security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
-        (status = 409, description = "The agent's domain is disputed"),
+        (status = 409, description = "The agent's domain is disputed, or the sponsor is no account that may be used"),
     )
 )]
 #[patch("/v1/agents/{agent}")]

@@ -8,7 +8,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_search::sees;
 use a2a_registry_store::entity::{agent, version};
-use a2a_registry_store::{agents, coverage, decisions, domains, ownership, versions};
+use a2a_registry_store::{accounts, agents, coverage, decisions, domains, ownership, versions};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -81,8 +81,19 @@ pub(crate) async fn view_with_holds(
         card: record.card.clone(),
         decision: decision(context, record).await?,
         coverage: record.coverage().into(),
+        sponsor: sponsor_of(context, &record.agent).await?,
         holds: record.holds.iter().map(hold_view).collect(),
     })
+}
+
+/// The name of an agent's sponsor. Accounts are neither renamed nor deleted, so it is the same while the agent's row is.
+pub(crate) async fn sponsor_of(
+    context: &Context,
+    agent: &agent::Model,
+) -> Result<Option<String>, AppError> {
+    let sponsor: Vec<Uuid> = agent.sponsor_id.into_iter().collect();
+    let found = accounts::accounts_by_ids(&context.store, &sponsor).await?;
+    Ok(found.into_iter().next().map(|account| account.name))
 }
 
 async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, AppError> {

@@ -15,7 +15,7 @@ use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::{Entropy, new_id};
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
-use a2a_registry_domain::review::{ChangeClass, ReviewState, VersionState};
+use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, body, decision, hold, review, version, version_source};
 use a2a_registry_store::events::NewEvent;
@@ -193,10 +193,13 @@ impl<'a> Ledger<'a> {
             id: self.new_id(),
             agent_id: state.agent.id,
             version_id: version.id,
+            kind: ReviewKind::Admission.into(),
             previous_version: state.agent.approved_version,
             change_class: class.map(Kept::from),
             state: ReviewState::Open.into(),
             submitter,
+            assignee: None,
+            due_at: None,
             decider: None,
             reason: None,
             created_at: self.now.0,
@@ -256,6 +259,64 @@ impl<'a> Ledger<'a> {
         self.reviews.insert(review.id, review);
     }
 
+    /// Opens a review of a shown version because somebody has reported the agent. It hides nothing and closes nothing.
+    pub fn open_report(
+        &mut self,
+        state: &mut AgentState,
+        version: Uuid,
+        submitter: Option<String>,
+        actor: &str,
+    ) -> Uuid {
+        let review = review::Model {
+            id: self.new_id(),
+            agent_id: state.agent.id,
+            version_id: version,
+            kind: ReviewKind::Report.into(),
+            previous_version: None,
+            change_class: None,
+            state: ReviewState::Open.into(),
+            submitter,
+            assignee: None,
+            due_at: None,
+            decider: None,
+            reason: None,
+            created_at: self.now.0,
+            decided_at: None,
+        };
+        let id = review.id;
+        let data = json!({"agent": state.agent.id, "kind": ReviewKind::Report});
+        self.event(EventKind::ReviewOpened, &id.to_string(), actor, data);
+        self.put_review(&review);
+        state.further_reviews.push(review);
+        id
+    }
+
+    /// Closes an open review of another kind than an admission.
+    pub fn close_further(
+        &mut self,
+        state: &mut AgentState,
+        id: Uuid,
+        outcome: ReviewState,
+        by: &Approver,
+    ) {
+        let place = state.further_reviews.iter().position(|one| one.id == id);
+        let Some(mut review) = place.map(|at| state.further_reviews.remove(at)) else {
+            return;
+        };
+        review.state = outcome.into();
+        review.decided_at = Some(self.now.0);
+        review.decider = Some(by.actor.clone());
+        review.reason.clone_from(&by.reason);
+        let data = json!({"agent": state.agent.id, "state": outcome});
+        self.event(EventKind::ReviewClosed, &id.to_string(), &by.actor, data);
+        self.reviews.insert(id, review);
+    }
+
+    /// Writes this review's row, without an event.
+    pub fn put_review(&mut self, review: &review::Model) {
+        self.reviews.insert(review.id, review.clone());
+    }
+
     /// Puts an agent on hold; nothing happens if it is on this hold already.
     pub fn hold(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) {
         if state.holds.contains(&hold) {
@@ -302,6 +363,10 @@ impl<'a> Ledger<'a> {
             ReviewState::Withdrawn,
             &by,
         );
+        let further: Vec<Uuid> = state.further_reviews.iter().map(|one| one.id).collect();
+        for review in further {
+            self.close_further(state, review, ReviewState::Withdrawn, &by);
+        }
         state.agent.lifecycle = Lifecycle::Retired.into();
         state.agent.retired_at = Some(self.now.0);
         self.retired.push(state.agent.id);

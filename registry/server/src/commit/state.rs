@@ -1,7 +1,7 @@
 //! An agent while an act changes it: its row, its holds and its open review.
 
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_domain::review::{ChangeClass, ReviewKind};
 use a2a_registry_store::entity::{agent, review};
 use a2a_registry_store::{Write, agents, reviews};
 use uuid::Uuid;
@@ -17,6 +17,8 @@ pub struct AgentState {
     pub holds: Vec<Hold>,
     /// Its open review.
     pub open_review: Option<review::Model>,
+    /// Its open reviews of other kinds, which no change of its card closes.
+    pub further_reviews: Vec<review::Model>,
 }
 
 impl AgentState {
@@ -31,6 +33,14 @@ impl AgentState {
             open.version_id == version && same
         })
     }
+    /// Adds an open review to those of its kind.
+    pub(crate) fn add_review(&mut self, open: review::Model) {
+        match open.kind == ReviewKind::Admission {
+            true => self.open_review = Some(open),
+            false => self.further_reviews.push(open),
+        }
+    }
+
     /// Pins the keys with these thumbprints, in place of those pinned before; none leaves the pins as they are.
     pub(crate) fn pin_keys(&mut self, thumbprints: &str) {
         if !thumbprints.is_empty() {
@@ -46,11 +56,15 @@ pub(crate) async fn state_of(write: &Write, agent: Uuid) -> Result<AgentState, A
         .pop()
         .ok_or_else(|| AppError::no_agent(agent))?;
     let holds = agents::holds_of(write, &[agent]).await?;
-    let open_review = reviews::reviews_open(write, &[agent]).await?.pop();
-    Ok(AgentState {
+    let mut state = AgentState {
         agent: row,
         // Only the holds that this build knows. Visibility uses all of them, from the rows.
         holds: holds.iter().filter_map(|row| row.hold.known()).collect(),
-        open_review,
-    })
+        open_review: None,
+        further_reviews: Vec::new(),
+    };
+    for open in reviews::reviews_open(write, &[agent]).await? {
+        state.add_review(open);
+    }
+    Ok(state)
 }

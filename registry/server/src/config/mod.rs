@@ -13,6 +13,7 @@ pub use load::{ConfigError, Overrides, load};
 pub use reach::read_roots;
 pub use secret::Secret;
 pub use sections::{
-    AllowPorts, Config, CrawlerConfig, GovernanceConfig, LimitsConfig, LogConfig, LogFormat,
-    Registration, SearchConfig, ServerConfig, StoreConfig, SynchronousConfig,
+    AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
+    LogFormat, MAX_DECIDERS, Registration, SearchConfig, ServerConfig, StoreConfig,
+    SynchronousConfig,
 };

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use a2a_registry_domain::admission_rules::DomainPattern;
+use a2a_registry_domain::review::{ChangeClass, ReviewKind};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -192,6 +193,60 @@ pub struct GovernanceConfig {
     pub deny_domains: Vec<DomainPattern>,
     /// Approves everything that is not denied. For demonstrations and closed networks.
     pub approve_all: bool,
+    /// Whether neither the accounts that registered an agent nor its owner may decide its reviews.
+    pub four_eyes: bool,
+    /// How many accounts must approve.
+    pub deciders: DecidersConfig,
+}
+
+/// `[governance.deciders]`: how many accounts must approve, by the class of the change.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DecidersConfig {
+    /// For a first card.
+    pub first: u8,
+    /// For a change of class low, or none.
+    pub low: u8,
+    /// For a change of class high.
+    pub high: u8,
+    /// For a critical change.
+    pub critical: u8,
+}
+
+impl GovernanceConfig {
+    /// How many accounts must approve a change of this class, or a first card. A report is decided by one: what it is about
+    /// was approved before.
+    pub fn approvals_needed(&self, kind: ReviewKind, class: Option<ChangeClass>) -> u32 {
+        let needed = match (kind, class) {
+            (ReviewKind::Report, _) => 1,
+            (ReviewKind::Admission, None) => self.deciders.first,
+            (ReviewKind::Admission, Some(ChangeClass::None | ChangeClass::Low)) => {
+                self.deciders.low
+            }
+            (ReviewKind::Admission, Some(ChangeClass::High)) => self.deciders.high,
+            (ReviewKind::Admission, Some(ChangeClass::Critical)) => self.deciders.critical,
+        };
+        u32::from(needed.max(1))
+    }
+
+    /// Whether one account may approve a change of this class, or a first card, that it has registered itself.
+    pub fn registrant_may_approve(&self, class: Option<ChangeClass>) -> bool {
+        !self.four_eyes && self.approvals_needed(ReviewKind::Admission, class) == 1
+    }
+}
+
+/// The most accounts that may be demanded for an approval.
+pub const MAX_DECIDERS: u8 = 9;
+
+impl Default for DecidersConfig {
+    fn default() -> Self {
+        Self {
+            first: 1,
+            low: 1,
+            high: 1,
+            critical: 1,
+        }
+    }
 }
 
 /// `[search]`: the full-text index, and semantic search.

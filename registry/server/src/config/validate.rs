@@ -6,7 +6,10 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
-use crate::config::{AllowPorts, Config, CrawlerConfig, LimitsConfig, SearchConfig, ServerConfig};
+use crate::config::{
+    AllowPorts, Config, CrawlerConfig, DecidersConfig, LimitsConfig, MAX_DECIDERS, SearchConfig,
+    ServerConfig,
+};
 
 /// Every mistake in a configuration, one sentence each.
 pub(crate) fn validate(config: &Config) -> Vec<String> {
@@ -17,6 +20,7 @@ pub(crate) fn validate(config: &Config) -> Vec<String> {
     if !(9..=65_536).contains(&config.store.sqlite_cache_megabytes) {
         wrong("store.sqlite_cache_megabytes must be between 9 and 65536".into());
     }
+    deciders(&config.governance.deciders, &mut wrong);
     search(&config.search, &mut wrong);
     config.embedding.mistakes().into_iter().for_each(&mut wrong);
     limits(&config.limits, &mut wrong);
@@ -43,6 +47,21 @@ fn server(server: &ServerConfig, mut wrong: impl FnMut(String)) {
     }
     if server.tls_cert.is_some() != server.tls_key.is_some() {
         wrong("server.tls_cert and server.tls_key go together: set both or none".into());
+    }
+}
+
+fn deciders(deciders: &DecidersConfig, mut wrong: impl FnMut(String)) {
+    for (class, needed) in [
+        ("first", deciders.first),
+        ("low", deciders.low),
+        ("high", deciders.high),
+        ("critical", deciders.critical),
+    ] {
+        if !(1..=MAX_DECIDERS).contains(&needed) {
+            wrong(format!(
+                "governance.deciders.{class} must be between 1 and {MAX_DECIDERS}"
+            ));
+        }
     }
 }
 

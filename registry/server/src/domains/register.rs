@@ -18,7 +18,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::{after_write, searchable};
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
-use crate::config::Registration as WhoRegisters;
+use crate::config::{GovernanceConfig, Registration as WhoRegisters};
 use crate::context::Context;
 use crate::domains::acts::refuse_opted_out;
 use crate::domains::adding::add_sources;
@@ -64,7 +64,15 @@ pub async fn register(
     // Written before the agents are updated, which reads them from the database.
     let updated = update_agents(context, &write, &row, &added.registrants_of, now).await?;
     if what.approve {
-        approve_pending(&write, &mut ledger, caller, &row, &new).await?;
+        approve_pending(
+            &context.config.governance,
+            &write,
+            &mut ledger,
+            caller,
+            &row,
+            &new,
+        )
+        .await?;
     }
     if let Some(account) = &caller.account
         && is_provable(&row)
@@ -151,6 +159,12 @@ fn may_register(context: &Context, caller: &Caller, what: &Registration) -> Resu
             "Only a curator may approve with the registration.",
         ));
     }
+    if what.approve && !context.config.governance.registrant_may_approve(None) {
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
+            "This registry wants others to approve (`governance.four_eyes`, `governance.deciders`): register without approving.",
+        ));
+    }
     Ok(())
 }
 
@@ -215,6 +229,7 @@ async fn begin_domain(
 
 /// Approves the waiting newest card of a known agent, for a registration with `--approve`.
 async fn approve_pending(
+    governance: &GovernanceConfig,
     write: &Write,
     ledger: &mut Ledger<'_>,
     caller: &Caller,
@@ -248,6 +263,9 @@ async fn approve_pending(
         Some(question) => question.change_class()?,
         None => None,
     };
+    if !governance.registrant_may_approve(class) {
+        return Ok(());
+    }
     let Some(key) = versions::version_keys(write, &[version]).await?.pop() else {
         return Ok(());
     };

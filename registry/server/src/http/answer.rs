@@ -57,12 +57,16 @@ fn encode(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
 /// # Errors
 /// `internal` where it cannot be written.
 pub fn changed(value: &impl Serialize) -> Result<HttpResponse, Problem> {
-    let rendered = RenderedJson::of(value)?;
+    Ok(changed_rendered(RenderedJson::of(value)?))
+}
+
+/// As [`changed`], for one that is already rendered.
+pub(crate) fn changed_rendered(rendered: RenderedJson) -> HttpResponse {
     let mut answer = bytes(StatusCode::OK, rendered.body);
     if let Ok(tag) = HeaderValue::from_str(&rendered.tag) {
         answer.headers_mut().insert(header::ETAG, tag);
     }
-    Ok(answer)
+    answer
 }
 
 /// A response of JSON with a secret, which no cache may store.

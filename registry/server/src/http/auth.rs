@@ -214,6 +214,12 @@ pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Calle
         caller.demand(Permission::Register)?;
     }
     admit_write(request, &caller)?;
+    with_network(request, caller)
+}
+
+/// Sets the network of a caller without a token.
+fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
+    let config = state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);
     Ok(Caller {
         network: address.map(network).filter(|_| caller.account.is_none()),
@@ -246,7 +252,7 @@ impl FromRequest for AnyoneWriting {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
             admit_write(request, &caller)?;
-            Ok(Self(caller))
+            Ok(Self(with_network(request, caller)?))
         })
     }
 }

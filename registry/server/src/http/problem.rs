@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use a2a_registry_api::OutcomeProblem;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
@@ -107,6 +108,18 @@ impl Problem {
     pub fn with_members(mut self, members: Map<String, Value>) -> Self {
         self.more.extension = Some(members);
         self
+    }
+
+    /// This problem as the result of one of several decisions.
+    pub(crate) fn outcome(&self) -> OutcomeProblem {
+        if let Some(internal) = self.internal() {
+            tracing::error!(internal, "one of several decisions failed");
+        }
+        OutcomeProblem {
+            kind: format!("/problems/{}", self.kind.slug),
+            status: self.kind.status.as_u16(),
+            detail: self.detail.clone(),
+        }
     }
 
     /// The kind of this problem.

@@ -31,6 +31,25 @@ pub(crate) struct RenderedJson {
 }
 
 impl RenderedJson {
+    /// Renders a value whose entity tag begins with that of a part of it: by the part alone a change is preconditioned
+    /// (see [`Precondition::check_part`](crate::precondition::Precondition::check_part)).
+    ///
+    /// # Errors
+    /// `Internal` if it cannot be written as JSON.
+    pub(crate) fn with_part(
+        value: &impl Serialize,
+        part: &impl Serialize,
+    ) -> Result<Self, AppError> {
+        let whole = Self::of(value)?;
+        let tag = format!("W/\"{}.{}\"", Self::of(part)?.bare(), whole.bare());
+        Ok(Self { tag, ..whole })
+    }
+
+    /// The tag without quotes.
+    pub(crate) fn bare(&self) -> &str {
+        self.tag.trim_start_matches("W/").trim_matches('"')
+    }
+
     /// Renders a value.
     ///
     /// # Errors

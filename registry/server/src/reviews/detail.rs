@@ -2,26 +2,44 @@
 
 use a2a_card::{AgentCard, auth_labels, security_sentences};
 use a2a_registry_api::limits::DEFAULT_SIMILAR;
-use a2a_registry_api::{DomainProofs, Duplicates, Hit, Review, ReviewDetail};
-use a2a_registry_store::entity::{agent, review};
-use a2a_registry_store::{accounts, agents, domains, ownership, versions};
+use a2a_registry_api::{
+    Diff, DomainProofs, Duplicates, EarlierDecision, Hit, HitSkill, MatchingPolicy, Review,
+    ReviewDetail,
+};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{agent, decision, review, version};
+use a2a_registry_store::{accounts, agents, decisions, domains, ownership, versions};
 use uuid::Uuid;
 
 use crate::agents::diff::diff_of;
 use crate::agents::documents::interfaces;
 use crate::agents::similar::similar_to;
-use crate::agents::views::{findings_of, key_binding};
+use crate::agents::views::{findings_of, key_binding, sponsor_of};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::detail_level::detail_level;
 use crate::domains::row_views::proof_view;
 use crate::error::{AppError, ErrorKind};
+use crate::reviews::deciding::hindrance;
+use crate::reviews::written::Notes;
+use crate::signatures::KeyBinding;
+
+/// Earlier decisions that are shown.
+const MAX_EARLIER: u64 = 20;
 
 /// A review whose agent or version is gone.
 fn without_card(review: Review) -> ReviewDetail {
     ReviewDetail {
         review,
         card_text: None,
+        description: None,
+        skills: Vec::new(),
+        sponsor: None,
+        policies: Vec::new(),
+        earlier: Vec::new(),
+        comments: Vec::new(),
+        reports: Vec::new(),
+        cannot_decide: Some("The reviewed card is no longer stored.".to_owned()),
         interfaces: Vec::new(),
         auth: Vec::new(),
         security: Vec::new(),
@@ -61,12 +79,7 @@ pub(crate) async fn review_detail(
     };
     let binding = key_binding(context, agent.domain_id).await?;
     let diff = match &before {
-        Some(before) => match diff_of(context, &agent, before, &about, &binding).await {
-            Ok(diff) => Some(diff),
-            // Old bytes may be deleted; the rest is enough to decide.
-            Err(error) if error.kind == ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        },
+        Some(before) => diff_stored(context, &agent, before, &about, &binding).await?,
         None => None,
     };
     let card: AgentCard = serde_json::from_str(&about.model).map_err(|error| {
@@ -77,8 +90,18 @@ pub(crate) async fn review_detail(
     })?;
     let bytes = versions::body_by_digest(&context.store, &about.digest).await?;
     let (similar, duplicates) = others_like(context, caller, &agent).await?;
+    let notes = Notes::load(context, caller, row).await?;
+    let account = caller.account.as_ref();
     Ok(ReviewDetail {
         review,
+        description: card.description.clone(),
+        skills: card.skills.iter().map(skill).collect(),
+        sponsor: sponsor_of(context, &agent).await?,
+        policies: matching_policies(),
+        earlier: earlier(context, row, &about).await?,
+        comments: notes.comments,
+        reports: notes.reports,
+        cannot_decide: hindrance(context, account, row, &agent).await?,
         card_text: bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         interfaces: interfaces(&card),
         auth: auth_labels(&card),
@@ -89,6 +112,54 @@ pub(crate) async fn review_detail(
         similar,
         duplicates,
     })
+}
+
+/// The difference, if both cards are still stored: the rest is enough to decide.
+async fn diff_stored(
+    context: &Context,
+    agent: &agent::Model,
+    before: &version::Model,
+    about: &version::Model,
+    binding: &KeyBinding,
+) -> Result<Option<Diff>, AppError> {
+    match diff_of(context, agent, before, about, binding).await {
+        Ok(diff) => Ok(Some(diff)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn skill(skill: &a2a_card::Skill) -> HitSkill {
+    HitSkill {
+        id: skill.id.clone(),
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        tags: skill.tags.clone(),
+    }
+}
+
+/// The policies that match the reviewed content, with their mode: there are none yet.
+const fn matching_policies() -> Vec<MatchingPolicy> {
+    Vec::new()
+}
+
+/// Earlier decisions on the agent of a review, the newest first.
+async fn earlier(
+    context: &Context,
+    row: &review::Model,
+    about: &version::Model,
+) -> Result<Vec<EarlierDecision>, AppError> {
+    let ids = [row.agent_id];
+    let made = decisions::decisions_since(&context.store, &ids, i64::MIN, MAX_EARLIER).await?;
+    let view = |made: decision::Model| EarlierDecision {
+        approved: made.approved,
+        same_content: made.content_digest == about.content_digest,
+        rule: made.rule.as_str().to_owned(),
+        by: made.actor,
+        at: Timestamp(made.at),
+        reason: made.reason,
+    };
+    Ok(made.into_iter().map(view).collect())
 }
 
 /// Similar agents and duplicates of an agent. A review can be decided on without them, so they may be missing.

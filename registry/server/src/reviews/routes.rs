@@ -1,22 +1,22 @@
 //! Handlers of the curators' queue.
 
 use a2a_registry_api::limits::PageSize;
-use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewList};
-use a2a_registry_domain::review::ReviewState;
+use a2a_registry_api::{ReviewDetail, ReviewList, Waiting};
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::http::answer;
-use crate::http::auth::{Approve, Require, SeeAll};
-use crate::http::body::Body;
+use crate::http::auth::{Read, Require};
 use crate::http::path::ReviewId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
 use crate::paging::{PageRequest, not_empty};
-use crate::reviews::queue as reviews;
+use crate::reviews::queue::{self as reviews, ReviewsWanted};
+use crate::reviews::waiting;
 
 /// Which reviews.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
@@ -27,6 +27,18 @@ pub struct ReviewQuery {
     #[param(inline)]
     #[serde(deserialize_with = "not_empty")]
     state: Option<ReviewState>,
+    /// Only reviews of this kind.
+    #[param(inline)]
+    #[serde(deserialize_with = "not_empty")]
+    kind: Option<ReviewKind>,
+    /// Only reviews of a change of one of these classes, or `first` for first cards.
+    change_class: Vec<String>,
+    /// Only reviews of agents of this domain.
+    domain: Option<String>,
+    /// Only reviews assigned to the account with this name; `me` for the caller.
+    assignee: Option<String>,
+    /// Only reviews of the caller's own agents. Callers who do not see everything get no others.
+    mine: bool,
     /// Entries on the page, at most 100; by default 20.
     #[serde(deserialize_with = "not_empty")]
     #[param(value_type = Option<PageSize>, inline)]
@@ -36,6 +48,8 @@ pub struct ReviewQuery {
 }
 
 /// List reviews, oldest first
+///
+/// Callers who do not see everything get the reviews of their own agents.
 #[utoipa::path(
     tag = "reviews",
     params(ReviewQuery),
@@ -44,20 +58,33 @@ pub struct ReviewQuery {
 )]
 #[get("/v1/reviews")]
 pub async fn review_list(
-    caller: Require<SeeAll>,
+    caller: Require<Read>,
     query: Query<ReviewQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let ReviewQuery {
-        state: wanted,
+        state: in_state,
+        kind,
+        change_class,
+        domain,
+        assignee,
+        mine,
         page_size,
         page_token,
     } = query.0;
+    let wanted = ReviewsWanted {
+        state: in_state,
+        kind,
+        change_class,
+        domain,
+        assignee,
+        mine,
+    };
     let page = PageRequest {
         page_size,
         page_token,
     };
-    let reviews = reviews::review_list(&state.context, &caller, wanted, &page).await?;
+    let reviews = reviews::review_list(&state.context, &caller, &wanted, &page).await?;
     answer::json(StatusCode::OK, &reviews)
 }
 
@@ -76,54 +103,27 @@ pub async fn review_list(
 #[get("/v1/reviews/{review}")]
 pub async fn review_show(
     request: HttpRequest,
-    caller: Require<SeeAll>,
+    caller: Require<Read>,
     review: ReviewId,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let review = reviews::review_show(&state.context, &caller, review.0).await?;
-    answer::resource(&request, &review)
+    let review = reviews::review_rendered(&state.context, &caller, review.0).await?;
+    Ok(answer::rendered(&request, &review))
 }
 
-/// Approve the content a review is about
+/// Show what waits for the caller
+///
+/// Reviews to decide, decisions and comments on own agents since the caller last looked, and domains to prove.
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
-    request_body = ReviewDecision,
     security(("token" = [])),
-    responses(
-        (status = 200, description = "The updated review", body = Review),
-        (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
-    )
+    responses((status = 200, description = "What waits for the caller", body = Waiting))
 )]
-#[post("/v1/reviews/{review}:approve")]
-pub async fn review_approve(
-    caller: Require<Approve>,
-    review: ReviewId,
-    decision: Body<ReviewDecision>,
+#[get("/v1/me/waiting")]
+pub async fn me_waiting(
+    caller: Require<Read>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let review = reviews::review_approve(&state.context, &caller, review.0, &decision.0).await?;
-    answer::json(StatusCode::OK, &review)
-}
-
-/// Reject the content a review is about
-#[utoipa::path(
-    tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
-    request_body = ReviewDecision,
-    security(("token" = [])),
-    responses(
-        (status = 200, description = "The updated review", body = Review),
-        (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
-    )
-)]
-#[post("/v1/reviews/{review}:reject")]
-pub async fn review_reject(
-    caller: Require<Approve>,
-    review: ReviewId,
-    decision: Body<ReviewDecision>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let review = reviews::review_reject(&state.context, &caller, review.0, &decision.0).await?;
-    answer::json(StatusCode::OK, &review)
+    let waiting = waiting::waiting(&state.context, &caller).await?;
+    answer::json(StatusCode::OK, &waiting)
 }

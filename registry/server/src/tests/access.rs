@@ -69,7 +69,7 @@ const SIGNED_IN: &[Who] = &[
     Deciding,
 ];
 const PUBLISHERS: &[Who] = &[Publisher, Curator, Admin, Bootstrap];
-const SEEING: &[Who] = &[Curator, CuratorReading, Auditor, Admin, Bootstrap];
+
 const READERS_OF_EVENTS: &[Who] = &[Curator, Auditor, Admin, Bootstrap];
 const CURATORS: &[Who] = &[Curator, Admin, Bootstrap];
 const APPROVERS: &[Who] = &[Curator, Bootstrap];
@@ -119,9 +119,16 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("policy_decide", ANYONE),
     ("reindex", ADMINS),
     ("review_approve", APPROVERS),
-    ("review_list", SEEING),
+    ("review_list", ACCOUNTS),
     ("review_reject", APPROVERS),
-    ("review_show", SEEING),
+    ("review_show", ACCOUNTS),
+    ("review_decide_all", APPROVERS),
+    ("approval_withdraw", APPROVERS),
+    ("comment_add", PUBLISHERS),
+    ("review_patch", CURATORS),
+    ("agent_report", ANYONE),
+    ("me_waiting", ACCOUNTS),
+    ("me_seen", ACCOUNTS),
     ("token_create", ADMINS),
     ("token_list", ACCOUNTS),
     ("token_revoke", ACCOUNTS),
@@ -151,7 +158,14 @@ fn body(id: &str) -> Option<Value> {
         | "agent_retire" => {
             json!({"reason": "a test"})
         }
-        "agent_patch" | "domain_patch" | "key_enrol" => json!({}),
+        "agent_report" => json!({"reason": "a test"}),
+        "review_decide_all" => {
+            json!({"decisions": [{"review": "018f0000-0000-7000-8000-000000000000",
+            "digest": "sha256:0", "approve": true, "reason": "a test"}]})
+        }
+        "comment_add" => json!({"text": "a test"}),
+        "me_seen" => json!({"at": "2020-01-01T00:00:00Z"}),
+        "review_patch" | "agent_patch" | "domain_patch" | "key_enrol" => json!({}),
         "card_lint" => json!({"name": "Echo"}),
         "domain_transfer" => json!({"account": "another"}),
         "review_approve" | "review_reject" => json!({"digest": "sha256:0", "reason": "a test"}),

@@ -388,6 +388,7 @@ async fn groups_and_their_members_are_bounded() {
             role: Role::Reader.into(),
             roles: None,
             disabled_at: None,
+            news_seen_at: None,
             created_at: 0,
         };
         write.account_insert(row).await.unwrap();

@@ -24,6 +24,8 @@ pub mod account {
         pub roles: Option<String>,
         /// Microseconds; null while it may be used.
         pub disabled_at: Option<i64>,
+        /// Up to when it has seen the news of its agents; microseconds.
+        pub news_seen_at: Option<i64>,
         /// Microseconds.
         pub created_at: i64,
     }

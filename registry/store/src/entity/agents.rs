@@ -42,6 +42,8 @@ pub mod agent {
         pub owner_id: Option<Uuid>,
         /// The account that registered the source.
         pub submitter: Option<Uuid>,
+        /// The account that answers for it inside the company.
+        pub sponsor_id: Option<Uuid>,
         /// The version served.
         pub approved_version: Option<Uuid>,
         /// The version fetched last.

@@ -50,7 +50,7 @@ pub mod review {
     use crate::Kept;
     use crate::StoreError;
     use a2a_registry_domain::review::ChangeClass;
-    use a2a_registry_domain::review::ReviewState;
+    use a2a_registry_domain::review::{ReviewKind, ReviewState};
 
     /// A review of a version by curators.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -63,6 +63,8 @@ pub mod review {
         pub agent_id: Uuid,
         /// The version.
         pub version_id: Uuid,
+        /// What it was opened for.
+        pub kind: Kept<ReviewKind>,
         /// The version approved before.
         pub previous_version: Option<Uuid>,
         /// The class of the change.
@@ -71,6 +73,10 @@ pub mod review {
         pub state: Kept<ReviewState>,
         /// The account that registered the source.
         pub submitter: Option<String>,
+        /// The account that is to decide it.
+        pub assignee: Option<Uuid>,
+        /// By when it is to be decided; microseconds.
+        pub due_at: Option<i64>,
         /// The approver.
         pub decider: Option<String>,
         /// Why.
@@ -90,6 +96,14 @@ pub mod review {
             let kept = self.change_class.as_ref();
             kept.map(|kept| kept.of("reviews", "change_class", self.id))
                 .transpose()
+        }
+
+        /// What it was opened for.
+        ///
+        /// # Errors
+        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
+        pub fn kind(&self) -> Result<ReviewKind, StoreError> {
+            self.kind.of("reviews", "kind", self.id)
         }
 
         /// Whether it is decided, and how.

@@ -6,6 +6,7 @@ mod domains;
 mod governance;
 mod ownership;
 mod policies;
+mod reviews;
 mod vectors;
 
 pub use accounts::{account, account_group, group_member, session, setting, token};
@@ -14,4 +15,5 @@ pub use domains::{attempt, domain, pace, proof, source, source_day, source_regis
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
 pub use policies::policy_set;
+pub use reviews::{agent_report, review_approval, review_comment};
 pub use vectors::{agent_vectors, model};

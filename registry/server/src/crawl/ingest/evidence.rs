@@ -134,6 +134,7 @@ mod tests {
         let account = |role: &str| account::Model {
             roles: None,
             disabled_at: None,
+            news_seen_at: None,
             id: Uuid::from_u128(7),
             name: "somebody".into(),
             role: Kept::read(role.into()),

@@ -85,6 +85,7 @@ impl Group {
                 agent,
                 holds: Vec::new(),
                 open_review: None,
+                further_reviews: Vec::new(),
             };
             group.agents.insert(state.agent.id, state);
         }
@@ -162,7 +163,7 @@ impl Group {
         }
         for row in reviews::reviews_open(write, &ids).await? {
             if let Some(state) = self.agents.get_mut(&row.agent_id) {
-                state.open_review = Some(row);
+                state.add_review(row);
             }
         }
         for row in decisions::decisions_by_person(write, &ids).await? {

@@ -203,6 +203,7 @@ fn new_agent(
         claimed_by: None,
         owner_id: domain.owner_id,
         submitter: registrants.iter().find_map(|one| one.account_id),
+        sponsor_id: None,
         approved_version: None,
         newest_version: None,
         tls: false,
@@ -226,6 +227,7 @@ fn new_agent(
             agent,
             holds: Vec::new(),
             open_review: None,
+            further_reviews: Vec::new(),
         },
     );
     Some(id)

@@ -310,6 +310,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             self_approved: true,
         },
         coverage: Coverage::Covered.into(),
+        sponsor: None,
         holds: Vec::new(),
         signature_verdict: verdict(text),
         card,

@@ -1,0 +1,76 @@
+//! Several decisions in one request: each is made or not made as a whole, and each is answered.
+
+use a2a_registry_api::limits::MAX_DECISIONS;
+use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewDecision};
+use a2a_registry_domain::role::Permission;
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::commit::publish::{after_write, searchable};
+use crate::commit::touched::Touched;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::reviews::deciding::{Verdict, decide};
+use crate::reviews::view::{review_row, review_view};
+
+/// The result of one decision: the review afterwards, or why it was not made.
+pub type ItemResult = (Uuid, Result<Review, AppError>);
+
+/// Makes several decisions one after the other. One that cannot be made changes nothing and stops none of the others.
+///
+/// # Errors
+/// `Invalid` for none or too many; nothing is decided then.
+pub async fn review_decide_all(
+    context: &Context,
+    caller: &Caller,
+    what: &BulkDecision,
+) -> Result<Vec<ItemResult>, AppError> {
+    caller.demand(Permission::Approve)?;
+    if !(1..=MAX_DECISIONS).contains(&what.decisions.len()) {
+        return Err(AppError::invalid(
+            "/decisions",
+            format!("a request has 1 to {MAX_DECISIONS} decisions"),
+        ));
+    }
+    let mut made: Vec<(Uuid, Result<Touched, AppError>)> = Vec::new();
+    for item in &what.decisions {
+        let outcome = decide_item(context, caller, item).await;
+        if let Ok(touched) = &outcome {
+            after_write(context, touched);
+        }
+        made.push((item.review, outcome));
+    }
+    let written: Vec<&Touched> = made
+        .iter()
+        .filter_map(|(_, one)| one.as_ref().ok())
+        .collect();
+    searchable(context, &written).await;
+    let mut results = Vec::with_capacity(made.len());
+    for (id, outcome) in made {
+        let review = match outcome {
+            Ok(_) => match review_row(context, id).await {
+                Ok(row) => review_view(context, row).await,
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        results.push((id, review));
+    }
+    Ok(results)
+}
+
+async fn decide_item(
+    context: &Context,
+    caller: &Caller,
+    item: &BulkDecisionItem,
+) -> Result<Touched, AppError> {
+    let decision = ReviewDecision {
+        digest: item.digest.clone(),
+        reason: item.reason.clone(),
+    };
+    let verdict = match item.approve {
+        true => Verdict::Approve,
+        false => Verdict::Reject,
+    };
+    decide(context, caller, item.review, &decision, verdict).await
+}

@@ -1,0 +1,291 @@
+//! Decisions on reviews: approvals are counted until there are enough, and one rejection decides.
+
+use std::collections::BTreeSet;
+
+use a2a_registry_api::{Review, ReviewDecision};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::entity::{review, review_approval};
+use a2a_registry_store::versions::VersionKey;
+use a2a_registry_store::{Write, accounts, review_notes, reviews, versions};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::caller::{Account, Caller};
+use crate::commit::approver::{Approver, check_reason};
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_act;
+use crate::commit::state::{AgentState, state_of};
+use crate::commit::touched::Touched;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::reviews::approvers::{counting, may_decide, parties, refuse_party};
+use crate::reviews::view::{review_row, review_view};
+
+/// What an account decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The content may be served.
+    Approve,
+    /// The content may not be served.
+    Reject,
+}
+
+/// Approves the content of a review. It is served when this returns, unless further accounts must approve.
+///
+/// # Errors
+/// `Conflict` if the digest is not the review's, the review is closed, or the caller has approved already; `Forbidden` for
+/// a party under four-eyes.
+pub async fn review_approve(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+) -> Result<Review, AppError> {
+    review_decide(context, caller, id, decision, Verdict::Approve).await
+}
+
+/// Rejects the content of a review.
+///
+/// # Errors
+/// As [`review_approve`].
+pub async fn review_reject(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+) -> Result<Review, AppError> {
+    review_decide(context, caller, id, decision, Verdict::Reject).await
+}
+
+async fn review_decide(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+    verdict: Verdict,
+) -> Result<Review, AppError> {
+    let touched = decide(context, caller, id, decision, verdict).await?;
+    after_act(context, &touched).await;
+    review_view(context, review_row(context, id).await?).await
+}
+
+/// Decides and commits; the caller publishes.
+pub(super) async fn decide(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    decision: &ReviewDecision,
+    verdict: Verdict,
+) -> Result<Touched, AppError> {
+    let account = caller.demand(Permission::Approve)?;
+    check_reason(&decision.reason)?;
+    let write = context.store.write().await?;
+    let (question, mut state) = open_locked(&write, id, "decided").await?;
+    let key = version_of(&write, &question).await?;
+    if key.digest != decision.digest {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "This review is about {}, not about the digest given.",
+                key.digest
+            ),
+        ));
+    }
+    let parties = parties(&write, &context.config, &state.agent).await?;
+    refuse_party(account.id, &parties)?;
+    // The account may have been disabled, or lost the role, while this waited for the lock.
+    let present = accounts::accounts_by_ids(&write, &[account.id]).await?;
+    if !present.iter().any(|one| may_decide(one, &parties)) {
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
+            "This account decides no reviews any more.",
+        ));
+    }
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let case = DecisionCase {
+        account,
+        question: &question,
+        key: &key,
+        reason: &decision.reason,
+    };
+    match verdict {
+        Verdict::Reject => case.conclude(&mut ledger, &mut state, verdict)?,
+        Verdict::Approve => {
+            case.approve(context, &write, &mut ledger, &mut state, &parties)
+                .await?;
+        }
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    Ok(touched)
+}
+
+/// A decision of an account that may make it.
+struct DecisionCase<'a> {
+    account: &'a Account,
+    question: &'a review::Model,
+    key: &'a VersionKey,
+    reason: &'a str,
+}
+
+impl DecisionCase<'_> {
+    /// Counts an approval, and concludes with the last one that is needed.
+    async fn approve(
+        &self,
+        context: &Context,
+        write: &Write,
+        ledger: &mut Ledger<'_>,
+        state: &mut AgentState,
+        parties: &BTreeSet<Uuid>,
+    ) -> Result<(), AppError> {
+        let question = self.question;
+        let approvals = review_notes::approvals_of(write, &[question.id]).await?;
+        let mut counted = counting(write, &approvals, parties).await?;
+        let is_new = counted.insert(self.account.id);
+        let governance = &context.config.governance;
+        let needed = governance.approvals_needed(question.kind()?, question.change_class()?);
+        let so_far = u32::try_from(counted.len()).unwrap_or(u32::MAX);
+        let is_enough = so_far >= needed;
+        if !is_new && !is_enough {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                "You have approved this already; another account must approve too.",
+            ));
+        }
+        let row = review_approval::Model {
+            review_id: question.id,
+            account_id: self.account.id,
+            reason: self.reason.to_owned(),
+            at: ledger.now().0,
+            counted: None,
+        };
+        write.approval_put(row).await?;
+        if is_enough {
+            let counted: Vec<Uuid> = counted.into_iter().collect();
+            write.approvals_counted(question.id, &counted).await?;
+            return self.conclude(ledger, state, Verdict::Approve);
+        }
+        let data = json!({"agent": state.agent.id, "digest": self.key.digest,
+            "approvals": so_far, "needed": needed, "reason": self.reason});
+        let subject = question.id.to_string();
+        ledger.event(
+            EventKind::ReviewApproval,
+            &subject,
+            &self.account.name,
+            data,
+        );
+        Ok(())
+    }
+
+    /// Makes the decision that closes the review. A report that is approved changes nothing, and one that is rejected puts
+    /// the agent on hold.
+    fn conclude(
+        &self,
+        ledger: &mut Ledger<'_>,
+        state: &mut AgentState,
+        verdict: Verdict,
+    ) -> Result<(), AppError> {
+        let (question, key) = (self.question, self.key);
+        let by = Approver::person(self.account, state, self.reason);
+        match (question.kind()?, verdict) {
+            (ReviewKind::Admission, Verdict::Approve) => {
+                ledger.approve(state, key, question.change_class()?, &by);
+            }
+            (ReviewKind::Admission, Verdict::Reject) => ledger.reject(state, key, &by),
+            (ReviewKind::Report, Verdict::Approve) => {
+                ledger.close_further(state, question.id, ReviewState::Approved, &by);
+            }
+            (ReviewKind::Report, Verdict::Reject) => {
+                ledger.hold(state, Hold::Operator, &by.actor, self.reason);
+                ledger.close_further(state, question.id, ReviewState::Rejected, &by);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes back the caller's approval of a review that is still open.
+///
+/// # Errors
+/// `Conflict` if the review is closed or the caller has not approved.
+pub async fn approval_withdraw(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+) -> Result<Review, AppError> {
+    let account = caller.demand(Permission::Approve)?;
+    let write = context.store.write().await?;
+    let (_, state) = open_locked(&write, id, "changed").await?;
+    if !write.approval_delete(id, account.id).await? {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "You have not approved this review.",
+        ));
+    }
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let data = json!({"agent": state.agent.id, "taken_back": true});
+    ledger.event(
+        EventKind::ReviewApproval,
+        &id.to_string(),
+        &account.name,
+        data,
+    );
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    review_view(context, review_row(context, id).await?).await
+}
+
+/// An open review with its agent, which is locked from here on, so that an earlier decision shows.
+pub(super) async fn open_locked(
+    write: &Write,
+    id: Uuid,
+    done: &str,
+) -> Result<(review::Model, AgentState), AppError> {
+    let row = reviews::review_by_id(write, id).await?;
+    let row = row.ok_or_else(|| AppError::no_review(id))?;
+    let state = state_of(write, row.agent_id).await?;
+    let mut open = state.open_review.iter().chain(&state.further_reviews);
+    let Some(locked) = open.find(|open| open.id == id).cloned() else {
+        let closed = match row.state {
+            open if open == ReviewState::Open => "closed meanwhile".to_owned(),
+            closed => closed.as_str().to_owned(),
+        };
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("This review is {closed}; only an open one can be {done}."),
+        ));
+    };
+    Ok((locked, state))
+}
+
+/// The version that a review is about.
+pub(super) async fn version_of(
+    write: &Write,
+    review: &review::Model,
+) -> Result<VersionKey, AppError> {
+    let mut keys = versions::version_keys(write, &[review.version_id]).await?;
+    keys.pop().ok_or_else(|| AppError::no_review(review.id))
+}
+
+/// Why an account cannot decide this review now; `None` if it can.
+pub(super) async fn hindrance(
+    context: &Context,
+    account: Option<&Account>,
+    row: &review::Model,
+    agent: &a2a_registry_store::entity::agent::Model,
+) -> Result<Option<String>, AppError> {
+    let Some(account) = account.filter(|account| account.may(Permission::Approve)) else {
+        return Ok(Some("Only a curator decides reviews.".to_owned()));
+    };
+    if row.state != ReviewState::Open {
+        return Ok(Some(format!("The review is {}.", row.state.as_str())));
+    }
+    let parties = parties(&context.store, &context.config, agent).await?;
+    Ok(refuse_party(account.id, &parties)
+        .err()
+        .map(|error| error.public))
+}

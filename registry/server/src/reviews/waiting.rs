@@ -1,0 +1,156 @@
+//! What waits for an account: reviews to decide, news of its agents, and domains to prove.
+
+use a2a_registry_api::limits::MAX_WAITING;
+use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
+use a2a_registry_domain::review::ReviewState;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::review;
+use a2a_registry_store::reviews::ReviewFilter;
+use a2a_registry_store::{accounts, agents, decisions, domains, ownership, review_notes, reviews};
+use uuid::Uuid;
+
+use crate::caller::{Account, Caller};
+use crate::context::Context;
+use crate::error::AppError;
+use crate::reviews::approvers::parties;
+use crate::reviews::view::{own_agents, views};
+
+/// What waits for the caller.
+///
+/// # Errors
+/// `Unauthenticated` and `Forbidden`.
+pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting, AppError> {
+    let account = caller.demand(Permission::Read)?;
+    let now = context.now();
+    let row = accounts::accounts_by_ids(&context.store, &[account.id]).await?;
+    let seen_at = row.first().and_then(|row| row.news_seen_at);
+    Ok(Waiting {
+        reviews: to_decide(context, account).await?,
+        news: news(context, account, seen_at.unwrap_or(0)).await?,
+        domains: to_prove(context, account, now).await?,
+        seen_at: seen_at.map(Timestamp),
+        at: now,
+    })
+}
+
+/// Notes up to when the caller has seen its news.
+///
+/// # Errors
+/// `Invalid` for a time to come.
+pub async fn news_seen(context: &Context, caller: &Caller, seen: &Seen) -> Result<(), AppError> {
+    let account = caller.demand(Permission::Read)?;
+    if seen.at > context.now() {
+        return Err(AppError::invalid("/at", "this time has not come yet"));
+    }
+    let write = context.store.write().await?;
+    write.news_seen(account.id, seen.at.0).await?;
+    Ok(write.commit().await?)
+}
+
+async fn to_decide(context: &Context, account: &Account) -> Result<Vec<Review>, AppError> {
+    if !account.may(Permission::Approve) {
+        return Ok(Vec::new());
+    }
+    let open = ReviewFilter {
+        state: Some(ReviewState::Open),
+        ..ReviewFilter::default()
+    };
+    let assigned = ReviewFilter {
+        assignee: Some(account.id),
+        ..open.clone()
+    };
+    let limit = MAX_WAITING as u64;
+    let mut rows = reviews::review_page(&context.store, &assigned, None, limit).await?;
+    let others = reviews::review_page(&context.store, &open, None, limit * 2).await?;
+    let is_free = |row: &review::Model| row.assignee.is_none();
+    rows.extend(others.into_iter().filter(is_free));
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let approved = review_notes::approvals_of(&context.store, &ids).await?;
+    let mine = |row: &review::Model| {
+        let mut approved = approved.iter();
+        approved.any(|one| one.review_id == row.id && one.account_id == account.id)
+    };
+    rows.retain(|row| !mine(row));
+    let rows = without_own(context, account.id, rows).await?;
+    let mut reviews = views(context, rows).await?;
+    reviews.sort_by_key(|review| (review.due.is_none(), review.due, review.id));
+    reviews.truncate(MAX_WAITING);
+    Ok(reviews)
+}
+
+/// The reviews that an account may decide under four-eyes.
+async fn without_own(
+    context: &Context,
+    account: Uuid,
+    rows: Vec<review::Model>,
+) -> Result<Vec<review::Model>, AppError> {
+    if !context.config.governance.four_eyes {
+        return Ok(rows);
+    }
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
+    let agents = agents::agents_by_ids(&context.store, &ids).await?;
+    let mut free = Vec::with_capacity(rows.len());
+    for row in rows {
+        let agent = agents.iter().find(|agent| agent.id == row.agent_id);
+        if let Some(agent) = agent
+            && !parties(&context.store, &context.config, agent)
+                .await?
+                .contains(&account)
+        {
+            free.push(row);
+        }
+    }
+    Ok(free)
+}
+
+async fn news(context: &Context, account: &Account, since: i64) -> Result<Vec<News>, AppError> {
+    let own = own_agents(context, account.id).await?;
+    let limit = MAX_WAITING as u64;
+    let decided = decisions::decisions_since(&context.store, &own, since, limit).await?;
+    let comments =
+        review_notes::comments_since(&context.store, &own, since, account.id, limit).await?;
+    let ids: Vec<Uuid> = comments.iter().map(|(one, _)| one.author_id).collect();
+    let authors = accounts::accounts_by_ids(&context.store, &ids).await?;
+    let author = |id: Uuid| authors.iter().find(|one| one.id == id);
+    let decided = decided.into_iter().map(|row| News {
+        kind: if row.approved { "approved" } else { "rejected" }.to_owned(),
+        agent: row.agent_id,
+        review: None,
+        by: row.actor,
+        text: row.reason,
+        at: Timestamp(row.at),
+    });
+    let comments = comments.into_iter().map(|(row, agent)| News {
+        kind: "comment".to_owned(),
+        agent,
+        review: Some(row.review_id),
+        by: author(row.author_id).map_or_else(String::new, |one| one.name.clone()),
+        text: Some(row.text),
+        at: Timestamp(row.at),
+    });
+    let mut news: Vec<News> = decided.chain(comments).collect();
+    news.sort_by_key(|one| std::cmp::Reverse(one.at));
+    news.truncate(MAX_WAITING);
+    Ok(news)
+}
+
+async fn to_prove(
+    context: &Context,
+    account: &Account,
+    now: Timestamp,
+) -> Result<Vec<WaitingDomain>, AppError> {
+    let limit = MAX_WAITING as u64;
+    let waiting = ownership::challenges_by(&context.store, account.id, now.0, limit).await?;
+    let ids: Vec<i64> = waiting.iter().map(|one| one.domain_id).collect();
+    let rows = domains::domains_by_ids(&context.store, &ids).await?;
+    let view = |one: &a2a_registry_store::entity::challenge::Model| {
+        let row = rows.iter().find(|row| row.id == one.domain_id)?;
+        let waits = row.deleted_at.is_none() && row.owner_id != Some(account.id);
+        waits.then(|| WaitingDomain {
+            domain: row.name.clone(),
+            expires: Timestamp(one.expires_at),
+        })
+    };
+    Ok(waiting.iter().filter_map(view).collect())
+}

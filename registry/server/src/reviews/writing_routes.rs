@@ -1,0 +1,208 @@
+//! Handlers that change reviews.
+
+use a2a_registry_api::{
+    BulkDecision, BulkOutcome, DecisionOutcome, NewComment, NewReport, ReportAccepted, Review,
+    ReviewComment, ReviewDecision, ReviewPatch, Seen,
+};
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, delete, patch, post, web};
+
+use crate::http::answer;
+use crate::http::auth::{AnyoneWriting, Approve, Curate, Read, Register, Require};
+use crate::http::body::Body;
+use crate::http::path::{AgentRef, ReviewId};
+use crate::http::problem::Problem;
+use crate::http::state::State;
+use crate::precondition::Precondition;
+use crate::reviews::{bulk, deciding, notes, reporting, waiting};
+
+/// Approve the content a review is about
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
+    request_body = ReviewDecision,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
+        (status = 409, description = "The review is closed, it is about another content, the caller has approved it already, or its domain is disputed"),
+    )
+)]
+#[post("/v1/reviews/{review}:approve")]
+pub async fn review_approve(
+    caller: Require<Approve>,
+    review: ReviewId,
+    decision: Body<ReviewDecision>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = deciding::review_approve(&state.context, &caller, review.0, &decision.0).await?;
+    answer::json(StatusCode::OK, &review)
+}
+
+/// Reject the content a review is about
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
+    request_body = ReviewDecision,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
+        (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
+    )
+)]
+#[post("/v1/reviews/{review}:reject")]
+pub async fn review_reject(
+    caller: Require<Approve>,
+    review: ReviewId,
+    decision: Body<ReviewDecision>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = deciding::review_reject(&state.context, &caller, review.0, &decision.0).await?;
+    answer::json(StatusCode::OK, &review)
+}
+
+/// Take back one's own approval of a review that is still open
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The updated review", body = Review),
+        (status = 409, description = "The review is closed, or the caller has not approved it"),
+    )
+)]
+#[delete("/v1/reviews/{review}/approval")]
+pub async fn approval_withdraw(
+    caller: Require<Approve>,
+    review: ReviewId,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = deciding::approval_withdraw(&state.context, &caller, review.0).await?;
+    answer::json(StatusCode::OK, &review)
+}
+
+/// Decide several reviews
+///
+/// Each decision is made or not made as a whole, one after the other, and has a result of its own.
+#[utoipa::path(
+    tag = "reviews",
+    request_body = BulkDecision,
+    security(("token" = [])),
+    responses((status = 200, description = "One result for each decision", body = BulkOutcome))
+)]
+#[post("/v1/reviews:decide")]
+pub async fn review_decide_all(
+    caller: Require<Approve>,
+    what: Body<BulkDecision>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let results = bulk::review_decide_all(&state.context, &caller, &what.0).await?;
+    let outcome = |(id, result): bulk::ItemResult| match result {
+        Ok(review) => DecisionOutcome {
+            id,
+            review: Some(review),
+            problem: None,
+        },
+        Err(error) => DecisionOutcome {
+            id,
+            review: None,
+            problem: Some(Problem::from(error).outcome()),
+        },
+    };
+    let outcomes = results.into_iter().map(outcome).collect();
+    answer::json(StatusCode::OK, &BulkOutcome { outcomes })
+}
+
+/// Comment on a review
+///
+/// Curators comment on every review, publishers on those of their own agents.
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
+    request_body = NewComment,
+    security(("token" = [])),
+    responses(
+        (status = 201, description = "The comment", body = ReviewComment),
+        (status = 409, description = "The review has as many comments as it can have"),
+    )
+)]
+#[post("/v1/reviews/{review}/comments")]
+pub async fn comment_add(
+    caller: Require<Register>,
+    review: ReviewId,
+    new: Body<NewComment>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let comment = notes::comment_add(&state.context, &caller, review.0, &new.0).await?;
+    answer::json(StatusCode::CREATED, &comment)
+}
+
+/// Set who is to decide a review, and by when
+///
+/// What is absent stays as it is. Without `If-Match` the change is made to whatever the review is now.
+#[utoipa::path(
+    tag = "reviews",
+    params(
+        ("review" = uuid::Uuid, Path, description = "Id of the review"),
+        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
+    ),
+    request_body = ReviewPatch,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The updated review", body = Review,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 409, description = "The review is closed, or the assignee cannot decide it"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[patch("/v1/reviews/{review}")]
+pub async fn review_patch(
+    caller: Require<Curate>,
+    review: ReviewId,
+    patch: Body<ReviewPatch>,
+    seen: Precondition,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = notes::review_patch(&state.context, &caller, review.0, &patch.0, &seen).await?;
+    Ok(answer::changed_rendered(review))
+}
+
+/// Report an agent
+///
+/// Curators decide what follows; nothing is hidden by a report.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
+    request_body = NewReport,
+    security((), ("token" = [])),
+    responses(
+        (status = 202, description = "The report was taken in", body = ReportAccepted),
+        (status = 409, description = "The agent is retired"),
+    )
+)]
+#[post("/v1/agents/{agent}:report")]
+pub async fn agent_report(
+    caller: AnyoneWriting,
+    agent: AgentRef,
+    new: Body<NewReport>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let accepted = reporting::agent_report(&state.context, &caller.0, &agent.0, &new.0).await?;
+    answer::json(StatusCode::ACCEPTED, &accepted)
+}
+
+/// Note up to when the caller has seen its news
+#[utoipa::path(
+    tag = "reviews",
+    request_body = Seen,
+    security(("token" = [])),
+    responses((status = 204, description = "Noted"))
+)]
+#[post("/v1/me:seen")]
+pub async fn me_seen(
+    caller: Require<Read>,
+    seen: Body<Seen>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    waiting::news_seen(&state.context, &caller, &seen.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

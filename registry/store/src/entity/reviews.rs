@@ -1,0 +1,90 @@
+//! Rows: what people write about a review.
+
+/// One approval of a review by an account.
+pub mod review_approval {
+    use sea_orm::entity::prelude::*;
+
+    /// One approval of a review by an account.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "review_approvals")]
+    pub struct Model {
+        /// The review.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub review_id: Uuid,
+        /// The account.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub account_id: Uuid,
+        /// Why.
+        pub reason: String,
+        /// Microseconds.
+        pub at: i64,
+        /// Whether it counted when the review was decided; null until then.
+        pub counted: Option<bool>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A comment on a review.
+pub mod review_comment {
+    use sea_orm::entity::prelude::*;
+
+    /// A comment on a review.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "review_comments")]
+    pub struct Model {
+        /// Identifier; rises with time.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// The review.
+        pub review_id: Uuid,
+        /// The account that wrote it.
+        pub author_id: Uuid,
+        /// The text.
+        pub text: String,
+        /// Microseconds.
+        pub at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A report of an agent, which a review of the kind `report` collects.
+pub mod agent_report {
+    use sea_orm::entity::prelude::*;
+
+    /// A report of an agent, which a review of the kind `report` collects.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "agent_reports")]
+    pub struct Model {
+        /// Identifier; rises with time.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// The review.
+        pub review_id: Uuid,
+        /// The account that reported; null for an anonymous client.
+        pub account_id: Option<Uuid>,
+        /// The network of an anonymous client.
+        pub network: Option<String>,
+        /// What is wrong.
+        pub reason: String,
+        /// How to reach who reported.
+        pub contact: Option<String>,
+        /// Microseconds.
+        pub at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

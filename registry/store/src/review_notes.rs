@@ -1,0 +1,172 @@
+//! What people write about reviews: approvals, comments and reports.
+
+use sea_orm::sea_query::{Expr, OnConflict, Query};
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+use uuid::Uuid;
+
+use super::entity::{agent_report, review, review_approval, review_comment};
+use super::{Handle, StoreError, Write};
+
+/// The approvals of these reviews, oldest first.
+pub async fn approvals_of(
+    on: &impl Handle,
+    reviews: &[Uuid],
+) -> Result<Vec<review_approval::Model>, StoreError> {
+    if reviews.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(review_approval::Entity::find()
+        .filter(review_approval::Column::ReviewId.is_in(reviews.iter().copied()))
+        .order_by_asc(review_approval::Column::At)
+        .order_by_asc(review_approval::Column::AccountId)
+        .all(on.connection())
+        .await?)
+}
+
+/// The comments on a review, oldest first.
+pub async fn comments_of(
+    on: &impl Handle,
+    review: Uuid,
+) -> Result<Vec<review_comment::Model>, StoreError> {
+    Ok(review_comment::Entity::find()
+        .filter(review_comment::Column::ReviewId.eq(review))
+        .order_by_asc(review_comment::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The last comments on reviews of these agents since then, newest first, each with its review's agent. Those of one
+/// author are left out.
+pub async fn comments_since(
+    on: &impl Handle,
+    agents: &[Uuid],
+    since: i64,
+    but_of: Uuid,
+    limit: u64,
+) -> Result<Vec<(review_comment::Model, Uuid)>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    let theirs = Query::select()
+        .column(review::Column::Id)
+        .from(review::Entity)
+        .and_where(review::Column::AgentId.is_in(agents.iter().copied()))
+        .take();
+    let comments = review_comment::Entity::find()
+        .filter(review_comment::Column::ReviewId.in_subquery(theirs))
+        .filter(review_comment::Column::At.gt(since))
+        .filter(review_comment::Column::AuthorId.ne(but_of))
+        .order_by_desc(review_comment::Column::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?;
+    let ids: Vec<Uuid> = comments.iter().map(|comment| comment.review_id).collect();
+    let reviews = review::Entity::find()
+        .filter(review::Column::Id.is_in(ids))
+        .all(on.connection())
+        .await?;
+    let found = comments.into_iter().filter_map(|comment| {
+        let of = reviews.iter().find(|one| one.id == comment.review_id)?;
+        Some((comment, of.agent_id))
+    });
+    Ok(found.collect())
+}
+
+/// How many comments a review has.
+pub async fn comment_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreError> {
+    Ok(review_comment::Entity::find()
+        .filter(review_comment::Column::ReviewId.eq(review))
+        .count(on.connection())
+        .await?)
+}
+
+/// The reports that a review collects, oldest first.
+pub async fn reports_of(
+    on: &impl Handle,
+    review: Uuid,
+) -> Result<Vec<agent_report::Model>, StoreError> {
+    Ok(agent_report::Entity::find()
+        .filter(agent_report::Column::ReviewId.eq(review))
+        .order_by_asc(agent_report::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// How many reports a review collects.
+pub async fn report_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreError> {
+    Ok(agent_report::Entity::find()
+        .filter(agent_report::Column::ReviewId.eq(review))
+        .count(on.connection())
+        .await?)
+}
+
+/// How many reports an account, or without one a network, has made since then.
+pub async fn reports_since(
+    on: &impl Handle,
+    account: Option<Uuid>,
+    network: Option<&str>,
+    since: i64,
+) -> Result<u64, StoreError> {
+    use agent_report::Column as C;
+    let query = agent_report::Entity::find().filter(C::At.gt(since));
+    let query = match (account, network) {
+        (Some(account), _) => query.filter(C::AccountId.eq(account)),
+        (None, Some(network)) => query.filter(C::Network.eq(network)),
+        (None, None) => query
+            .filter(C::AccountId.is_null())
+            .filter(C::Network.is_null()),
+    };
+    Ok(query.count(on.connection()).await?)
+}
+
+impl Write {
+    /// Adds an approval, or gives that of the same account another reason and time.
+    pub async fn approval_put(&self, row: review_approval::Model) -> Result<(), StoreError> {
+        use review_approval::Column as C;
+        let conflict = OnConflict::columns([C::ReviewId, C::AccountId])
+            .update_columns([C::Reason, C::At, C::Counted])
+            .to_owned();
+        self.insert_rows([row.into_active_model()], Some(conflict))
+            .await
+    }
+
+    /// Notes which approvals of a decided review counted: those of these accounts.
+    pub async fn approvals_counted(
+        &self,
+        review: Uuid,
+        accounts: &[Uuid],
+    ) -> Result<(), StoreError> {
+        use review_approval::Column as C;
+        for counted in [false, true] {
+            let update = review_approval::Entity::update_many()
+                .col_expr(C::Counted, Expr::value(counted))
+                .filter(C::ReviewId.eq(review));
+            let update = match counted {
+                true => update.filter(C::AccountId.is_in(accounts.iter().copied())),
+                false => update,
+            };
+            update.exec(self.connection()).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the approval of an account; returns whether there was one.
+    pub async fn approval_delete(&self, review: Uuid, account: Uuid) -> Result<bool, StoreError> {
+        let outcome = review_approval::Entity::delete_by_id((review, account))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
+    }
+
+    /// Adds a comment.
+    pub async fn comment_insert(&self, row: review_comment::Model) -> Result<(), StoreError> {
+        self.insert_rows([row.into_active_model()], None).await
+    }
+
+    /// Adds a report.
+    pub async fn report_insert(&self, row: agent_report::Model) -> Result<(), StoreError> {
+        self.insert_rows([row.into_active_model()], None).await
+    }
+}

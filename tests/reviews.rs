@@ -1,0 +1,403 @@
+//! Reviews that several people decide: approvals, four-eyes, comments, reports, and what waits for whom, on both engines.
+
+use a2a_registry_api::limits::{MAX_COMMENT, MAX_COMMENTS, MAX_DECISIONS, MAX_REPORTS_A_DAY};
+use a2a_registry_api::{
+    AccountPatch, BulkDecision, BulkDecisionItem, NewAccount, NewComment, NewReport, NewToken,
+    Review, ReviewDecision, Seen,
+};
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::people::{account_create, account_patch};
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::reviews::bulk::review_decide_all;
+use a2a_registry_server::reviews::deciding::{approval_withdraw, review_approve, review_reject};
+use a2a_registry_server::reviews::notes::comment_add;
+use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list, review_show};
+use a2a_registry_server::reviews::reporting::agent_report;
+use a2a_registry_server::reviews::waiting::{news_seen, waiting};
+use futures::future::join_all;
+use time::Duration;
+
+use crate::support::both_databases;
+use crate::support::stage::{OriginAnswer, Stage, card};
+
+both_databases!(
+    the_last_of_two_approvals_decides,
+    a_decider_who_is_disabled_meanwhile_does_not_count,
+    two_curators_who_decide_at_once_decide_once,
+    an_approval_can_be_taken_back,
+    under_four_eyes_nobody_decides_on_what_is_their_own,
+    a_card_that_changes_meanwhile_is_not_approved,
+    one_stale_digest_among_fifty_stops_none_of_the_others,
+    a_stranger_does_not_see_that_a_review_exists,
+    comments_are_kept_as_they_were_written,
+    a_report_hides_nothing_and_its_review_can,
+    owners_are_told_of_decisions_once
+);
+
+async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
+    let new = NewAccount {
+        name: name.into(),
+        roles: vec![role],
+        groups: Vec::new(),
+    };
+    account_create(&stage.app, &stage.admin, &new)
+        .await
+        .unwrap();
+    let token = NewToken {
+        account: name.into(),
+        name: "a test".into(),
+        ..NewToken::default()
+    };
+    let token = token_create(&stage.app, &stage.admin, &token)
+        .await
+        .unwrap();
+    authenticate(&stage.app, &token.secret).await.unwrap()
+}
+
+fn decision(review: &Review) -> ReviewDecision {
+    ReviewDecision {
+        digest: review.digest.clone(),
+        reason: "looks right".into(),
+    }
+}
+
+fn two_deciders(config: &mut Config) {
+    config.governance.deciders.first = 2;
+}
+
+/// A review of the first card of a domain.
+async fn opened(stage: &Stage, domain: &str) -> Review {
+    let agent = stage.publish(domain, &card("Echo", "1.0")).await;
+    stage.open_review(agent.id).await.unwrap()
+}
+
+async fn the_last_of_two_approvals_decides(url: &str) {
+    let stage = Stage::with(url, two_deciders).await;
+    let (ann, ben) = (
+        account(&stage, "ann", Role::Curator).await,
+        account(&stage, "ben", Role::Curator).await,
+    );
+    let review = opened(&stage, "a.dev").await;
+    assert_eq!(review.approvals_needed, 2);
+    let first = review_approve(&stage.app, &ann, review.id, &decision(&review))
+        .await
+        .unwrap();
+    assert_eq!(first.state, ReviewState::Open);
+    assert_eq!(first.approvals.len(), 1);
+    assert!(first.approvals[0].counts && first.decided_at.is_none());
+    assert_eq!(stage.served(review.agent).await, None);
+    let again = review_approve(&stage.app, &ann, review.id, &decision(&review)).await;
+    assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
+    let second = review_approve(&stage.app, &ben, review.id, &decision(&review))
+        .await
+        .unwrap();
+    assert_eq!(second.state, ReviewState::Approved);
+    assert_eq!(second.deciders, ["ann", "ben"]);
+    assert!(stage.served(review.agent).await.is_some());
+}
+
+async fn a_decider_who_is_disabled_meanwhile_does_not_count(url: &str) {
+    let stage = Stage::with(url, two_deciders).await;
+    let ann = account(&stage, "ann", Role::Curator).await;
+    let ben = account(&stage, "ben", Role::Curator).await;
+    let cleo = account(&stage, "cleo", Role::Curator).await;
+    let review = opened(&stage, "a.dev").await;
+    for curator in [&ann, &ben] {
+        let patch = if curator == &ann {
+            AccountPatch {
+                disabled: Some(true),
+                ..AccountPatch::default()
+            }
+        } else {
+            AccountPatch {
+                roles: Some(vec![Role::Reader]),
+                ..AccountPatch::default()
+            }
+        };
+        let made = review_approve(&stage.app, curator, review.id, &decision(&review))
+            .await
+            .unwrap();
+        assert_eq!(made.state, ReviewState::Open);
+        let name = &curator.account.as_ref().unwrap().name;
+        let seen = Precondition::default();
+        account_patch(&stage.app, &stage.admin, name, &patch, &seen)
+            .await
+            .unwrap();
+    }
+    let third = review_approve(&stage.app, &cleo, review.id, &decision(&review))
+        .await
+        .unwrap();
+    assert_eq!(third.state, ReviewState::Open);
+    let counting: Vec<bool> = third.approvals.iter().map(|one| one.counts).collect();
+    assert_eq!(counting, [false, false, true]);
+    // A caller whose account was disabled after it was authenticated decides nothing either.
+    let late = review_reject(&stage.app, &ann, review.id, &decision(&review)).await;
+    assert_eq!(late.unwrap_err().kind, ErrorKind::Forbidden);
+    let last = review_approve(&stage.app, &stage.admin, review.id, &decision(&review))
+        .await
+        .unwrap();
+    assert_eq!(last.state, ReviewState::Approved);
+    assert_eq!(last.deciders, ["cleo", "admin"]);
+}
+
+async fn two_curators_who_decide_at_once_decide_once(url: &str) {
+    let stage = Stage::new(url).await;
+    let ann = account(&stage, "ann", Role::Curator).await;
+    let ben = account(&stage, "ben", Role::Curator).await;
+    let review = opened(&stage, "a.dev").await;
+    let decision = decision(&review);
+    let (one, other) = futures::join!(
+        review_approve(&stage.app, &ann, review.id, &decision),
+        review_reject(&stage.app, &ben, review.id, &decision)
+    );
+    let lost = match (one, other) {
+        (Ok(_), Err(lost)) | (Err(lost), Ok(_)) => lost,
+        both => panic!("{both:?}"),
+    };
+    assert_eq!(lost.kind, ErrorKind::Conflict);
+}
+
+async fn an_approval_can_be_taken_back(url: &str) {
+    let stage = Stage::with(url, two_deciders).await;
+    let ann = account(&stage, "ann", Role::Curator).await;
+    let review = opened(&stage, "a.dev").await;
+    let none = approval_withdraw(&stage.app, &ann, review.id).await;
+    assert_eq!(none.unwrap_err().kind, ErrorKind::Conflict);
+    review_approve(&stage.app, &ann, review.id, &decision(&review))
+        .await
+        .unwrap();
+    let back = approval_withdraw(&stage.app, &ann, review.id)
+        .await
+        .unwrap();
+    assert!(back.approvals.is_empty());
+    let other = review_approve(&stage.app, &stage.admin, review.id, &decision(&review)).await;
+    assert_eq!(other.unwrap().state, ReviewState::Open);
+    // One rejection decides, whatever approvals there are.
+    let rejected = review_reject(&stage.app, &ann, review.id, &decision(&review)).await;
+    let rejected = rejected.unwrap();
+    assert_eq!(rejected.state, ReviewState::Rejected);
+    assert_eq!(rejected.deciders, ["ann"]);
+}
+
+async fn under_four_eyes_nobody_decides_on_what_is_their_own(url: &str) {
+    let stage = Stage::with(url, |config| config.governance.four_eyes = true).await;
+    let ann = account(&stage, "ann", Role::Curator).await;
+    // The admin, a curator too, has registered it.
+    let review = opened(&stage, "a.dev").await;
+    for attempt in [
+        review_approve(&stage.app, &stage.admin, review.id, &decision(&review)).await,
+        review_reject(&stage.app, &stage.admin, review.id, &decision(&review)).await,
+    ] {
+        assert_eq!(attempt.unwrap_err().kind, ErrorKind::Forbidden);
+    }
+    let shown = review_show(&stage.app, &stage.admin, review.id).await;
+    assert!(shown.unwrap().cannot_decide.is_some());
+    let waits = |who: Caller| {
+        let app = stage.app.clone();
+        async move { waiting(&app, &who).await.unwrap().reviews.len() }
+    };
+    assert_eq!(waits(stage.admin.clone()).await, 0);
+    assert_eq!(waits(ann.clone()).await, 1);
+    let approved = review_approve(&stage.app, &ann, review.id, &decision(&review)).await;
+    assert_eq!(approved.unwrap().state, ReviewState::Approved);
+}
+
+async fn a_card_that_changes_meanwhile_is_not_approved(url: &str) {
+    let stage = Stage::with(url, two_deciders).await;
+    let ann = account(&stage, "ann", Role::Curator).await;
+    let review = opened(&stage, "a.dev").await;
+    review_approve(&stage.app, &ann, review.id, &decision(&review))
+        .await
+        .unwrap();
+    stage
+        .crawl("a.dev", OriginAnswer::Card(card("Echo", "2.0")))
+        .await;
+    let stale = review_approve(&stage.app, &stage.admin, review.id, &decision(&review)).await;
+    assert_eq!(stale.unwrap_err().kind, ErrorKind::Conflict);
+    let newer = stage.open_review(review.agent).await.unwrap();
+    assert!(newer.id != review.id && newer.approvals.is_empty());
+    let older_digest = review_approve(&stage.app, &stage.admin, newer.id, &decision(&review)).await;
+    assert_eq!(older_digest.unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(stage.served(review.agent).await, None);
+}
+
+async fn one_stale_digest_among_fifty_stops_none_of_the_others(url: &str) {
+    let stage = Stage::new(url).await;
+    let mut decisions = Vec::new();
+    for number in 0..MAX_DECISIONS {
+        let review = opened(&stage, &format!("a{number}.dev")).await;
+        decisions.push(BulkDecisionItem {
+            review: review.id,
+            digest: review.digest,
+            approve: true,
+            reason: "a batch".into(),
+        });
+    }
+    decisions[17].digest = format!("sha256:{}", "0".repeat(64));
+    let mut what = BulkDecision { decisions };
+    let results = review_decide_all(&stage.app, &stage.admin, &what)
+        .await
+        .unwrap();
+    for (at, (id, result)) in results.iter().enumerate() {
+        assert_eq!(*id, what.decisions[at].review);
+        match result {
+            Ok(review) => assert_eq!(review.state, ReviewState::Approved),
+            Err(error) => assert_eq!((at, error.kind), (17, ErrorKind::Conflict)),
+        }
+    }
+    assert!(results[17].1.is_err());
+    what.decisions.push(what.decisions[0].clone());
+    let too_many = review_decide_all(&stage.app, &stage.admin, &what).await;
+    assert_eq!(too_many.unwrap_err().kind, ErrorKind::Invalid);
+}
+
+async fn a_stranger_does_not_see_that_a_review_exists(url: &str) {
+    let stage = Stage::new(url).await;
+    let stranger = account(&stage, "stranger", Role::Publisher).await;
+    let auditor = account(&stage, "auditor", Role::Auditor).await;
+    let review = opened(&stage, "a.dev").await;
+    let missing = uuid::Uuid::from_u128(7);
+    let of = |id: uuid::Uuid| {
+        let (app, stranger) = (stage.app.clone(), stranger.clone());
+        async move { review_show(&app, &stranger, id).await.unwrap_err() }
+    };
+    let (hidden, none) = (of(review.id).await, of(missing).await);
+    assert_eq!(hidden.kind, ErrorKind::NotFound);
+    assert_eq!(
+        hidden.public.replace(&review.id.to_string(), ""),
+        none.public.replace(&missing.to_string(), "")
+    );
+    let text = NewComment { text: "hm".into() };
+    let comment = comment_add(&stage.app, &stranger, review.id, &text).await;
+    assert_eq!(comment.unwrap_err().kind, ErrorKind::NotFound);
+    let comment = comment_add(&stage.app, &auditor, review.id, &text).await;
+    assert_eq!(comment.unwrap_err().kind, ErrorKind::Forbidden);
+    let page = PageRequest::default();
+    let listed = |caller: Caller| {
+        let (app, page) = (stage.app.clone(), page.clone());
+        async move {
+            let all = ReviewsWanted::default();
+            let list = review_list(&app, &caller, &all, &page).await.unwrap();
+            list.reviews.len()
+        }
+    };
+    assert_eq!(listed(stranger).await, 0);
+    assert_eq!(listed(auditor).await, 1);
+}
+
+async fn comments_are_kept_as_they_were_written(url: &str) {
+    let stage = Stage::new(url).await;
+    let review = opened(&stage, "a.dev").await;
+    let hostile = "<script>alert(1)</script> \u{202e}txt.exe\u{2066}";
+    let add = |text: String| {
+        let (app, admin) = (stage.app.clone(), stage.admin.clone());
+        async move { comment_add(&app, &admin, review.id, &NewComment { text }).await }
+    };
+    assert_eq!(add(hostile.into()).await.unwrap().text, hostile);
+    for bad in [" ".into(), "a\0b".into(), "é".repeat(MAX_COMMENT + 1)] {
+        assert_eq!(add(bad).await.unwrap_err().kind, ErrorKind::Invalid);
+    }
+    add("é".repeat(MAX_COMMENT)).await.unwrap();
+    let rest = (2..MAX_COMMENTS).map(|number| add(number.to_string()));
+    assert!(join_all(rest).await.iter().all(Result::is_ok));
+    let full = add("one more".into()).await;
+    assert_eq!(full.unwrap_err().kind, ErrorKind::LimitReached);
+    let shown = review_show(&stage.app, &stage.admin, review.id)
+        .await
+        .unwrap();
+    assert_eq!(shown.comments.len() as u64, MAX_COMMENTS);
+    assert!(shown.comments.iter().any(|one| one.text == hostile));
+}
+
+async fn a_report_hides_nothing_and_its_review_can(url: &str) {
+    let stage = Stage::new(url).await;
+    let reader = account(&stage, "reader", Role::Reader).await;
+    let agent = stage.publish_approved("a.dev", &card("Echo", "1.0")).await;
+    let report = |caller: Caller, agent: String| {
+        let app = stage.app.clone();
+        let new = NewReport {
+            reason: "It answers nonsense.".into(),
+            contact: "mailto:me@b.example".into(),
+        };
+        async move { agent_report(&app, &caller, &agent, &new).await }
+    };
+    let id = agent.id.to_string();
+    for caller in [reader.clone(), Caller::default()] {
+        report(caller, id.clone()).await.unwrap();
+    }
+    assert!(stage.found_by_anyone().await.contains(&agent.id));
+    let wanted = ReviewsWanted {
+        kind: Some(ReviewKind::Report),
+        ..ReviewsWanted::default()
+    };
+    let page = PageRequest::default();
+    let list = review_list(&stage.app, &stage.admin, &wanted, &page).await;
+    let review = list.unwrap().reviews.pop().unwrap();
+    let shown = review_show(&stage.app, &stage.admin, review.id)
+        .await
+        .unwrap();
+    assert_eq!(shown.reports.len(), 2);
+    assert_eq!(shown.reports[0].reporter.as_deref(), Some("reader"));
+    // A change of the card leaves it open.
+    stage
+        .crawl("a.dev", OriginAnswer::Card(card("Echo", "2.0")))
+        .await;
+    let rejected = review_reject(&stage.app, &stage.admin, review.id, &decision(&review)).await;
+    assert_eq!(rejected.unwrap().state, ReviewState::Rejected);
+    assert_eq!(stage.holds(agent.id).await, ["operator"]);
+    assert!(!stage.found_by_anyone().await.contains(&agent.id));
+    // Hidden from who reports now, as if it did not exist.
+    let hidden = report(Caller::default(), id.clone()).await.unwrap_err();
+    assert_eq!(hidden.kind, ErrorKind::NotFound);
+    for _ in 2..=MAX_REPORTS_A_DAY {
+        report(stage.admin.clone(), id.clone()).await.unwrap();
+    }
+    report(stage.admin.clone(), id.clone()).await.unwrap();
+    let limited = report(stage.admin.clone(), id.clone()).await.unwrap_err();
+    assert_eq!(limited.kind, ErrorKind::TooManyRequests);
+    stage.advance(Duration::days(1));
+    report(stage.admin.clone(), id).await.unwrap();
+}
+
+async fn owners_are_told_of_decisions_once(url: &str) {
+    let stage = Stage::new(url).await;
+    let ann = account(&stage, "ann", Role::Curator).await;
+    let review = opened(&stage, "a.dev").await;
+    let text = NewComment {
+        text: "Why?".into(),
+    };
+    comment_add(&stage.app, &ann, review.id, &text)
+        .await
+        .unwrap();
+    review_reject(&stage.app, &ann, review.id, &decision(&review))
+        .await
+        .unwrap();
+    let told = waiting(&stage.app, &stage.admin).await.unwrap();
+    let kinds: Vec<&str> = told.news.iter().map(|one| one.kind.as_str()).collect();
+    assert!(kinds.contains(&"rejected") && kinds.contains(&"comment"));
+    let rejected = told.news.iter().find(|one| one.kind == "rejected").unwrap();
+    assert_eq!(rejected.text.as_deref(), Some("looks right"));
+    news_seen(&stage.app, &stage.admin, &Seen { at: told.at })
+        .await
+        .unwrap();
+    assert!(
+        waiting(&stage.app, &stage.admin)
+            .await
+            .unwrap()
+            .news
+            .is_empty()
+    );
+    assert!(waiting(&stage.app, &ann).await.unwrap().news.is_empty());
+    let later = Seen {
+        at: told.at.plus(1_000_000_000),
+    };
+    let future = news_seen(&stage.app, &stage.admin, &later).await;
+    assert_eq!(future.unwrap_err().kind, ErrorKind::Invalid);
+}
