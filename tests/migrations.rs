@@ -6,8 +6,8 @@ use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     account, account_group, agent, agent_report, agent_vectors, attempt, body, challenge, decision,
     domain, enrolled_key, event, group_member, hold, model, owner_marks, pace, proof, proof_check,
-    review, review_approval, review_comment, session, setting, source, source_day, source_registrant, token,
-    version, version_source, withdrawn_urn,
+    review, review_approval, review_comment, session, setting, source, source_day,
+    source_registrant, token, version, version_source, withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;

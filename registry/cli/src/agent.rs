@@ -1,6 +1,6 @@
 //! `agent`: acts on agents, each with a reason.
 
-use a2a_registry_api::{Act, Agent, Deprecate};
+use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, NewReport};
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
@@ -37,6 +37,23 @@ pub enum AgentCommand {
     },
     /// Undo a deprecation
     Undeprecate(ActArgs),
+    /// Report that something is wrong with an agent; curators decide what follows
+    Report {
+        #[command(flatten)]
+        act: ActArgs,
+        /// How curators can reach you
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        contact: String,
+    },
+    /// Name the account that answers for an agent inside this company
+    Sponsor {
+        /// Its id, URN, host or card URL
+        #[arg(value_name = "AGENT")]
+        agent: String,
+        /// Name of the account; empty for none
+        #[arg(value_name = "ACCOUNT")]
+        account: String,
+    },
     /// End an agent for good
     Retire {
         #[command(flatten)]
@@ -102,6 +119,18 @@ pub async fn run(
             };
             (id, client.deprecate(id, &what).await?)
         }
+        AgentCommand::Sponsor { agent, account } => {
+            let id = client.agent_id(agent).await?;
+            let patch = AgentPatch {
+                sponsor: Some(account.clone()),
+                ..AgentPatch::default()
+            };
+            (id, client.patch_agent(id, &patch).await?)
+        }
+        AgentCommand::Report {
+            act: named,
+            contact,
+        } => return report(named, contact, client, console).await,
         AgentCommand::Retire { act: named, yes } => {
             let agent = client.agent_to_act_on(&named.agent).await?.summary;
             let what = format!(
@@ -116,6 +145,26 @@ pub async fn run(
         }
     };
     tell(&reply.value, &reply.raw, id, console)
+}
+
+async fn report(
+    named: &ActArgs,
+    contact: &str,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let id = client.agent_id(&named.agent).await?;
+    let new = NewReport {
+        reason: named.reason.clone(),
+        contact: contact.to_owned(),
+    };
+    let reply = client.report(id, &new).await?;
+    if console.json {
+        console.raw_json(&reply.raw)?;
+    } else {
+        console.line(&format!("reported {id}; curators decide what follows"))?;
+    }
+    Ok(CommandOutcome::Done)
 }
 
 async fn act(
@@ -142,8 +191,10 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Comman
     };
     let advice = summary.deprecation.as_ref();
     let advice = advice.map(|deprecation| format!(": {}", deprecation.sentence()));
+    let sponsor = agent.sponsor.as_ref();
+    let sponsor = sponsor.map_or_else(String::new, |name| format!(", sponsored by {name}"));
     console.line(&format!(
-        "{} ({id}) is {}{held}{}",
+        "{} ({id}) is {}{held}{sponsor}{}",
         summary.name,
         summary.lifecycle,
         advice.unwrap_or_default()

@@ -2,13 +2,15 @@
 
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
-    Account, AccountList, AccountPatch, Act, Agent, AgentList, CreatedToken, DecisionRequest,
-    Deprecate, Diff, DomainList, DomainPatch, DomainView, FindingList, Group, GroupList,
-    GroupMembers, Lookup, Me, NewAccount, NewGeneration, NewPolicies, NewToken, Policies,
-    PoliciesAccepted, PolicyDecision, PolicyHistory, Recrawl, RecrawlAccepted, Registration,
-    Review, ReviewDecision, ReviewDetail, ReviewList, Similar, TokenList, Transfer, Verification,
-    VersionList, Vouch,
+    Account, AccountList, AccountPatch, Act, Agent, AgentList, AgentPatch, BulkDecision,
+    BulkOutcome, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
+    DomainView, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment,
+    NewGeneration, NewPolicies, NewReport, NewToken, Policies, PoliciesAccepted, PolicyDecision,
+    PolicyHistory, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment,
+    ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, Seen, Similar, TokenList, Transfer,
+    Verification, VersionList, Vouch, Waiting,
 };
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;
 use bytes::Bytes;
 use serde_json::Value;
@@ -219,23 +221,59 @@ impl Client {
             .await
     }
 
-    /// A page of reviews, of one state where one is named.
+    /// A page of reviews that fit these parameters.
     pub async fn reviews(
         &self,
-        state: Option<&str>,
+        mut query: Vec<(&'static str, String)>,
         size: Option<u32>,
         token: Option<&str>,
     ) -> CallResult<ReviewList> {
-        let mut query = page(size, token);
-        if let Some(state) = state {
-            let state = encode(&[("state", state.to_owned())]);
-            query = if query.is_empty() {
-                state
-            } else {
-                format!("{state}&{query}")
-            };
-        }
-        self.get("/v1/reviews", &query).await
+        query.extend(size.map(|size| ("page_size", size.to_string())));
+        query.extend(token.map(|token| ("page_token", token.to_owned())));
+        self.get("/v1/reviews", &encode(&query)).await
+    }
+
+    /// Decides several reviews.
+    pub async fn decide_all(&self, what: &BulkDecision) -> CallResult<BulkOutcome> {
+        self.post("/v1/reviews:decide", what).await
+    }
+
+    /// Takes back the caller's approval of a review.
+    pub async fn withdraw_approval(&self, id: Uuid) -> CallResult<Review> {
+        self.delete_for(&format!("/v1/reviews/{id}/approval")).await
+    }
+
+    /// Comments on a review.
+    pub async fn comment(&self, id: Uuid, text: &str) -> CallResult<ReviewComment> {
+        let new = NewComment {
+            text: text.to_owned(),
+        };
+        self.post(&format!("/v1/reviews/{id}/comments"), &new).await
+    }
+
+    /// Sets who is to decide a review, and by when.
+    pub async fn patch_review(&self, id: Uuid, patch: &ReviewPatch) -> CallResult<Review> {
+        self.patch(&format!("/v1/reviews/{id}"), patch).await
+    }
+
+    /// Reports an agent.
+    pub async fn report(&self, id: Uuid, new: &NewReport) -> CallResult<ReportAccepted> {
+        self.post(&format!("/v1/agents/{id}:report"), new).await
+    }
+
+    /// Changes an agent apart from its card.
+    pub async fn patch_agent(&self, id: Uuid, patch: &AgentPatch) -> CallResult<Agent> {
+        self.patch(&format!("/v1/agents/{id}"), patch).await
+    }
+
+    /// What waits for the caller.
+    pub async fn waiting(&self) -> CallResult<Waiting> {
+        self.get("/v1/me/waiting", "").await
+    }
+
+    /// Notes up to when the caller has seen its news.
+    pub async fn seen(&self, at: Timestamp) -> Result<(), ClientError> {
+        self.post_for_nothing("/v1/me:seen", &Seen { at }).await
     }
 
     /// One review.

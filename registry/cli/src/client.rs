@@ -166,6 +166,26 @@ impl Client {
         self.send(request, path).await.map(drop)
     }
 
+    /// Sends a POST request with a JSON body, and ignores the body of the response.
+    pub async fn post_for_nothing(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<(), ClientError> {
+        let request = self.request(Method::POST, path).json(body);
+        self.send(request, path).await.map(drop)
+    }
+
+    /// Sends a DELETE request that is answered with what is left.
+    pub async fn delete_for<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let request = self.request(Method::DELETE, path);
+        let raw = self.send(request, path).await?;
+        self.read(path, raw)
+    }
+
     /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::DELETE, path);

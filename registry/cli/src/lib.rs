@@ -30,6 +30,8 @@ mod policy;
 mod refusal;
 mod register;
 mod review;
+mod review_bulk;
+mod review_notes;
 mod search;
 mod send;
 mod serve;
@@ -41,6 +43,7 @@ mod table;
 mod target;
 mod terminal;
 mod token;
+mod waiting;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -138,6 +141,8 @@ enum Command {
     Policy(policy::PolicyCommand),
     /// Show whose token this is, and what it may do
     Whoami,
+    /// Show what waits for you: reviews to decide, news of your agents, domains to prove
+    Waiting(waiting::WaitingArgs),
     /// Install sentence encoders for the search, or show them
     #[command(subcommand)]
     Model(model::ModelCommand),
@@ -248,6 +253,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Group(command) => group::run(&command, &client, console).await,
         Command::Policy(command) => policy::run(&command, &client, console).await,
         Command::Whoami => account::whoami(&client, console).await,
+        Command::Waiting(arguments) => waiting::run(&arguments, &client, console).await,
         Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, console).await,
         Command::Doctor(arguments) => doctor::run(&arguments, &client, console).await,
         // Handled above; listed so that a new command cannot be forgotten.

@@ -1,26 +1,29 @@
 //! `review`: the curators' queue.
 
-use a2a_registry_api::{Review, ReviewDecision, ReviewDetail};
-use a2a_registry_domain::review::ReviewState;
+use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewPatch};
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use super::client::Client;
+use super::client::{Client, RegistryResponse};
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::list::{PageArgs, next_page};
 use super::show::{print_diff, print_similar};
 use super::signature::signature_lines;
-use super::{table, terminal};
+use super::{invocation, table, terminal};
 
 /// What `review` takes.
 #[derive(Subcommand, Debug, Clone)]
 pub enum ReviewCommand {
-    /// List reviews, oldest first
+    /// List reviews, oldest first; without the role of a curator those of your own agents
     List {
         /// open, approved, rejected, superseded, withdrawn, or all
         #[arg(long, value_name = "STATE", default_value = "open")]
         state: String,
+        #[command(flatten)]
+        filter: FilterArgs,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -29,23 +32,110 @@ pub enum ReviewCommand {
         /// The review's id
         id: Uuid,
     },
-    /// Approve the content a review is about
+    /// Approve the content a review is about; with --all-matching that of all open reviews that fit, 50 at most
     Approve(DecisionArgs),
-    /// Reject the content a review is about
+    /// Reject the content a review is about; with --all-matching that of all open reviews that fit, 50 at most
     Reject(DecisionArgs),
+    /// Take back your approval of a review that needs further ones
+    WithdrawApproval {
+        /// The review's id
+        id: Uuid,
+    },
+    /// Comment on a review
+    Comment {
+        /// The review's id
+        id: Uuid,
+        /// The comment
+        text: String,
+    },
+    /// Set who is to decide a review, and by when
+    Assign {
+        /// The review's id
+        id: Uuid,
+        /// Name of the account that is to decide it; empty for none
+        #[arg(long, value_name = "ACCOUNT", required_unless_present = "due")]
+        to: Option<String>,
+        /// By when: a day such as 2027-01-31, a moment as in RFC 3339, or empty for none
+        #[arg(long, value_name = "TIME")]
+        due: Option<String>,
+    },
+}
+
+/// Which reviews.
+#[derive(Args, Debug, Clone, Default)]
+pub struct FilterArgs {
+    /// admission or report
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<ReviewKind>,
+    /// first, none, low, high or critical; several times for more
+    #[arg(long, value_name = "CLASS", value_parser = ["first", "none", "low", "high", "critical"])]
+    change: Vec<String>,
+    /// Of agents of this domain
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
+    /// Assigned to this account; `me` for your own
+    #[arg(long, value_name = "ACCOUNT")]
+    assignee: Option<String>,
+    /// Of your own agents
+    #[arg(long)]
+    mine: bool,
+}
+
+impl FilterArgs {
+    /// The parameters of the list.
+    pub fn query(&self, state: Option<&str>) -> Vec<(&'static str, String)> {
+        let mut query = Vec::new();
+        query.extend(state.map(|state| ("state", state.to_owned())));
+        query.extend(self.kind.map(|kind| ("kind", kind.to_string())));
+        query.extend(
+            self.change
+                .iter()
+                .map(|class| ("change_class", class.clone())),
+        );
+        query.extend(self.domain.clone().map(|domain| ("domain", domain)));
+        query.extend(self.assignee.clone().map(|name| ("assignee", name)));
+        query.extend(self.mine.then(|| ("mine", "true".to_owned())));
+        query
+    }
+
+    /// The same as options of a command.
+    fn options(&self) -> String {
+        let option = |(name, value): (&str, String)| match name {
+            "mine" => " --mine".to_owned(),
+            "change_class" => format!(" --change {value}"),
+            name => format!(" --{name} {}", invocation::quote(&value)),
+        };
+        self.query(None).into_iter().map(option).collect()
+    }
+}
+
+fn kind(text: &str) -> Result<ReviewKind, String> {
+    text.parse()
 }
 
 /// A decision.
 #[derive(Args, Debug, Clone)]
 pub struct DecisionArgs {
     /// The review's id
-    id: Uuid,
+    #[arg(
+        required_unless_present = "all_matching",
+        conflicts_with = "all_matching"
+    )]
+    id: Option<Uuid>,
     /// The content decided on, so that nothing newer is decided by accident; asked for where not given
-    #[arg(long, value_name = "SHA256")]
+    #[arg(long, value_name = "SHA256", conflicts_with = "all_matching")]
     digest: Option<String>,
     /// Why; kept with the decision
     #[arg(long, value_name = "TEXT")]
-    reason: String,
+    pub(super) reason: String,
+    /// Decide all open reviews that fit these filters, after showing them
+    #[arg(long)]
+    all_matching: bool,
+    #[command(flatten)]
+    pub(super) filter: FilterArgs,
+    /// With --all-matching: do not ask for confirmation
+    #[arg(long, short, requires = "all_matching")]
+    pub(super) yes: bool,
 }
 
 /// Does it.
@@ -58,7 +148,11 @@ pub async fn run(
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
     match command {
-        ReviewCommand::List { state, page } => list(state, page, client, console).await,
+        ReviewCommand::List {
+            state,
+            filter,
+            page,
+        } => list(state, filter, page, client, console).await,
         ReviewCommand::Show { id } => {
             let reply = client.review(*id).await?;
             if console.json {
@@ -70,11 +164,43 @@ pub async fn run(
         }
         ReviewCommand::Approve(decision) => decide("approve", decision, client, console).await,
         ReviewCommand::Reject(decision) => decide("reject", decision, client, console).await,
+        ReviewCommand::WithdrawApproval { id } => {
+            tell(console, &client.withdraw_approval(*id).await?)
+        }
+        ReviewCommand::Comment { id, text } => {
+            let reply = client.comment(*id, text).await?;
+            if console.json {
+                console.raw_json(&reply.raw)?;
+            } else {
+                console.line(&format!("commented as {}", reply.value.author))?;
+            }
+            Ok(CommandOutcome::Done)
+        }
+        ReviewCommand::Assign { id, to, due } => {
+            let patch = ReviewPatch {
+                assignee: to.clone(),
+                due: due.as_deref().map(moment).transpose()?,
+            };
+            tell(console, &client.patch_review(*id, &patch).await?)
+        }
     }
+}
+
+/// A time that the registry understands; empty stays empty.
+fn moment(text: &str) -> Result<String, Failure> {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
+    let moment = day.or_else(|_| text.parse::<Timestamp>());
+    moment
+        .map(Timestamp::to_rfc3339)
+        .map_err(|error| Failure::new(format!("--due: {error}")))
 }
 
 async fn list(
     state: &str,
+    filter: &FilterArgs,
     page: &PageArgs,
     client: &Client,
     console: &Console,
@@ -89,7 +215,7 @@ async fn list(
     };
     let asked = asked.map(ReviewState::as_str);
     let reply = client
-        .reviews(asked, page.limit, page.page_token.as_deref())
+        .reviews(filter.query(asked), page.limit, page.page_token.as_deref())
         .await?;
     if console.json {
         console.raw_json(&reply.raw)?;
@@ -119,12 +245,15 @@ async fn list(
         &["REVIEW", "AGENT", "DOMAIN", "CHANGE", "STATE", "SINCE"],
         &rows,
     )?;
-    let command = format!("review list --state {state}");
+    let command = format!("review list --state {state}{}", filter.options());
     next_page(&command, page.limit, reply.value.next_page_token.as_deref());
     Ok(CommandOutcome::Done)
 }
 
-fn change(review: &Review) -> String {
+pub(super) fn change(review: &Review) -> String {
+    if review.kind != ReviewKind::Admission {
+        return review.kind.to_string();
+    }
     review
         .change_class
         .as_ref()
@@ -152,6 +281,7 @@ fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
             finding.severity, finding.rule, finding.pointer, finding.hint, finding.found
         ))?;
     }
+    super::review_notes::show(console, detail)?;
     print_similar(console, &detail.similar, detail.duplicates.as_ref())?;
     if let Some(diff) = &detail.diff {
         print_diff(console, diff)?;
@@ -213,6 +343,13 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
                     .unwrap_or_default(),
             ),
             ("decided by", review.deciders.join(", ")),
+            ("assigned to", text(&review.assignee)),
+            (
+                "due",
+                review.due.map(Timestamp::to_rfc3339).unwrap_or_default(),
+            ),
+            ("sponsor", text(&detail.sponsor)),
+            ("you cannot decide", text(&detail.cannot_decide)),
             ("reason", text(&review.reason)),
         ],
     )
@@ -224,10 +361,13 @@ async fn decide(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
+    let Some(id) = decision.id else {
+        return super::review_bulk::decide_all(verb == "approve", decision, client, console).await;
+    };
     let digest = match &decision.digest {
         Some(digest) => digest.clone(),
         None => {
-            let review = client.review(decision.id).await?.value.review;
+            let review = client.review(id).await?.value.review;
             terminal::note(&format!(
                 "deciding on {} of {} ({}); its signature is {}: {}",
                 review.digest,
@@ -243,15 +383,27 @@ async fn decide(
         digest,
         reason: decision.reason.clone(),
     };
-    let reply = client.decide(decision.id, verb, &body).await?;
+    tell(console, &client.decide(id, verb, &body).await?)
+}
+
+fn tell(console: &Console, reply: &RegistryResponse<Review>) -> Result<CommandOutcome, Failure> {
     if console.json {
         console.raw_json(&reply.raw)?;
     } else {
-        let review = &reply.value;
-        console.line(&format!(
-            "{} ({}) is {}",
-            review.name, review.agent, review.state
-        ))?;
+        console.line(&sentence(&reply.value))?;
     }
     Ok(CommandOutcome::Done)
+}
+
+/// The state of a review, and which approvals it still needs.
+pub(super) fn sentence(review: &Review) -> String {
+    let named = format!("{} ({}) is {}", review.name, review.agent, review.state);
+    if review.state != ReviewState::Open {
+        return named;
+    }
+    let counting = review.approvals.iter().filter(|one| one.counts).count();
+    format!(
+        "{named}: {counting} of {} approvals",
+        review.approvals_needed
+    )
 }

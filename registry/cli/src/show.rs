@@ -380,6 +380,7 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
         ("labels", labels.join(", ")),
         ("access", agent.security.join("; or ")),
         ("digest", summary.card_digest.clone()),
+        ("sponsor", text(&agent.sponsor)),
         ("decided", decided(&agent.decision)),
         ("card", summary.links.card.clone()),
         ("resolver", summary.links.resolver.clone()),

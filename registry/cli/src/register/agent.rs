@@ -82,9 +82,11 @@ impl<'a> Agents<'a> {
         }
         let mut token = None;
         for _ in 0..PAGES {
-            let page = self
-                .client
-                .reviews(Some("open"), Some(100), token.as_deref());
+            let page = self.client.reviews(
+                vec![("state", "open".to_owned())],
+                Some(100),
+                token.as_deref(),
+            );
             let Ok(reply) = page.await else {
                 self.reviews = None;
                 return None;

@@ -1,0 +1,79 @@
+//! What people have written about a review, and what its card says of itself, in lines.
+
+use a2a_registry_api::ReviewDetail;
+
+use super::console::Console;
+use super::failure::Failure;
+
+/// Shows it. Empty parts are left out.
+///
+/// # Errors
+/// Where standard output takes no more.
+pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
+    if let Some(description) = &detail.description {
+        console.line(&format!("description: {description}"))?;
+    }
+    for skill in &detail.skills {
+        let about = skill.description.as_deref().unwrap_or_default();
+        console.line(&format!("skill {}: {about}", skill.name))?;
+    }
+    let review = &detail.review;
+    for approval in &review.approvals {
+        let counts = if approval.counts {
+            ""
+        } else {
+            " (does not count)"
+        };
+        console.line(&format!(
+            "approved by {} at {}{counts}: {}",
+            approval.account,
+            approval.at.to_rfc3339(),
+            approval.reason
+        ))?;
+    }
+    if review.approvals_needed > 1 {
+        console.line(&format!("approvals needed: {}", review.approvals_needed))?;
+    }
+    for policy in &detail.policies {
+        let (effect, id, mode) = (&policy.effect, &policy.id, &policy.mode);
+        console.line(&format!("policy {id} ({mode}): {effect}"))?;
+    }
+    for report in &detail.reports {
+        let by = report.reporter.as_deref().unwrap_or("somebody");
+        let contact = report.contact.as_ref();
+        let contact = contact.map_or_else(String::new, |contact| format!(" ({contact})"));
+        console.line(&format!(
+            "reported by {by}{contact} at {}: {}",
+            report.at.to_rfc3339(),
+            report.reason
+        ))?;
+    }
+    for earlier in &detail.earlier {
+        let done = if earlier.approved {
+            "approved"
+        } else {
+            "rejected"
+        };
+        let same = if earlier.same_content {
+            ", the same content"
+        } else {
+            ""
+        };
+        let reason = earlier.reason.as_deref().unwrap_or_default();
+        console.line(&format!(
+            "earlier: {done} by {} ({}{same}) at {}: {reason}",
+            earlier.by,
+            earlier.rule,
+            earlier.at.to_rfc3339()
+        ))?;
+    }
+    for comment in &detail.comments {
+        console.line(&format!(
+            "comment by {} at {}: {}",
+            comment.author,
+            comment.at.to_rfc3339(),
+            comment.text
+        ))?;
+    }
+    Ok(())
+}

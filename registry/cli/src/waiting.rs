@@ -1,0 +1,75 @@
+//! `waiting`: what waits for you, and what is new of your agents.
+
+use clap::Args;
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{CommandOutcome, Failure};
+use super::review::change;
+use super::terminal;
+
+/// What `waiting` takes.
+#[derive(Args, Debug, Clone)]
+pub struct WaitingArgs {
+    /// Note the news as seen
+    #[arg(long)]
+    seen: bool,
+}
+
+/// Does it.
+///
+/// # Errors
+/// Where the registry is away or refuses.
+pub async fn run(
+    arguments: &WaitingArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let reply = client.waiting().await?;
+    let waiting = &reply.value;
+    if arguments.seen {
+        client.seen(waiting.at).await?;
+    }
+    let is_empty =
+        waiting.reviews.is_empty() && waiting.news.is_empty() && waiting.domains.is_empty();
+    let outcome = match is_empty {
+        true => CommandOutcome::No,
+        false => CommandOutcome::Done,
+    };
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(outcome);
+    }
+    if is_empty {
+        terminal::note("nothing waits for you");
+    }
+    for review in &waiting.reviews {
+        let due = review.due.map(|due| format!(", due {}", due.to_rfc3339()));
+        console.line(&format!(
+            "review {} of {} ({}, {}{})",
+            review.id,
+            review.name,
+            review.domain,
+            change(review),
+            due.unwrap_or_default()
+        ))?;
+    }
+    for news in &waiting.news {
+        let text = news.text.as_deref().unwrap_or_default();
+        console.line(&format!(
+            "{} of agent {} by {} at {}: {text}",
+            news.kind,
+            news.agent,
+            news.by,
+            news.at.to_rfc3339()
+        ))?;
+    }
+    for domain in &waiting.domains {
+        console.line(&format!(
+            "domain {} waits for its proof until {}",
+            domain.domain,
+            domain.expires.to_rfc3339()
+        ))?;
+    }
+    Ok(outcome)
+}
