@@ -10,6 +10,7 @@ mod people;
 mod process;
 mod register;
 mod removal;
+mod reviews;
 mod sign;
 mod similar;
 mod verdicts;

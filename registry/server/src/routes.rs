@@ -20,7 +20,10 @@ use crate::http::allowed;
 use crate::lint::routes as lint;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
-use crate::reviews::{routes as reviews, writing_routes as writing};
+use crate::reviews::{
+    list_page as review_list_page, page as review_page, report_page, routes as reviews,
+    writing_routes as writing,
+};
 use crate::search::{page as search_page, routes as search};
 
 /// The operations of the API, which make up the `OpenAPI` document.
@@ -127,6 +130,11 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(account_page::token_make)
         .service(account_page::token_end)
         .service(account_page::session_end)
+        .service(review_list_page::show)
+        .service(review_list_page::decide)
+        .service(review_page::show)
+        .service(review_page::submit)
+        .service(report_page::submit)
         .service(about::show)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
@@ -142,6 +150,11 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/agents/{agent}", "GET"),
     ("/agents/{agent}/", "GET"),
     ("/agents/{agent}/diff", "GET"),
+    ("/agents/{agent}/report", "POST"),
+    ("/reviews", "GET"),
+    ("/reviews", "POST"),
+    ("/reviews/{review}", "GET"),
+    ("/reviews/{review}", "POST"),
     ("/register", "GET"),
     ("/register", "POST"),
     ("/register/lint", "POST"),

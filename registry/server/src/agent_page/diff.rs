@@ -67,14 +67,14 @@ struct ChoiceView {
 }
 
 /// One change.
-struct ChangeView {
-    pointer: String,
+pub(crate) struct ChangeView {
+    pub pointer: String,
     /// `added`, `removed` or `changed`.
-    kind: &'static str,
-    before: Option<String>,
-    after: Option<String>,
-    class: Badge,
-    reason: String,
+    pub kind: &'static str,
+    pub before: Option<String>,
+    pub after: Option<String>,
+    pub class: Badge,
+    pub reason: String,
 }
 
 /// The data of the page.
@@ -210,7 +210,8 @@ impl ChoiceView {
 }
 
 impl ChangeView {
-    fn new(change: &Change) -> Self {
+    /// A change as it is shown.
+    pub(crate) fn new(change: &Change) -> Self {
         Self {
             pointer: match change.pointer.as_str() {
                 "" => "the whole card".to_owned(),

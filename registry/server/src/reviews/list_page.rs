@@ -1,0 +1,377 @@
+//! The page of the queue: reviews by filter, of which one or fifty are decided at a time, with a reason.
+
+use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
+use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewList};
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+
+use crate::agent_page::diff::class_badge;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::register_page::read_form;
+use crate::error::AppError;
+use crate::http::auth::Anyone;
+use crate::http::body::UnreadBody;
+use crate::http::problem::Problem;
+use crate::http::query;
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, LINE};
+use crate::pages::trust::Badge;
+use crate::paging::PageRequest;
+use crate::reviews::bulk::{ItemResult, review_decide_all};
+use crate::reviews::queue::{ReviewsWanted, review_list};
+
+/// The most bytes of the form: fifty reviews with their digests, and a reason.
+const FORM: usize = 32 * 1024;
+
+/// The filters of the page's address. Empty ones, which a form sends, are none.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Filters {
+    state: String,
+    kind: String,
+    change_class: String,
+    domain: String,
+    assignee: String,
+    mine: String,
+    page_token: String,
+}
+
+/// The form that decides.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DecideForm {
+    /// A review's id and the digest that was shown, with a space between.
+    pick: Vec<String>,
+    verdict: String,
+    reason: String,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "reviews.html")]
+struct ReviewsPage {
+    frame: Frame,
+    filters: FilterView,
+    decides: bool,
+    reviews: Vec<RowView>,
+    /// What became of the decisions of the form.
+    results: Vec<ResultView>,
+    problem: Option<String>,
+    next: Option<String>,
+    most: usize,
+    reason_chars: usize,
+}
+
+/// The filters as they are chosen.
+struct FilterView {
+    states: Vec<ChoiceView>,
+    kinds: Vec<ChoiceView>,
+    classes: Vec<ChoiceView>,
+    domain: String,
+    assignee: String,
+    mine: bool,
+}
+
+/// One choice of a filter.
+struct ChoiceView {
+    value: &'static str,
+    label: &'static str,
+    chosen: bool,
+}
+
+/// One review in the list.
+struct RowView {
+    id: String,
+    digest: String,
+    name: String,
+    domain: String,
+    change: Badge,
+    signature: String,
+    state: String,
+    is_open: bool,
+    approvals: String,
+    assignee: Option<String>,
+    opened: TimeView,
+    due: Option<TimeView>,
+}
+
+/// What became of one decision.
+struct ResultView {
+    id: String,
+    text: String,
+    is_done: bool,
+}
+
+/// Shows the queue.
+#[get("/reviews")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    Anyone(caller): Anyone,
+    request: HttpRequest,
+) -> HttpResponse {
+    let shown = shown(&context, &caller, request.query_string(), Vec::new(), None);
+    match shown.await {
+        Ok(page) => crate::pages::page(StatusCode::OK, &page),
+        Err(error) => {
+            crate::pages::problems::problem(Frame::new(context.config(), "reviews"), error)
+        }
+    }
+}
+
+/// Decides the chosen reviews, and shows the queue with what became of each.
+#[post("/reviews")]
+pub(crate) async fn decide(
+    context: web::Data<Context>,
+    Anyone(caller): Anyone,
+    request: HttpRequest,
+    body: UnreadBody,
+) -> HttpResponse {
+    let (results, problem, status) = match decided(&context, &caller, &request, body).await {
+        Ok(results) => (results, None, StatusCode::OK),
+        Err(problem) => {
+            crate::pages::log(&problem);
+            let status = problem.kind().status;
+            (Vec::new(), Some(problem.to_string()), status)
+        }
+    };
+    match shown(&context, &caller, request.query_string(), results, problem).await {
+        Ok(page) => crate::pages::page(status, &page),
+        Err(error) => {
+            crate::pages::problems::problem(Frame::new(context.config(), "reviews"), error)
+        }
+    }
+}
+
+async fn decided(
+    context: &Context,
+    caller: &Caller,
+    request: &HttpRequest,
+    body: UnreadBody,
+) -> Result<Vec<ItemResult>, Problem> {
+    caller.demand(Permission::Approve)?;
+    let ours = context.config().public_url();
+    let form: DecideForm = read_form(request, body, &ours, FORM).await?;
+    let approve = match form.verdict.as_str() {
+        "approve" => true,
+        "reject" => false,
+        _ => return Err(Problem::invalid("/verdict", "Approve or reject.")),
+    };
+    if form.pick.is_empty() {
+        return Err(Problem::invalid("/pick", "Choose a review first."));
+    }
+    let item = |pick: &String| {
+        let (id, digest) = pick.split_once(' ')?;
+        Some(BulkDecisionItem {
+            review: id.parse().ok()?,
+            digest: digest.to_owned(),
+            approve,
+            reason: form.reason.clone(),
+        })
+    };
+    let decisions: Option<Vec<BulkDecisionItem>> = form.pick.iter().map(item).collect();
+    let decisions =
+        decisions.ok_or_else(|| Problem::invalid("/pick", "This is no review of the list."))?;
+    Ok(review_decide_all(context, caller, &BulkDecision { decisions }).await?)
+}
+
+async fn shown(
+    context: &Context,
+    caller: &Caller,
+    query: &str,
+    results: Vec<ItemResult>,
+    problem: Option<String>,
+) -> Result<ReviewsPage, AppError> {
+    let filters: Filters = query::read(query)
+        .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
+    let wanted = filters.wanted()?;
+    let page = PageRequest {
+        page_size: u32::try_from(MAX_DECISIONS).ok(),
+        page_token: Some(filters.page_token.clone()).filter(|token| !token.is_empty()),
+    };
+    let list = review_list(context, caller, &wanted, &page).await?;
+    let now = context.now();
+    Ok(ReviewsPage {
+        frame: Frame::new(context.config(), "reviews"),
+        next: filters.next(&list),
+        filters: FilterView::new(&filters, &wanted),
+        decides: caller.may(Permission::Approve),
+        reviews: list
+            .reviews
+            .iter()
+            .map(|review| RowView::new(review, now))
+            .collect(),
+        results: results.iter().map(ResultView::new).collect(),
+        problem,
+        most: MAX_DECISIONS,
+        reason_chars: MAX_REASON,
+    })
+}
+
+impl Filters {
+    fn wanted(&self) -> Result<ReviewsWanted, AppError> {
+        let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let state = match self.state.as_str() {
+            "" => Some(ReviewState::Open),
+            "all" => None,
+            state => {
+                let state = state.parse::<ReviewState>();
+                Some(state.map_err(|error| AppError::invalid("/state", error))?)
+            }
+        };
+        let kind = given(&self.kind).map(|kind| kind.parse::<ReviewKind>());
+        Ok(ReviewsWanted {
+            state,
+            kind: kind
+                .transpose()
+                .map_err(|error| AppError::invalid("/kind", error))?,
+            change_class: given(&self.change_class).into_iter().collect(),
+            domain: given(&self.domain),
+            assignee: given(&self.assignee),
+            mine: !self.mine.is_empty(),
+        })
+    }
+
+    /// The address of the next page.
+    fn next(&self, list: &ReviewList) -> Option<String> {
+        let token = list.next_page_token.as_deref()?;
+        let pairs = [
+            ("state", self.state.as_str()),
+            ("kind", &self.kind),
+            ("change_class", &self.change_class),
+            ("domain", &self.domain),
+            ("assignee", &self.assignee),
+            ("mine", &self.mine),
+            ("page_token", token),
+        ];
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        let given: Vec<_> = given.collect();
+        serde_html_form::to_string(given)
+            .ok()
+            .map(|pairs| format!("/reviews?{pairs}"))
+    }
+}
+
+impl FilterView {
+    fn new(filters: &Filters, wanted: &ReviewsWanted) -> Self {
+        let choices = |chosen: &str, choices: &[(&'static str, &'static str)]| {
+            let view = |(value, label): &(&'static str, &'static str)| ChoiceView {
+                value,
+                label,
+                chosen: *value == chosen,
+            };
+            choices.iter().map(view).collect()
+        };
+        let state = match wanted.state {
+            Some(state) => state.as_str(),
+            None => "all",
+        };
+        Self {
+            states: choices(
+                state,
+                &[
+                    ("open", "Open"),
+                    ("approved", "Approved"),
+                    ("rejected", "Rejected"),
+                    ("superseded", "Superseded"),
+                    ("withdrawn", "Withdrawn"),
+                    ("all", "All"),
+                ],
+            ),
+            kinds: choices(
+                &filters.kind,
+                &[
+                    ("", "All"),
+                    ("admission", "Admission of a card"),
+                    ("report", "Report of an agent"),
+                ],
+            ),
+            classes: choices(
+                &filters.change_class,
+                &[
+                    ("", "All"),
+                    ("first", "First card"),
+                    ("low", "Low"),
+                    ("high", "High"),
+                    ("critical", "Critical"),
+                ],
+            ),
+            domain: text::line(&filters.domain, LINE),
+            assignee: text::line(&filters.assignee, LINE),
+            mine: wanted.mine,
+        }
+    }
+}
+
+/// The class of a review's change, or what it is instead.
+pub(super) fn change_badge(review: &Review) -> Badge {
+    let plain = |label: &str, meaning: &str, tone| Badge {
+        label: label.to_owned(),
+        meaning: meaning.to_owned(),
+        tone,
+        link: None,
+    };
+    if review.kind == ReviewKind::Report {
+        return plain("report", "Somebody has reported this agent.", "warn");
+    }
+    match &review.change_class {
+        Some(class) => class_badge(class),
+        None => plain(
+            "first card",
+            "No card of this agent was approved before.",
+            "plain",
+        ),
+    }
+}
+
+/// How many accounts have approved, of how many that must.
+pub(super) fn approvals(review: &Review) -> String {
+    let counting = review.approvals.iter().filter(|one| one.counts).count();
+    format!("{counting} of {}", review.approvals_needed)
+}
+
+impl RowView {
+    fn new(review: &Review, now: Timestamp) -> Self {
+        Self {
+            id: review.id.to_string(),
+            digest: text::line(&review.digest, LINE),
+            name: text::line(&review.name, LINE),
+            domain: text::line(&review.domain, LINE),
+            change: change_badge(review),
+            signature: text::line(review.signature_verdict.state.as_str(), LINE),
+            state: text::line(review.state.as_str(), LINE),
+            is_open: review.state == ReviewState::Open,
+            approvals: approvals(review),
+            assignee: review.assignee.as_ref().map(|name| text::line(name, LINE)),
+            opened: TimeView::new(review.created_at, now),
+            due: TimeView::maybe(review.due, now),
+        }
+    }
+}
+
+impl ResultView {
+    fn new((id, result): &ItemResult) -> Self {
+        let (text, is_done) = match result {
+            Ok(review) if review.state == ReviewState::Open => {
+                let name = text::line(&review.name, LINE);
+                (format!("{name}: {} approvals", approvals(review)), true)
+            }
+            Ok(review) => {
+                let (name, state) = (text::line(&review.name, LINE), review.state.as_str());
+                (format!("{name}: {state}"), true)
+            }
+            Err(error) => (text::line(&error.public, 300), false),
+        };
+        Self {
+            id: id.to_string(),
+            text,
+            is_done,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The page of one review: everything that a decision needs on one screen, with the forms to decide and to comment.
+
+use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
+use a2a_registry_api::{Change, NewComment, ReviewDecision, ReviewDetail, ReviewPatch};
+use a2a_registry_domain::review::ReviewState;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::agent_page::diff::ChangeView;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::domains::register_page::read_form;
+use crate::http::auth::Anyone;
+use crate::http::body::UnreadBody;
+use crate::http::path::ReviewId;
+use crate::http::problem::Problem;
+use crate::pages::findings::FindingsView;
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, BLOCK, LINE};
+use crate::pages::trust::Badge;
+use crate::precondition::Precondition;
+use crate::reviews::deciding::{approval_withdraw, review_approve, review_reject};
+use crate::reviews::list_page::{approvals, change_badge};
+use crate::reviews::notes::{comment_add, review_patch};
+use crate::reviews::queue::review_show;
+
+/// The most bytes of a form: each character of a comment may be escaped.
+const FORM: usize = 32 * 1024;
+/// Findings on the page.
+const FINDINGS: usize = 100;
+/// Characters of the card on the page.
+const CARD: usize = 60_000;
+/// Characters of a sentence of somebody.
+const SENTENCE: usize = 1_000;
+
+/// A form of the page: which act, and what it needs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ReviewForm {
+    act: String,
+    digest: String,
+    reason: String,
+    text: String,
+    assignee: String,
+    due: String,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "review.html")]
+pub(crate) struct ReviewPage {
+    frame: Frame,
+    id: String,
+    agent: String,
+    digest: String,
+    name: String,
+    domain: String,
+    domain_link: String,
+    change: Badge,
+    state: String,
+    is_open: bool,
+    facts: Vec<(&'static str, String)>,
+    opened: TimeView,
+    due: Option<TimeView>,
+    due_value: String,
+    assignee: String,
+    approvals: String,
+    description: String,
+    skills: Vec<(String, String)>,
+    interfaces: Vec<String>,
+    security: Vec<String>,
+    changes: Vec<ChangeView>,
+    findings: FindingsView,
+    policies: Vec<String>,
+    similar: Vec<(String, String)>,
+    said: Vec<SaidView>,
+    card: Option<String>,
+    cannot_decide: Option<String>,
+    curates: bool,
+    comments: bool,
+    comment_chars: usize,
+    reason_chars: usize,
+}
+
+/// Something that somebody has said: an approval, a report, an earlier decision, a comment.
+struct SaidView {
+    what: &'static str,
+    by: String,
+    at: TimeView,
+    text: String,
+}
+
+/// Shows a review to whom the API would answer.
+#[get("/reviews/{review}")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    Anyone(caller): Anyone,
+    ReviewId(id): ReviewId,
+) -> HttpResponse {
+    let frame = Frame::new(context.config(), "reviews");
+    match review_show(&context, &caller, id).await {
+        Ok(detail) => {
+            let page = ReviewPage::new(frame, &detail, &caller, context.now());
+            crate::pages::page(StatusCode::OK, &page)
+        }
+        Err(error) => crate::pages::problems::problem(frame, error),
+    }
+}
+
+/// Does what a form of the page asks for, and leads back to the page.
+#[post("/reviews/{review}")]
+pub(crate) async fn submit(
+    context: web::Data<Context>,
+    Anyone(caller): Anyone,
+    ReviewId(id): ReviewId,
+    request: HttpRequest,
+    body: UnreadBody,
+) -> Result<HttpResponse, Problem> {
+    caller.account()?;
+    let ours = context.config().public_url();
+    let form: ReviewForm = read_form(&request, body, &ours, FORM).await?;
+    act(&context, &caller, id, form).await?;
+    Ok(HttpResponse::SeeOther()
+        .insert_header((LOCATION, format!("/reviews/{id}")))
+        .finish())
+}
+
+async fn act(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    form: ReviewForm,
+) -> Result<(), Problem> {
+    let decision = ReviewDecision {
+        digest: form.digest,
+        reason: form.reason,
+    };
+    match form.act.as_str() {
+        "approve" => drop(review_approve(context, caller, id, &decision).await?),
+        "reject" => drop(review_reject(context, caller, id, &decision).await?),
+        "withdraw" => drop(approval_withdraw(context, caller, id).await?),
+        "comment" => {
+            let new = NewComment {
+                text: form.text.replace("\r\n", "\n"),
+            };
+            comment_add(context, caller, id, &new).await?;
+        }
+        "assign" => {
+            let due = match form.due.as_str() {
+                "" => String::new(),
+                day => format!("{day}T00:00:00Z"),
+            };
+            let patch = ReviewPatch {
+                assignee: Some(form.assignee),
+                due: Some(due),
+            };
+            review_patch(context, caller, id, &patch, &Precondition::default()).await?;
+        }
+        _ => return Err(Problem::invalid("/act", "This form asks for nothing.")),
+    }
+    Ok(())
+}
+
+impl ReviewPage {
+    /// The page at `now`.
+    pub(crate) fn new(
+        frame: Frame,
+        detail: &ReviewDetail,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Self {
+        let review = &detail.review;
+        let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
+        let skill = |skill: &a2a_registry_api::HitSkill| {
+            (
+                text::line(&skill.name, LINE),
+                text::line(skill.description.as_deref().unwrap_or_default(), SENTENCE),
+            )
+        };
+        let interface = |one: &a2a_registry_api::Interface| {
+            let version = one.protocol_version.as_deref().unwrap_or("(no version)");
+            text::line(&format!("{} {version} at {}", one.binding, one.url), 500)
+        };
+        let mut changes: Vec<&Change> = detail.diff.iter().flat_map(|diff| &diff.changes).collect();
+        // What matters most comes first.
+        changes.sort_by_key(|change| std::cmp::Reverse(change.class.known()));
+        let similar = |hit: &a2a_registry_api::Hit| {
+            let named = format!("{} at {}", hit.summary.name, hit.summary.domain);
+            (hit.summary.id.to_string(), text::line(&named, LINE))
+        };
+        Self {
+            frame,
+            id: review.id.to_string(),
+            agent: review.agent.to_string(),
+            digest: text::line(&review.digest, LINE),
+            name: text::line(&review.name, LINE),
+            domain: text::line(&review.domain, LINE),
+            domain_link: format!("/domains/{}", text::segment(&review.domain)),
+            change: change_badge(review),
+            state: text::line(review.state.as_str(), LINE),
+            is_open: review.state == ReviewState::Open,
+            facts: facts(detail),
+            opened: TimeView::new(review.created_at, now),
+            due: TimeView::maybe(review.due, now),
+            due_value: due.get(..10).unwrap_or_default().to_owned(),
+            assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
+            approvals: approvals(review),
+            description: text::block(detail.description.as_deref().unwrap_or_default(), BLOCK),
+            skills: detail.skills.iter().map(skill).collect(),
+            interfaces: detail.interfaces.iter().map(interface).collect(),
+            security: detail
+                .security
+                .iter()
+                .map(|one| text::line(one, SENTENCE))
+                .collect(),
+            changes: changes.into_iter().map(ChangeView::new).collect(),
+            findings: FindingsView::new(&detail.findings, FINDINGS, FINDINGS),
+            policies: detail
+                .policies
+                .iter()
+                .map(|one| text::line(&format!("{} ({}): {}", one.id, one.mode, one.effect), LINE))
+                .collect(),
+            similar: detail.similar.iter().map(similar).collect(),
+            said: said(detail, now),
+            card: detail
+                .card_text
+                .as_ref()
+                .map(|card| text::block(card, CARD)),
+            cannot_decide: detail
+                .cannot_decide
+                .as_ref()
+                .map(|why| text::line(why, 300)),
+            curates: caller.may(Permission::Curate),
+            comments: caller.may(Permission::Register),
+            comment_chars: MAX_COMMENT,
+            reason_chars: MAX_REASON,
+        }
+    }
+}
+
+/// Who stands behind the card, and what its signature is worth.
+fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
+    let review = &detail.review;
+    let known = &detail.domain_proofs;
+    let proofs: Vec<String> = known
+        .proofs
+        .iter()
+        .map(|proof| format!("{} since {}", proof.method, proof.at.to_rfc3339()))
+        .collect();
+    let none = || "nobody".to_owned();
+    let verdict = &review.signature_verdict;
+    let facts = [
+        ("Domain is", known.state.to_string()),
+        ("Owner", known.owner.clone().unwrap_or_else(none)),
+        (
+            "Proofs",
+            match proofs.is_empty() {
+                true => "none".to_owned(),
+                false => proofs.join(", "),
+            },
+        ),
+        ("Coverage", detail.coverage_meaning()),
+        (
+            "Registered by",
+            review.submitter.clone().unwrap_or_else(none),
+        ),
+        ("Sponsor", detail.sponsor.clone().unwrap_or_else(none)),
+        (
+            "Signature",
+            format!("{}: {}", verdict.state, verdict.reason),
+        ),
+        ("Decided by", review.deciders.join(", ")),
+        ("Reason", review.reason.clone().unwrap_or_default()),
+    ];
+    let shown = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    shown
+        .map(|(name, value)| (name, text::line(&value, SENTENCE)))
+        .collect()
+}
+
+/// What people have said: approvals, reports and comments, the oldest first, then earlier decisions.
+fn said(detail: &ReviewDetail, now: Timestamp) -> Vec<SaidView> {
+    let view = |what, by: &str, at, words: &str| SaidView {
+        what,
+        by: text::line(by, LINE),
+        at: TimeView::new(at, now),
+        text: text::block(words, BLOCK),
+    };
+    let approvals = detail.review.approvals.iter().map(|one| {
+        let what = match one.counts {
+            true => "Approval",
+            false => "Approval that does not count",
+        };
+        view(what, &one.account, one.at, &one.reason)
+    });
+    let reports = detail.reports.iter().map(|one| {
+        let contact = one.contact.as_deref().map(|text| format!("\n{text}"));
+        let words = format!("{}{}", one.reason, contact.unwrap_or_default());
+        let by = one.reporter.as_deref().unwrap_or("somebody");
+        view("Report", by, one.at, &words)
+    });
+    let comments = detail
+        .comments
+        .iter()
+        .map(|one| view("Comment", &one.author, one.at, &one.text));
+    let earlier = detail.earlier.iter().map(|one| {
+        let what = match one.approved {
+            true => "Approved earlier",
+            false => "Rejected earlier",
+        };
+        view(what, &one.by, one.at, one.reason.as_deref().unwrap_or(""))
+    });
+    approvals
+        .chain(reports)
+        .chain(comments)
+        .chain(earlier)
+        .collect()
+}
