@@ -22,7 +22,7 @@ use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
 use crate::reviews::{
     list_page as review_list_page, page as review_page, report_page, routes as reviews,
-    writing_routes as writing,
+    waiting_page, writing_routes as writing,
 };
 use crate::search::{page as search_page, routes as search};
 
@@ -135,6 +135,8 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(review_page::show)
         .service(review_page::submit)
         .service(report_page::submit)
+        .service(waiting_page::show)
+        .service(waiting_page::seen)
         .service(about::show)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
@@ -151,6 +153,8 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/agents/{agent}/", "GET"),
     ("/agents/{agent}/diff", "GET"),
     ("/agents/{agent}/report", "POST"),
+    ("/waiting", "GET"),
+    ("/waiting", "POST"),
     ("/reviews", "GET"),
     ("/reviews", "POST"),
     ("/reviews/{review}", "GET"),

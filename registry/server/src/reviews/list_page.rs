@@ -13,12 +13,12 @@ use serde::Deserialize;
 use crate::agent_page::diff::class_badge;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::register_page::read_form;
 use crate::error::AppError;
-use crate::http::auth::Anyone;
-use crate::http::body::UnreadBody;
+use crate::http::auth::{Approve, Read};
+use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
 use crate::http::query;
+use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{self, LINE};
@@ -26,9 +26,6 @@ use crate::pages::trust::Badge;
 use crate::paging::PageRequest;
 use crate::reviews::bulk::{ItemResult, review_decide_all};
 use crate::reviews::queue::{ReviewsWanted, review_list};
-
-/// The most bytes of the form: fifty reviews with their digests, and a reason.
-const FORM: usize = 32 * 1024;
 
 /// The filters of the page's address. Empty ones, which a form sends, are none.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -46,11 +43,16 @@ struct Filters {
 /// The form that decides.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct DecideForm {
+pub(crate) struct DecideForm {
     /// A review's id and the digest that was shown, with a space between.
     pick: Vec<String>,
     verdict: String,
     reason: String,
+}
+
+/// Fifty reviews with their digests, and a reason.
+impl FormFields for DecideForm {
+    const LIMIT: usize = 32 * 1024;
 }
 
 /// The page.
@@ -110,30 +112,32 @@ struct ResultView {
 }
 
 /// Shows the queue.
+///
+/// # Errors
+/// `invalid-request` for filters that do not exist; failures of the database.
 #[get("/reviews")]
 pub(crate) async fn show(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
+    visitor: PageOf<Read>,
     request: HttpRequest,
-) -> HttpResponse {
-    let shown = shown(&context, &caller, request.query_string(), Vec::new(), None);
-    match shown.await {
-        Ok(page) => crate::pages::page(StatusCode::OK, &page),
-        Err(error) => {
-            crate::pages::problems::problem(Frame::new(context.config(), "reviews"), error)
-        }
-    }
+) -> Result<HttpResponse, Problem> {
+    let query = request.query_string();
+    let page = shown(&context, &visitor.0, query, Vec::new(), None).await?;
+    Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
 /// Decides the chosen reviews, and shows the queue with what became of each.
+///
+/// # Errors
+/// `form-refused`, `forbidden`; what the form lacks is said on the page.
 #[post("/reviews")]
 pub(crate) async fn decide(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
+    form: FormOf<Approve, DecideForm>,
     request: HttpRequest,
-    body: UnreadBody,
-) -> HttpResponse {
-    let (results, problem, status) = match decided(&context, &caller, &request, body).await {
+) -> Result<HttpResponse, Problem> {
+    let decided = decided(&context, &form.visitor.caller, &form.fields).await;
+    let (results, problem, status) = match decided {
         Ok(results) => (results, None, StatusCode::OK),
         Err(problem) => {
             crate::pages::log(&problem);
@@ -141,23 +145,16 @@ pub(crate) async fn decide(
             (Vec::new(), Some(problem.to_string()), status)
         }
     };
-    match shown(&context, &caller, request.query_string(), results, problem).await {
-        Ok(page) => crate::pages::page(status, &page),
-        Err(error) => {
-            crate::pages::problems::problem(Frame::new(context.config(), "reviews"), error)
-        }
-    }
+    let query = request.query_string();
+    let page = shown(&context, &form.visitor, query, results, problem).await?;
+    Ok(crate::pages::page(status, &page))
 }
 
 async fn decided(
     context: &Context,
     caller: &Caller,
-    request: &HttpRequest,
-    body: UnreadBody,
+    form: &DecideForm,
 ) -> Result<Vec<ItemResult>, Problem> {
-    caller.demand(Permission::Approve)?;
-    let ours = context.config().public_url();
-    let form: DecideForm = read_form(request, body, &ours, FORM).await?;
     let approve = match form.verdict.as_str() {
         "approve" => true,
         "reject" => false,
@@ -183,11 +180,12 @@ async fn decided(
 
 async fn shown(
     context: &Context,
-    caller: &Caller,
+    visitor: &Visitor,
     query: &str,
     results: Vec<ItemResult>,
     problem: Option<String>,
 ) -> Result<ReviewsPage, AppError> {
+    let caller = &visitor.caller;
     let filters: Filters = query::read(query)
         .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
     let wanted = filters.wanted()?;
@@ -198,7 +196,7 @@ async fn shown(
     let list = review_list(context, caller, &wanted, &page).await?;
     let now = context.now();
     Ok(ReviewsPage {
-        frame: Frame::new(context.config(), "reviews"),
+        frame: Frame::of(context.config(), "reviews", visitor),
         next: filters.next(&list),
         filters: FilterView::new(&filters, &wanted),
         decides: caller.may(Permission::Approve),

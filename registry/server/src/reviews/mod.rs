@@ -13,5 +13,6 @@ pub mod reporting;
 pub mod routes;
 mod view;
 pub mod waiting;
+pub mod waiting_page;
 pub mod writing_routes;
 mod written;

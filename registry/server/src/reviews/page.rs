@@ -7,7 +7,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -15,11 +15,11 @@ use uuid::Uuid;
 use crate::agent_page::diff::ChangeView;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::register_page::read_form;
-use crate::http::auth::Anyone;
-use crate::http::body::UnreadBody;
+use crate::http::auth::{Read, Register};
+use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::ReviewId;
 use crate::http::problem::Problem;
+use crate::http::visitor::PageOf;
 use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
@@ -31,8 +31,6 @@ use crate::reviews::list_page::{approvals, change_badge};
 use crate::reviews::notes::{comment_add, review_patch};
 use crate::reviews::queue::review_show;
 
-/// The most bytes of a form: each character of a comment may be escaped.
-const FORM: usize = 32 * 1024;
 /// Findings on the page.
 const FINDINGS: usize = 100;
 /// Characters of the card on the page.
@@ -43,13 +41,18 @@ const SENTENCE: usize = 1_000;
 /// A form of the page: which act, and what it needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ReviewForm {
+pub(crate) struct ReviewForm {
     act: String,
     digest: String,
     reason: String,
     text: String,
     assignee: String,
     due: String,
+}
+
+/// Each character of a comment may be escaped.
+impl FormFields for ReviewForm {
+    const LIMIT: usize = 32 * 1024;
 }
 
 /// The page.
@@ -98,35 +101,33 @@ struct SaidView {
 }
 
 /// Shows a review to whom the API would answer.
+///
+/// # Errors
+/// As the act.
 #[get("/reviews/{review}")]
 pub(crate) async fn show(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
+    visitor: PageOf<Read>,
     ReviewId(id): ReviewId,
-) -> HttpResponse {
-    let frame = Frame::new(context.config(), "reviews");
-    match review_show(&context, &caller, id).await {
-        Ok(detail) => {
-            let page = ReviewPage::new(frame, &detail, &caller, context.now());
-            crate::pages::page(StatusCode::OK, &page)
-        }
-        Err(error) => crate::pages::problems::problem(frame, error),
-    }
+) -> Result<HttpResponse, Problem> {
+    let visitor = &visitor.0;
+    let detail = review_show(&context, &visitor.caller, id).await?;
+    let frame = Frame::of(context.config(), "reviews", visitor);
+    let page = ReviewPage::new(frame, &detail, &visitor.caller, context.now());
+    Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
 /// Does what a form of the page asks for, and leads back to the page.
+///
+/// # Errors
+/// `form-refused`, and as the act.
 #[post("/reviews/{review}")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
-    Anyone(caller): Anyone,
     ReviewId(id): ReviewId,
-    request: HttpRequest,
-    body: UnreadBody,
+    form: FormOf<Register, ReviewForm>,
 ) -> Result<HttpResponse, Problem> {
-    caller.account()?;
-    let ours = context.config().public_url();
-    let form: ReviewForm = read_form(&request, body, &ours, FORM).await?;
-    act(&context, &caller, id, form).await?;
+    act(&context, &form.visitor.caller, id, form.fields).await?;
     Ok(HttpResponse::SeeOther()
         .insert_header((LOCATION, format!("/reviews/{id}")))
         .finish())

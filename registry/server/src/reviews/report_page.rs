@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::register_page::read_form;
 use crate::http::auth::AnyoneWriting;
 use crate::http::body::UnreadBody;
+use crate::http::forms::read_form;
 use crate::http::path::AgentRef;
 use crate::http::problem::Problem;
 use crate::pages::frame::Frame;
@@ -62,8 +62,7 @@ async fn reported(
     request: &HttpRequest,
     body: UnreadBody,
 ) -> Result<ReportAccepted, Problem> {
-    let ours = context.config().public_url();
-    let form: ReportForm = read_form(request, body, &ours, FORM).await?;
+    let form: ReportForm = read_form(request, body, FORM).await?;
     let new = NewReport {
         reason: form.reason,
         contact: form.contact,

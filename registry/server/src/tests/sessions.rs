@@ -183,7 +183,7 @@ async fn the_cookie_of_a_session_does_nothing_on_the_api() {
 }
 
 /// Forms that carry their own credentials or need none, and so no form token.
-const OPEN_FORMS: [&str; 2] = ["/register", "/register/lint"];
+const OPEN_FORMS: [&str; 3] = ["/register", "/register/lint", "/agents/{agent}/report"];
 
 #[actix_web::test]
 async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
@@ -192,8 +192,9 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
     let other = sign_in(&registry, &registry.token(Role::Curator).await).await;
     let forms = PLAIN_ROUTES.iter().filter(|(_, method)| *method == "POST");
     for (path, _) in forms.filter(|(path, _)| !OPEN_FORMS.contains(path)) {
-        let path = path.replace("{domain}", "nowhere.example");
         let id = "018f0000-0000-7000-8000-000000000000";
+        let path = path.replace("{domain}", "nowhere.example");
+        let path = path.replace("{review}", id);
         let base = [("id", id), ("name", "x"), ("target", "a.example")];
         let send = |token: Option<String>| {
             let mut fields = base.to_vec();
@@ -410,4 +411,42 @@ async fn a_session_ends_unused_after_eight_hours_and_in_any_case_after_a_day() {
     let write = store.write().await.unwrap();
     let now = registry.context().now().0;
     assert_eq!(write.sessions_forget(now).await.unwrap(), 2);
+}
+
+/// The queue, a review and what waits are pages for who is signed in, and their forms need the form token.
+#[actix_web::test]
+async fn reviews_are_decided_only_by_a_form_of_the_own_session() {
+    let registry = Registry::new().await;
+    let secret = sign_in(&registry, &registry.token(Role::Curator).await).await;
+    for path in ["/reviews", "/waiting", "/reviews?state=all&mine=true"] {
+        let page = registry.ask(with(near(TestRequest::get().uri(path)), &secret));
+        let page = page.await;
+        assert_eq!(page.status, 200, "{page:?}");
+    }
+    let missing = "018f0000-0000-7000-8000-000000000000";
+    let pick = format!("{missing} sha256:0");
+    let token = form_token(&secret);
+    let fields = |token: &str| {
+        let fields = [
+            ("pick", pick.as_str()),
+            ("verdict", "approve"),
+            ("reason", "a test"),
+            ("form_token", token),
+        ];
+        form("/reviews", &fields)
+    };
+    let without = registry.ask(with(fields("bm90aGluZw"), &secret)).await;
+    without.problem(403, "form-refused");
+    let decided = registry.ask(with(fields(&token), &secret)).await;
+    assert_eq!(decided.status, 200, "{decided:?}");
+    assert!(text(&decided).contains("not decided"));
+    let path = format!("/reviews/{missing}");
+    let comment = [("act", "comment"), ("text", "hm"), ("form_token", &token)];
+    let comment = registry.ask(with(form(&path, &comment), &secret)).await;
+    comment.problem(404, "not-found");
+    // A publisher's session decides nothing.
+    let other = sign_in(&registry, &registry.token(Role::Publisher).await).await;
+    let token = form_token(&other);
+    let refused = registry.ask(with(fields(&token), &other)).await;
+    refused.problem(403, "forbidden");
 }
