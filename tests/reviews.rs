@@ -68,6 +68,12 @@ fn decision(review: &Review) -> ReviewDecision {
     }
 }
 
+/// The clock of the stage stands still, so that names have no order by time.
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names
+}
+
 fn two_deciders(config: &mut Config) {
     config.governance.deciders.first = 2;
 }
@@ -99,7 +105,7 @@ async fn the_last_of_two_approvals_decides(url: &str) {
         .await
         .unwrap();
     assert_eq!(second.state, ReviewState::Approved);
-    assert_eq!(second.deciders, ["ann", "ben"]);
+    assert_eq!(sorted(second.deciders), ["ann", "ben"]);
     assert!(stage.served(review.agent).await.is_some());
 }
 
@@ -135,8 +141,9 @@ async fn a_decider_who_is_disabled_meanwhile_does_not_count(url: &str) {
         .await
         .unwrap();
     assert_eq!(third.state, ReviewState::Open);
-    let counting: Vec<bool> = third.approvals.iter().map(|one| one.counts).collect();
-    assert_eq!(counting, [false, false, true]);
+    let counting = third.approvals.iter().filter(|one| one.counts);
+    let counting: Vec<&str> = counting.map(|one| one.account.as_str()).collect();
+    assert_eq!((third.approvals.len(), counting), (3, vec!["cleo"]));
     // A caller whose account was disabled after it was authenticated decides nothing either.
     let late = review_reject(&stage.app, &ann, review.id, &decision(&review)).await;
     assert_eq!(late.unwrap_err().kind, ErrorKind::Forbidden);
@@ -144,7 +151,7 @@ async fn a_decider_who_is_disabled_meanwhile_does_not_count(url: &str) {
         .await
         .unwrap();
     assert_eq!(last.state, ReviewState::Approved);
-    assert_eq!(last.deciders, ["cleo", "admin"]);
+    assert_eq!(sorted(last.deciders), ["admin", "cleo"]);
 }
 
 async fn two_curators_who_decide_at_once_decide_once(url: &str) {
@@ -332,6 +339,7 @@ async fn a_report_hides_nothing_and_its_review_can(url: &str) {
     for caller in [reader.clone(), Caller::default()] {
         report(caller, id.clone()).await.unwrap();
     }
+    stage.settle().await;
     assert!(stage.found_by_anyone().await.contains(&agent.id));
     let wanted = ReviewsWanted {
         kind: Some(ReviewKind::Report),
@@ -395,9 +403,11 @@ async fn owners_are_told_of_decisions_once(url: &str) {
             .is_empty()
     );
     assert!(waiting(&stage.app, &ann).await.unwrap().news.is_empty());
+    // A time to come hides no news to come.
     let later = Seen {
         at: told.at.plus(1_000_000_000),
     };
-    let future = news_seen(&stage.app, &stage.admin, &later).await;
-    assert_eq!(future.unwrap_err().kind, ErrorKind::Invalid);
+    news_seen(&stage.app, &stage.admin, &later).await.unwrap();
+    let seen = waiting(&stage.app, &stage.admin).await.unwrap().seen_at;
+    assert_eq!(seen, Some(told.at));
 }

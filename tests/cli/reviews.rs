@@ -32,7 +32,8 @@ async fn all_that_fit_are_decided_after_they_were_shown() {
     let (_other, second) = waiting(&served, "Parrot").await;
     let approve = ["review", "approve", "--all-matching", "--reason", "known"];
     let unasked = served.run(&approve).await;
-    assert_ended(&unasked, 2, "confirm with --yes");
+    assert_eq!(unasked.status.code(), Some(2), "{unasked:?}");
+    assert!(text(&unasked.stderr).contains("confirm with --yes"));
     assert!(text(&unasked.stderr).contains(&first), "{unasked:?}");
     let none = [&approve[..], &["--yes", "--domain", "nobody.dev"]].concat();
     assert_ended(&served.run(&none).await, 1, "no open review fits");

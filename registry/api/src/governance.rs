@@ -125,6 +125,7 @@ pub struct ReviewPatch {
     pub assignee: Option<String>,
     /// Time by which it is to be decided, in RFC 3339; empty for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::OptionalTime>)]
     pub due: Option<String>,
 }
 
@@ -133,7 +134,7 @@ pub struct ReviewPatch {
 #[serde(deny_unknown_fields)]
 pub struct BulkDecision {
     /// The decisions, at most 50, made one after the other.
-    #[schema(max_items = 50)]
+    #[schema(min_items = 1, max_items = 50)]
     pub decisions: Vec<BulkDecisionItem>,
 }
 

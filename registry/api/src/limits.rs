@@ -129,6 +129,10 @@ schemas! {
         .max_properties(Some(MAX_LABELS))
         .property_names(Some(label_word().build()))
         .additional_properties(Some(label_word()));
+    /// A time in RFC 3339, or nothing.
+    OptionalTime = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:.]+([Zz]|[+-][0-9]{2}:[0-9]{2}))?$"));
     /// Text of a comment.
     CommentText = text(1, MAX_COMMENT).pattern(Some(r"\S"));
     /// How to reach who reports, or nothing.

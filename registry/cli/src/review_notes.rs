@@ -38,6 +38,11 @@ pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
         let (effect, id, mode) = (&policy.effect, &policy.id, &policy.mode);
         console.line(&format!("policy {id} ({mode}): {effect}"))?;
     }
+    said(console, detail)
+}
+
+/// Reports, earlier decisions and comments.
+fn said(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
     for report in &detail.reports {
         let by = report.reporter.as_deref().unwrap_or("somebody");
         let contact = report.contact.as_ref();

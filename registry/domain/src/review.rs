@@ -44,6 +44,35 @@ text_enum! {
 }
 
 text_enum! {
+    /// What a review is about: a first card, or a change of some class.
+    ReviewedChange {
+        /// A first card.
+        First = "first",
+        /// A change of class none.
+        None = "none",
+        /// A change of class low.
+        Low = "low",
+        /// A change of class high.
+        High = "high",
+        /// A critical change.
+        Critical = "critical",
+    }
+}
+
+impl ReviewedChange {
+    /// The class of the change; `None` for a first card.
+    pub const fn class(self) -> Option<ChangeClass> {
+        match self {
+            Self::First => None,
+            Self::None => Some(ChangeClass::None),
+            Self::Low => Some(ChangeClass::Low),
+            Self::High => Some(ChangeClass::High),
+            Self::Critical => Some(ChangeClass::Critical),
+        }
+    }
+}
+
+text_enum! {
     /// The kind of a review: its reason. A later build may know more.
     ReviewKind {
         /// A card that no rule decides.

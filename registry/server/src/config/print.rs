@@ -1,5 +1,7 @@
 //! The configuration in force as TOML, with every key.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::ser::Error as _;
 use toml::ser::Error;
@@ -40,11 +42,14 @@ impl Config {
 fn section(name: &str, keys: &impl Serialize) -> Result<String, Error> {
     let all = serde_json::to_value(keys).map_err(Error::custom)?;
     let all = all.as_object().into_iter().flatten();
-    let mut text = format!("[{name}]\n");
+    let head = format!("[{name}]\n");
+    let mut text = head.clone();
     for (key, _) in all.filter(|(_, value)| value.is_null()) {
         text.push_str(&format!("# {key} = (not set)\n"));
     }
-    Ok(text + &toml::to_string(keys)?)
+    // Under its name, so that a table within the section has both names.
+    let keys = toml::to_string(&BTreeMap::from([(name, keys)]))?;
+    Ok(text + keys.strip_prefix(&head).unwrap_or(&keys))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use a2a_registry_domain::role::Permission;
 use uuid::Uuid;
 
 use crate::caller::Caller;
+use crate::commit::approver::check_reason;
 use crate::commit::publish::{after_write, searchable};
 use crate::commit::touched::Touched;
 use crate::context::Context;
@@ -19,7 +20,7 @@ pub type ItemResult = (Uuid, Result<Review, AppError>);
 /// Makes several decisions one after the other. One that cannot be made changes nothing and stops none of the others.
 ///
 /// # Errors
-/// `Invalid` for none or too many; nothing is decided then.
+/// `Invalid` for none or too many, or a reason that is none; nothing is decided then.
 pub async fn review_decide_all(
     context: &Context,
     caller: &Caller,
@@ -31,6 +32,10 @@ pub async fn review_decide_all(
             "/decisions",
             format!("a request has 1 to {MAX_DECISIONS} decisions"),
         ));
+    }
+    for (at, item) in what.decisions.iter().enumerate() {
+        check_reason(&item.reason)
+            .map_err(|error| AppError::invalid(&format!("/decisions/{at}/reason"), error.public))?;
     }
     let mut made: Vec<(Uuid, Result<Touched, AppError>)> = Vec::new();
     for item in &what.decisions {

@@ -2,7 +2,7 @@
 
 use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewList};
-use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
@@ -229,7 +229,12 @@ impl Filters {
             kind: kind
                 .transpose()
                 .map_err(|error| AppError::invalid("/kind", error))?,
-            change_class: given(&self.change_class).into_iter().collect(),
+            change_class: given(&self.change_class)
+                .map(|change| change.parse::<ReviewedChange>())
+                .transpose()
+                .map_err(|error| AppError::invalid("/change_class", error))?
+                .into_iter()
+                .collect(),
             domain: given(&self.domain),
             assignee: given(&self.assignee),
             mine: !self.mine.is_empty(),

@@ -1,7 +1,9 @@
 //! The page of one review: everything that a decision needs on one screen, with the forms to decide and to comment.
 
 use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
-use a2a_registry_api::{Change, NewComment, ReviewDecision, ReviewDetail, ReviewPatch};
+use a2a_registry_api::{
+    Change, Hit, HitSkill, Interface, NewComment, ReviewDecision, ReviewDetail, ReviewPatch,
+};
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -179,23 +181,9 @@ impl ReviewPage {
     ) -> Self {
         let review = &detail.review;
         let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
-        let skill = |skill: &a2a_registry_api::HitSkill| {
-            (
-                text::line(&skill.name, LINE),
-                text::line(skill.description.as_deref().unwrap_or_default(), SENTENCE),
-            )
-        };
-        let interface = |one: &a2a_registry_api::Interface| {
-            let version = one.protocol_version.as_deref().unwrap_or("(no version)");
-            text::line(&format!("{} {version} at {}", one.binding, one.url), 500)
-        };
         let mut changes: Vec<&Change> = detail.diff.iter().flat_map(|diff| &diff.changes).collect();
         // What matters most comes first.
         changes.sort_by_key(|change| std::cmp::Reverse(change.class.known()));
-        let similar = |hit: &a2a_registry_api::Hit| {
-            let named = format!("{} at {}", hit.summary.name, hit.summary.domain);
-            (hit.summary.id.to_string(), text::line(&named, LINE))
-        };
         Self {
             frame,
             id: review.id.to_string(),
@@ -214,8 +202,8 @@ impl ReviewPage {
             assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
             approvals: approvals(review),
             description: text::block(detail.description.as_deref().unwrap_or_default(), BLOCK),
-            skills: detail.skills.iter().map(skill).collect(),
-            interfaces: detail.interfaces.iter().map(interface).collect(),
+            skills: detail.skills.iter().map(skill_view).collect(),
+            interfaces: detail.interfaces.iter().map(interface_view).collect(),
             security: detail
                 .security
                 .iter()
@@ -228,7 +216,7 @@ impl ReviewPage {
                 .iter()
                 .map(|one| text::line(&format!("{} ({}): {}", one.id, one.mode, one.effect), LINE))
                 .collect(),
-            similar: detail.similar.iter().map(similar).collect(),
+            similar: detail.similar.iter().map(similar_view).collect(),
             said: said(detail, now),
             card: detail
                 .card_text
@@ -244,6 +232,21 @@ impl ReviewPage {
             reason_chars: MAX_REASON,
         }
     }
+}
+
+fn skill_view(skill: &HitSkill) -> (String, String) {
+    let about = skill.description.as_deref().unwrap_or_default();
+    (text::line(&skill.name, LINE), text::line(about, SENTENCE))
+}
+
+fn interface_view(one: &Interface) -> String {
+    let version = one.protocol_version.as_deref().unwrap_or("(no version)");
+    text::line(&format!("{} {version} at {}", one.binding, one.url), 500)
+}
+
+fn similar_view(hit: &Hit) -> (String, String) {
+    let named = format!("{} at {}", hit.summary.name, hit.summary.domain);
+    (hit.summary.id.to_string(), text::line(&named, LINE))
 }
 
 /// Who stands behind the card, and what its signature is worth.

@@ -1,7 +1,7 @@
 //! The queue of reviews: which of them a caller sees.
 
 use a2a_registry_api::{Review, ReviewDetail, ReviewList};
-use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
+use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::reviews::ReviewFilter;
 use a2a_registry_store::{accounts, reviews};
@@ -18,8 +18,6 @@ use crate::reviews::view::{own_agents, review_view, review_visible, views};
 
 /// The assignee that stands for the caller.
 const ME: &str = "me";
-/// The class that stands for a first card.
-const FIRST: &str = "first";
 
 /// Which reviews are listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,8 +26,8 @@ pub struct ReviewsWanted {
     pub state: Option<ReviewState>,
     /// Of this kind.
     pub kind: Option<ReviewKind>,
-    /// Of a change of one of these classes; `first` for a first card.
-    pub change_class: Vec<String>,
+    /// Of a change of one of these classes.
+    pub change_class: Vec<ReviewedChange>,
     /// Of an agent of this domain.
     pub domain: Option<String>,
     /// Assigned to the account with this name; `me` for the caller.
@@ -41,7 +39,7 @@ pub struct ReviewsWanted {
 /// Lists reviews, oldest first: all that fit, or those of own agents for a caller who does not see everything.
 ///
 /// # Errors
-/// `Invalid` for a class that does not exist and for a foreign page token.
+/// `Invalid` for a foreign page token.
 pub async fn review_list(
     context: &Context,
     caller: &Caller,
@@ -82,14 +80,7 @@ async fn filter(
     wanted: &ReviewsWanted,
 ) -> Result<Option<ReviewFilter>, AppError> {
     let account = caller.account()?;
-    let class = |text: &String| match text.as_str() {
-        FIRST => Ok(None),
-        text => text
-            .parse::<ChangeClass>()
-            .map(Some)
-            .map_err(|error| AppError::invalid("/change_class", format!("{error}, {FIRST}"))),
-    };
-    let classes: Result<Vec<_>, AppError> = wanted.change_class.iter().map(class).collect();
+    let classes = wanted.change_class.iter().map(|change| change.class());
     let assignee = match wanted.assignee.as_deref() {
         Some(ME) => Some(account.id),
         Some(name) => match accounts::account_by_name(&context.store, name).await? {
@@ -108,7 +99,7 @@ async fn filter(
     Ok(Some(ReviewFilter {
         state: wanted.state,
         kind: wanted.kind,
-        classes: classes?,
+        classes: classes.collect(),
         domain: wanted.domain.as_deref().map(str::to_lowercase),
         assignee,
         agents,

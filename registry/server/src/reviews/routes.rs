@@ -2,7 +2,7 @@
 
 use a2a_registry_api::limits::PageSize;
 use a2a_registry_api::{ReviewDetail, ReviewList, Waiting};
-use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use serde::Deserialize;
@@ -32,7 +32,8 @@ pub struct ReviewQuery {
     #[serde(deserialize_with = "not_empty")]
     kind: Option<ReviewKind>,
     /// Only reviews of a change of one of these classes, or `first` for first cards.
-    change_class: Vec<String>,
+    #[param(inline)]
+    change_class: Vec<ReviewedChange>,
     /// Only reviews of agents of this domain.
     domain: Option<String>,
     /// Only reviews assigned to the account with this name; `me` for the caller.

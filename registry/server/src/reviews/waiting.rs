@@ -34,17 +34,15 @@ pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting, AppE
     })
 }
 
-/// Notes up to when the caller has seen its news.
+/// Notes up to when the caller has seen its news; a time to come counts as now.
 ///
 /// # Errors
-/// `Invalid` for a time to come.
+/// Where the database fails.
 pub async fn news_seen(context: &Context, caller: &Caller, seen: &Seen) -> Result<(), AppError> {
     let account = caller.demand(Permission::Read)?;
-    if seen.at > context.now() {
-        return Err(AppError::invalid("/at", "this time has not come yet"));
-    }
     let write = context.store.write().await?;
-    write.news_seen(account.id, seen.at.0).await?;
+    let at = seen.at.min(context.now());
+    write.news_seen(account.id, at.0).await?;
     Ok(write.commit().await?)
 }
 
