@@ -7,6 +7,7 @@ mod ends;
 mod naming;
 mod operator;
 mod people;
+mod policies;
 mod process;
 mod register;
 mod removal;

@@ -137,6 +137,23 @@ async fn changed(demo: &Demo, origin: &Origin) -> String {
     .await
 }
 
+/// Reports an agent, and returns the path of the page of the review that this opens.
+async fn reported(demo: &Demo, agent: &str) -> String {
+    let id = agent.trim_start_matches("/agents/").trim_end_matches('/');
+    let report = format!("{}/v1/agents/{id}:report", demo.url);
+    let reason = json!({"reason": "It answers with somebody else's bookings"});
+    let answer = http().post(report).json(&reason).send().await.unwrap();
+    assert!(
+        answer.status().is_success(),
+        "{}",
+        answer.text().await.unwrap()
+    );
+    let reviews = http().get(format!("{}/v1/reviews", demo.url));
+    let reviews = reviews.bearer_auth(&demo.token).send().await.unwrap();
+    let reviews: Value = reviews.json().await.unwrap();
+    format!("/reviews/{}", reviews["reviews"][0]["id"].as_str().unwrap())
+}
+
 /// The script of axe-core, which the preparation of the tests installs.
 fn axe() -> String {
     let modules = PathBuf::from(prepared("A2A_REGISTRY_TEST_NODE"));
@@ -175,7 +192,7 @@ impl Visitor<'_> {
         self.browser.picture(&file).await;
     }
 
-    /// Opens a page; the one with the findings of a card is the answer to a form, and the last one needs signing in.
+    /// Opens a page; the one with the findings of a card is the answer to a form, and those from the account on need signing in.
     async fn open(&self, name: &str, path: &str) {
         if name == "home" {
             self.browser.page().delete_all_cookies().await.unwrap();
@@ -218,6 +235,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     let domain = domain.attr("href").await.unwrap().unwrap();
     let origin = Origin::start();
     let diff = changed(&demo, &origin).await;
+    let review = reported(&demo, &agent).await;
     let pages = [
         ("home", "/"),
         ("results", "/?q=book+a+trip"),
@@ -236,6 +254,9 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("sign-in", "/sign-in"),
         ("account", "/account"),
         ("register-signed-in", "/register"),
+        ("reviews", "/reviews"),
+        ("review", review.as_str()),
+        ("waiting", "/waiting"),
     ];
     for theme in THEMES {
         visitor.browser.theme(theme).await;

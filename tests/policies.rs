@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_api::{
     AgentList, AgentPatch, DecisionRequest, GroupMembers, NewAccount, NewPolicies, NewPolicy,
-    NewToken,
+    NewToken, Registration,
 };
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::groups::group_put;
@@ -16,6 +16,7 @@ use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::policies::decide::decide;
@@ -23,6 +24,7 @@ use a2a_registry_server::policies::sets::{
     PoliciesQuery, policies_put, policies_show, policy_history,
 };
 use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::reviews::queue::review_show;
 use a2a_registry_server::search::indexing::index_next;
 use a2a_registry_server::search::policy_switch::follow_newest;
 use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
@@ -33,7 +35,7 @@ use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::dice::Dice;
 use crate::support::shown::agent_show;
-use crate::support::stage::{Stage, card};
+use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(
     a_forbidden_agent_shows_nowhere,
@@ -96,6 +98,24 @@ async fn found(stage: &Stage, caller: &Caller, query: &SearchQuery) -> BTreeSet<
 
 async fn all_found(stage: &Stage, caller: &Caller) -> BTreeSet<Uuid> {
     found(stage, caller, &SearchQuery::default()).await
+}
+
+/// A publisher, and an approved agent of its own that the policies of these tests hide.
+async fn register_as(stage: &Stage, name: &str) -> (Caller, Uuid) {
+    let publisher = caller(stage, name, Role::Publisher).await;
+    let domain = "secret.own-test.com";
+    let wanted = Registration {
+        domain: Some(domain.into()),
+        ..Registration::default()
+    };
+    register(&stage.app, &publisher, &wanted).await.unwrap();
+    stage
+        .crawl(domain, OriginAnswer::Card(card("Own", "own")))
+        .await;
+    let agent = stage.agent(domain).await;
+    stage.approve(agent.id).await;
+    stage.settle().await;
+    (publisher, agent.id)
 }
 
 /// Everything by which an agent could show itself.
@@ -187,8 +207,20 @@ async fn a_forbidden_agent_shows_nowhere(url: &str) {
         assert_eq!(seen(caller).await, expected);
     }
     assert_eq!(listed_agents(&stage.app).await, 4);
-    // Its owner sees it whatever policies say. The admin has registered it, and sees everything.
-    assert!(seen(&stage.admin).await);
+    // Whoever registered it sees it whatever policies say.
+    let keeper = register_as(&stage, "keeper").await;
+    assert!(
+        agent_show(&stage.app, &keeper.0, &keeper.1.to_string())
+            .await
+            .is_ok()
+    );
+    assert!(
+        agent_card(&stage.app, &keeper.0, &keeper.1.to_string(), None)
+            .await
+            .is_ok()
+    );
+    assert_eq!(all_found(&stage, &keeper.0).await.len(), 5);
+    assert_eq!(all_found(&stage, &nobody).await.len(), 4);
     // For members of one group only.
     let team = (
         "team",
@@ -218,14 +250,23 @@ async fn a_forbidden_agent_shows_nowhere(url: &str) {
     stage.settle().await;
     assert!(all_found(&stage, &nobody).await.is_empty());
     assert!(all_found(&stage, &reader).await.is_empty());
-    assert_eq!(all_found(&stage, &curator).await.len(), 5);
+    assert_eq!(
+        all_found(&stage, &keeper.0).await,
+        BTreeSet::from([keeper.1])
+    );
+    assert!(
+        agent_card(&stage.app, &keeper.0, &keeper.1.to_string(), None)
+            .await
+            .is_ok()
+    );
+    assert_eq!(all_found(&stage, &curator).await.len(), 6);
     // It outlives the process.
     let stage = stage.restart(|_| ()).await;
     stage.settle().await;
     assert!(all_found(&stage, &nobody).await.is_empty());
     put(&stage, &[("open", OPEN)]).await;
     stage.settle().await;
-    assert_eq!(all_found(&stage, &nobody).await.len(), 5);
+    assert_eq!(all_found(&stage, &nobody).await.len(), 6);
 }
 
 /// Hits, totals, facets and pages of twenty groups are those of a scan over all agents.
@@ -557,4 +598,48 @@ async fn each_replica_switches_by_itself() {
     let third = first.beside().await;
     assert_eq!(in_force(&third).await, number);
     assert!(all_found(&third, &nobody).await.is_empty());
+}
+
+/// Who decides a review is told which policies match, those that only try included; the sponsor is a fact for them.
+#[tokio::test]
+async fn a_review_names_the_policies_that_match() {
+    let database = Database::sqlite();
+    let stage = Stage::new(database.url()).await;
+    let unsponsored = "@mode(\"dry_run\") forbid (principal, action == Action::\"discover\", resource) when { !resource.sponsor_present };";
+    let other = "forbid (principal, action == Action::\"invoke\", resource) when { resource.tags.contains(\"nothing\") };";
+    put(
+        &stage,
+        &[
+            ("open", OPEN),
+            ("unsponsored", unsponsored),
+            ("other", other),
+        ],
+    )
+    .await;
+    stage.settle().await;
+    let agent = stage
+        .publish("one.agents-test.com", &card("One", "x"))
+        .await;
+    let review = stage.open_review(agent.id).await.unwrap();
+    let shown = review_show(&stage.app, &stage.admin, review.id)
+        .await
+        .unwrap();
+    let named: Vec<(&str, &str, &str)> = shown
+        .policies
+        .iter()
+        .map(|policy| {
+            (
+                policy.id.as_str(),
+                policy.mode.as_str(),
+                policy.effect.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        named,
+        [
+            ("open", "enforce", "permit"),
+            ("unsponsored", "dry_run", "forbid")
+        ]
+    );
 }

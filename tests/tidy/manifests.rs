@@ -99,6 +99,7 @@ const PACKAGES: [Package; 15] = [
             "a2a-registry-api",
             "a2a-registry-domain",
             "a2a-registry-embed",
+            "a2a-registry-policy",
             "a2a-registry-search",
             "a2a-registry-server",
             "a2a-registry-store",

@@ -119,8 +119,6 @@ schemas! {
         .max_items(Some(MAX_MEMBERS));
     /// The identifier of a policy.
     PolicyId = text(1, 64).pattern(Some(r"^[a-z0-9][a-z0-9._-]*$"));
-    /// What policies decide about.
-    PolicyAction = one_of(["discover", "invoke"]);
     /// A `mailto:` or `https:` URL, or nothing.
     Contact = text(0, MAX_CONTACT);
     /// An agent's labels.

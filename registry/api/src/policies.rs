@@ -101,7 +101,7 @@ pub struct PolicyHistory {
 #[serde(deny_unknown_fields)]
 pub struct DecisionRequest {
     /// `discover` or `invoke`.
-    #[schema(value_type = limits::PolicyAction)]
+    #[schema(pattern = "^(discover|invoke)$")]
     pub action: String,
     /// Id or URN of the agent.
     #[schema(max_length = 1024)]

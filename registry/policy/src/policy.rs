@@ -55,6 +55,16 @@ pub enum Effect {
     Forbid,
 }
 
+impl Effect {
+    /// Its word in Cedar.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Permit => "permit",
+            Self::Forbid => "forbid",
+        }
+    }
+}
+
 /// A policy of a set, checked.
 #[derive(Debug, Clone)]
 pub struct Policy {

@@ -15,11 +15,6 @@ pub struct Principal {
 pub(crate) const ANONYMOUS: &str = "anonymous";
 
 impl Principal {
-    /// The identifier as an account.
-    pub fn identifier(&self) -> &str {
-        self.account.as_deref().unwrap_or(ANONYMOUS)
-    }
-
     /// The identifier of a group: one that an admin has set has no issuer.
     pub fn group(issuer: Option<&str>, name: &str) -> String {
         match issuer {
@@ -77,7 +72,9 @@ impl PrincipalScope {
     pub fn holds(&self, principal: &Principal) -> bool {
         match self {
             Self::Everybody => true,
-            Self::Account(name) => principal.identifier() == name,
+            // Nobody is anonymous by a name.
+            Self::Account(name) if name == ANONYMOUS => principal.account.is_none(),
+            Self::Account(name) => principal.account.as_ref() == Some(name),
             Self::Group(group) => principal.groups.contains(group),
             Self::Nobody => false,
         }

@@ -37,6 +37,7 @@ pub struct AgentFacts {
     pub lifecycle: String,
     pub liveness: String,
     pub owner_present: bool,
+    pub sponsor_present: bool,
     pub visibility: String,
 }
 
@@ -89,6 +90,7 @@ fn attributes(facts: &AgentFacts) -> HashMap<String, RestrictedExpression> {
         ("lifecycle", text(&facts.lifecycle)),
         ("liveness", text(&facts.liveness)),
         ("owner_present", truth(facts.owner_present)),
+        ("sponsor_present", truth(facts.sponsor_present)),
         ("visibility", text(&facts.visibility)),
     ]
     .into_iter()

@@ -264,6 +264,9 @@ fn a_group_of_another_issuer_is_another_group() {
     assert!(!scope.holds(&Principal::default()));
     // An account of the same name is no group, and nobody is anonymous by name.
     assert!(!scope.holds(&member("finance", &[])));
+    let anonymous = PrincipalScope::Account("anonymous".into());
+    assert!(anonymous.holds(&Principal::default()));
+    assert!(!anonymous.holds(&member("anonymous", &[])));
 }
 
 #[test]

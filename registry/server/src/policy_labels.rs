@@ -62,6 +62,12 @@ pub(crate) fn common_narrowing(set: &PolicySet) -> Option<Vec<String>> {
     )
 }
 
+/// Whether a set leaves everything to visibility and holds: whatever it says, it says to everybody about every agent, and it
+/// permits.
+pub(crate) fn is_open(set: &PolicySet) -> bool {
+    set.is_plain(Action::Discover) && common_narrowing(set) == Some(Vec::new())
+}
+
 fn narrowed(
     set: &PolicySet,
     permits: impl Fn(&Policy) -> bool,
@@ -70,20 +76,19 @@ fn narrowed(
     let (mut only, mut never) = (Vec::new(), Vec::new());
     let mut permitted_always = false;
     for (place, policy) in set.about(Action::Discover) {
-        let counts = match policy.effect {
-            Effect::Permit => permits(policy),
-            Effect::Forbid => forbids(policy),
-        };
-        if policy.mode != Mode::Enforce || !counts {
+        if policy.mode != Mode::Enforce {
             continue;
         }
         match (policy.effect, policy.conditional) {
-            (Effect::Forbid, false) => return None,
-            (Effect::Permit, false) => permitted_always = true,
-            (Effect::Permit, true) => only.push(format!("{ONLY}{}", permitted(set, place))),
-            (Effect::Forbid, true) => {}
+            (Effect::Forbid, false) if forbids(policy) => return None,
+            (Effect::Permit, false) if permits(policy) => permitted_always = true,
+            (Effect::Permit, true) if permits(policy) => {
+                only.push(format!("{ONLY}{}", permitted(set, place)));
+            }
+            _ => {}
         }
-        if policy.conditional {
+        // A permit that could not be evaluated forbids too.
+        if policy.conditional && forbids(policy) {
             never.push(format!("{NEVER}{}", forbidden(set, place)));
         }
     }
@@ -127,11 +132,15 @@ mod tests {
         assert!(carried(&open, &AgentFacts::default()).is_empty());
         assert_eq!(narrowing(&open, &nobody), Some(Vec::new()));
         assert_eq!(common_narrowing(&open), Some(Vec::new()));
+        assert!(is_open(&open));
+        let for_some = "permit (principal in Group::\"a\", action, resource);";
+        assert!(is_open(&set(&[OPEN, for_some])) && !is_open(&set(&[for_some])));
         for closed in [
             &[] as &[&str],
             &[OPEN, "forbid (principal, action, resource);"],
         ] {
             assert_eq!(narrowing(&set(closed), &nobody), None);
+            assert!(!is_open(&set(closed)));
         }
     }
 

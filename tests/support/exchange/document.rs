@@ -44,6 +44,12 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "/contact",
         "whether it is a `mailto:` or `https:` URL",
     ),
+    ("review_patch", "/due", "whether the calendar has this day"),
+    (
+        "policies_put",
+        "/policies/*/text",
+        "whether it is a policy that the schema allows",
+    ),
     (
         "token_create",
         "/expires_in_days",
@@ -392,9 +398,18 @@ impl Operation {
             .filter_map(|error| error["pointer"].as_str())
             .collect();
         let places = if places.is_empty() { vec![""] } else { places };
+        // The place in a list does not matter.
+        let general = |place: &str| {
+            let parts = place.split('/').map(|part| match part.parse::<usize>() {
+                Ok(_) => "*",
+                Err(_) => part,
+            });
+            parts.collect::<Vec<_>>().join("/")
+        };
         let unsaid = |place: &&str| {
+            let place = general(place);
             !BEYOND.iter().any(|(operation, pointer, _)| {
-                (*operation == "*" || *operation == self.id) && pointer == place
+                (*operation == "*" || *operation == self.id) && *pointer == place
             })
         };
         let unsaid: Vec<&str> = places.into_iter().filter(unsaid).collect();

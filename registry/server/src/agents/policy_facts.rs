@@ -14,7 +14,7 @@ use crate::agents::records::{AgentRecord, records};
 use crate::caller::account_label;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::policy_labels::carried;
+use crate::policy_labels::{carried, is_open};
 
 /// A finding, as far as policies ask for it.
 #[derive(Deserialize)]
@@ -63,6 +63,7 @@ pub(crate) fn facts(record: &AgentRecord) -> AgentFacts {
         lifecycle: record.lifecycle().as_str().to_owned(),
         liveness: record.liveness().state.as_str().to_owned(),
         owner_present: agent.owner_id.is_some(),
+        sponsor_present: agent.sponsor_id.is_some(),
         visibility: record.known.visibility.as_str().to_owned(),
     }
 }
@@ -73,7 +74,7 @@ fn each_once(values: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// The labels that an agent carries: those that may find it, and those of the policies that match it under every set that
-/// agents are evaluated under. Its owner sees it whatever policies say.
+/// agents are evaluated under. Its owner, which is its submitter while it has none, sees it whatever policies say.
 pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> {
     let mut labels = record.visible_to();
     let mut sets = context.policies.evaluated().peekable();
@@ -87,7 +88,8 @@ pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> 
                 .flat_map(|set| carried(&set, &facts)),
         );
     }
-    let owner = record.agent.owner_id.map(account_label);
+    let owner = record.agent.owner_id.or(record.agent.submitter);
+    let owner = owner.map(account_label);
     let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
     labels.extend(owner);
     labels.extend(by_policy);
@@ -108,8 +110,7 @@ pub(crate) async fn labels_of_all(
 
 /// Whether rows alone say who sees an agent: no policy asks for anything else.
 pub(crate) fn rows_decide(context: &Context) -> bool {
-    let mut sets = context.policies.evaluated();
-    sets.all(|set| set.is_plain(Action::Discover))
+    context.policies.evaluated().all(|set| is_open(&set))
 }
 
 /// The policies about calling an agent that match it, of the set in force.

@@ -48,9 +48,14 @@ impl Approver {
     }
 }
 
+/// Whether a character is white space as the patterns of the document have it (ECMA-262), which differs from Unicode in two.
+fn is_blank(character: char) -> bool {
+    character == '\u{feff}' || (character.is_whitespace() && character != '\u{85}')
+}
+
 /// Refuses an empty reason, and one that is too long.
 pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
-    let length = reason.trim().chars().count();
+    let length = reason.trim_matches(is_blank).chars().count();
     if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {
         return Ok(());
     }

@@ -1,13 +1,12 @@
 //! Policy sets: read, and a new one made.
 
-use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{
     NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
 };
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::{Effect, Fault, Policy, PolicySet, PolicyText};
+use a2a_registry_policy::{Fault, Policy, PolicySet, PolicyText};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::policies;
 use serde::Deserialize;
@@ -15,6 +14,7 @@ use serde_json::json;
 use utoipa::IntoParams;
 
 use crate::caller::Caller;
+use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
@@ -88,10 +88,7 @@ fn policy_view(policy: &Policy) -> PolicyView {
         id: policy.id.clone(),
         text: policy.text.clone(),
         mode: policy.mode.as_str().to_owned(),
-        effect: match policy.effect {
-            Effect::Permit => "permit".to_owned(),
-            Effect::Forbid => "forbid".to_owned(),
-        },
+        effect: policy.effect.as_str().to_owned(),
         actions: policy
             .actions
             .iter()
@@ -190,14 +187,6 @@ fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
         id: new.id.clone(),
         text: new.text.clone(),
     }
-}
-
-fn check_reason(reason: &str) -> Result<(), AppError> {
-    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON {
-        let detail = format!("a reason has 1 to {MAX_REASON} characters");
-        return Err(AppError::invalid("/reason", detail));
-    }
-    Ok(())
 }
 
 /// The faults of a set as members of the request that are wrong.

@@ -1,18 +1,24 @@
 //! A review with everything that a decision needs, so that nobody decides on a card they have not seen.
 
+use std::collections::BTreeSet;
+
 use a2a_card::{AgentCard, auth_labels, security_sentences};
 use a2a_registry_api::limits::DEFAULT_SIMILAR;
 use a2a_registry_api::{
     Diff, DomainProofs, Duplicates, EarlierDecision, Hit, HitSkill, MatchingPolicy, Review,
     ReviewDetail,
 };
+use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::Action;
 use a2a_registry_store::entity::{agent, decision, review, version};
 use a2a_registry_store::{accounts, agents, decisions, domains, ownership, versions};
 use uuid::Uuid;
 
 use crate::agents::diff::diff_of;
 use crate::agents::documents::interfaces;
+use crate::agents::policy_facts::facts;
+use crate::agents::records::records;
 use crate::agents::similar::similar_to;
 use crate::agents::views::{findings_of, key_binding, sponsor_of};
 use crate::caller::Caller;
@@ -97,7 +103,7 @@ pub(crate) async fn review_detail(
         description: card.description.clone(),
         skills: card.skills.iter().map(skill).collect(),
         sponsor: sponsor_of(context, &agent).await?,
-        policies: matching_policies(),
+        policies: matching_policies(context, caller, &agent, &about, &card).await?,
         earlier: earlier(context, row, &about).await?,
         comments: notes.comments,
         reports: notes.reports,
@@ -138,9 +144,37 @@ fn skill(skill: &a2a_card::Skill) -> HitSkill {
     }
 }
 
-/// The policies that match the reviewed content, with their mode: there are none yet.
-const fn matching_policies() -> Vec<MatchingPolicy> {
-    Vec::new()
+/// The policies in force that match the reviewed content once it is served, those that only try included.
+async fn matching_policies(
+    context: &Context,
+    caller: &Caller,
+    agent: &agent::Model,
+    about: &version::Model,
+    card: &AgentCard,
+) -> Result<Vec<MatchingPolicy>, AppError> {
+    // Owners read their reviews; the rules of the company are not for them.
+    let told = caller.may(Permission::SeeAll);
+    let record = records(&context.store, vec![agent.clone()]).await?.pop();
+    let Some(mut record) = record.filter(|_| told) else {
+        return Ok(Vec::new());
+    };
+    record.version = about.clone();
+    record.card = card.clone();
+    let (set, facts) = (context.policies.in_force(), facts(&record));
+    let mut places = BTreeSet::new();
+    for action in Action::ALL {
+        let matches = set.matches(action, &facts);
+        places.extend(matches.matching.into_iter().chain(matches.failed));
+    }
+    let policies = places.into_iter();
+    let policies = policies.filter_map(|place| set.policies().get(usize::from(place)));
+    Ok(policies
+        .map(|policy| MatchingPolicy {
+            id: policy.id.clone(),
+            mode: policy.mode.as_str().to_owned(),
+            effect: policy.effect.as_str().to_owned(),
+        })
+        .collect())
 }
 
 /// Earlier decisions on the agent of a review, the newest first.

@@ -70,6 +70,7 @@ const SIGNED_IN: &[Who] = &[
 ];
 const PUBLISHERS: &[Who] = &[Publisher, Curator, Admin, Bootstrap];
 
+const SEEING: &[Who] = &[Curator, CuratorReading, Auditor, Admin, Bootstrap];
 const READERS_OF_EVENTS: &[Who] = &[Curator, Auditor, Admin, Bootstrap];
 const CURATORS: &[Who] = &[Curator, Admin, Bootstrap];
 const APPROVERS: &[Who] = &[Curator, Bootstrap];

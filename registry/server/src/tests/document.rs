@@ -47,7 +47,7 @@ fn enums_are_named_as_on_the_wire() {
     use a2a_registry_domain::coverage::Coverage;
     use a2a_registry_domain::event::EventKind;
     use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
-    use a2a_registry_domain::review::{ChangeClass, ReviewState, VersionState};
+    use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState, VersionState};
     use a2a_registry_domain::role::{Role, Scope};
     use a2a_registry_domain::signature::SignatureState;
 
@@ -61,7 +61,7 @@ fn enums_are_named_as_on_the_wire() {
             documented += 1;
         )+};
     }
-    same!(ChangeClass Coverage EventKind Hold LivenessState ReviewState Role Scope ShownLifecycle SignatureState VersionState Visibility);
+    same!(ChangeClass Coverage EventKind Hold LivenessState ReviewKind ReviewState Role Scope ShownLifecycle SignatureState VersionState Visibility);
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let with_names = schemas
         .values()

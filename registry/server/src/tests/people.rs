@@ -82,14 +82,14 @@ async fn the_groups_of_a_caller_are_known_with_the_request() {
 async fn a_change_of_roles_acts_at_the_next_request() {
     let registry = Registry::new().await;
     let own = registry.token(Role::Curator).await;
-    assert_eq!(get(&registry, &own, "/v1/reviews").await.status, 200);
+    assert_eq!(get(&registry, &own, "/v1/policies").await.status, 200);
     assert_eq!(
         patch(&registry, "curator", json!({"roles": ["reader"]}))
             .await
             .status,
         200
     );
-    get(&registry, &own, "/v1/reviews")
+    get(&registry, &own, "/v1/policies")
         .await
         .problem(403, "forbidden");
     get(&registry, &own, "/v1/events")
@@ -97,7 +97,7 @@ async fn a_change_of_roles_acts_at_the_next_request() {
         .problem(403, "forbidden");
     let roles = json!({"roles": ["curator", "admin"]});
     assert_eq!(patch(&registry, "curator", roles).await.status, 200);
-    assert_eq!(get(&registry, &own, "/v1/reviews").await.status, 200);
+    assert_eq!(get(&registry, &own, "/v1/policies").await.status, 200);
     // The token is no wider than it was made.
     let new = json!({"name": "x", "roles": ["admin"]});
     let request = TestRequest::post().uri("/v1/accounts").set_json(new);

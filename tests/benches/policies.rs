@@ -1,0 +1,255 @@
+//! Policies: how long a new set takes until it decides, what searches lose meanwhile and by the policies of twenty groups,
+//! and one decision in the process.
+//!
+//! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (500) distinct queries make one run of a
+//! side, and `BENCH_PAIRS` (5) runs of each side are taken in turns.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod generator;
+mod report;
+mod stock;
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use a2a_registry_api::{NewPolicies, NewPolicy};
+use a2a_registry_domain::role::{Role, Roles};
+use a2a_registry_policy::{Action, AgentFacts, PolicySet, PolicyText, Principal};
+use a2a_registry_server::caller::{Account, Caller, Credential};
+use a2a_registry_server::context::Context;
+use a2a_registry_server::policies::sets::policies_put;
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::search::indexing::{index_anew, index_next};
+use a2a_registry_server::search::policy_switch::follow_newest;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
+use generator::Generator;
+use report::{figure, head, line, median, size};
+use stock::Stock;
+use uuid::Uuid;
+
+/// Groups that policies name.
+const GROUPS: usize = 20;
+/// Policies of the set that is applied.
+const POLICIES: usize = 100;
+
+/// A source of queries that returns none twice.
+struct Queries {
+    generator: Generator,
+    next: AtomicUsize,
+}
+
+impl Queries {
+    fn query(&self) -> SearchQuery {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) as u64;
+        SearchQuery {
+            q: Some(self.generator.query(number, 3)),
+            ..SearchQuery::default()
+        }
+    }
+}
+
+/// Somebody with these roles, in these groups.
+fn caller(role: Role, groups: &[String]) -> Caller {
+    let roles: Roles = [role].into_iter().collect();
+    Caller {
+        network: None,
+        account: Some(Account {
+            id: Uuid::from_u128(7),
+            name: "somebody".into(),
+            scopes: roles.scopes(),
+            roles,
+            groups: Vec::new(),
+            group_names: groups.to_vec(),
+            credential: Credential::Token(Uuid::from_u128(8)),
+        }),
+    }
+}
+
+/// A set of policies with conditions, each about one of the groups, beside a permit for everybody.
+fn policies(count: usize) -> Vec<PolicyText> {
+    let mut texts = vec![PolicyText {
+        id: "everybody".into(),
+        text: "permit (principal, action, resource);".into(),
+    }];
+    for number in 1..count {
+        let group = number % GROUPS;
+        let condition = match number % 4 {
+            0 => format!("resource.domain like \"*{number}.agents.test*\""),
+            1 => "resource.auth.contains(\"none\") && resource.trust >= 3".to_owned(),
+            2 => format!("resource.labels.contains(\"team={number}\")"),
+            _ => format!("resource.tags.contains(\"t{number}\") || resource.has_error"),
+        };
+        texts.push(PolicyText {
+            id: format!("p{number}"),
+            text: format!(
+                "forbid (principal in Group::\"g{group}\", action, resource) when {{ {condition} }};"
+            ),
+        });
+    }
+    texts
+}
+
+async fn put(app: &Context, texts: &[PolicyText]) {
+    let one = |text: &PolicyText| NewPolicy {
+        id: text.id.clone(),
+        text: text.text.clone(),
+    };
+    let new = NewPolicies {
+        policies: texts.iter().map(one).collect(),
+        reason: "a bench".into(),
+    };
+    let admin = caller(Role::Admin, &[]);
+    policies_put(app, &admin, &new, &Precondition::default())
+        .await
+        .unwrap();
+}
+
+/// Puts the newest set in force; returns how long that took.
+async fn applied(app: &Context) -> Duration {
+    let began = Instant::now();
+    while index_next(app).await.unwrap() {}
+    assert!(follow_newest(app, || false).await.unwrap());
+    began.elapsed()
+}
+
+/// Seconds that a run of distinct queries takes.
+async fn run(app: &Context, caller: &Caller, queries: &Queries, count: usize) -> f64 {
+    let began = Instant::now();
+    for _ in 0..count {
+        black_box(search(app, caller, &queries.query()).await.unwrap());
+    }
+    began.elapsed().as_secs_f64()
+}
+
+/// Searches until told to stop; returns the time of each in milliseconds.
+async fn searching(app: Arc<Context>, queries: Arc<Queries>, stop: Arc<AtomicBool>) -> Vec<f64> {
+    let nobody = Caller::default();
+    let mut took = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        black_box(search(&app, &nobody, &queries.query()).await.unwrap());
+        took.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    took
+}
+
+fn p99(mut took: Vec<f64>) -> f64 {
+    took.sort_unstable_by(f64::total_cmp);
+    took.get(took.len() * 99 / 100).copied().unwrap_or_default()
+}
+
+#[tokio::main]
+async fn main() {
+    let agents = size("BENCH_AGENTS", 100_000);
+    let count = size("BENCH_QUERIES", 500);
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let stock = Stock::new().await;
+    stock.add_sources(agents, 1, 80).await;
+    stock.fill(|index| generator.card(index)).await;
+    index_anew(&stock.app, || false).await.unwrap();
+    let app = &stock.app;
+    let queries = Arc::new(Queries {
+        generator,
+        next: AtomicUsize::new(0),
+    });
+    println!("\n{agents} agents, {POLICIES} policies, {GROUPS} groups");
+    decisions();
+
+    let member = caller(Role::Reader, &["g1".to_owned(), "g2".to_owned()]);
+    let mut without = Vec::new();
+    run(app, &member, &queries, count).await;
+    for _ in 0..size("BENCH_PAIRS", 5) {
+        without.push(count as f64 / run(app, &member, &queries, count).await);
+    }
+    let calm = Arc::new(AtomicBool::new(false));
+    let quiet = tokio::spawn(searching(
+        Arc::clone(app),
+        Arc::clone(&queries),
+        Arc::clone(&calm),
+    ));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    calm.store(true, Ordering::Relaxed);
+    let quiet = p99(quiet.await.unwrap());
+
+    put(app, &policies(POLICIES)).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy = tokio::spawn(searching(
+        Arc::clone(app),
+        Arc::clone(&queries),
+        Arc::clone(&stop),
+    ));
+    let took = applied(app).await;
+    stop.store(true, Ordering::Relaxed);
+    let busy = p99(busy.await.unwrap());
+    figure(
+        "a new set decides after, s",
+        format!("{:.1}", took.as_secs_f64()),
+    );
+    figure("searches beside nothing, p99, ms", format!("{quiet:.1}"));
+    figure("searches meanwhile, p99, ms", format!("{busy:.1}"));
+
+    let mut with = Vec::new();
+    run(app, &member, &queries, count).await;
+    for _ in 0..size("BENCH_PAIRS", 5) {
+        with.push(count as f64 / run(app, &member, &queries, count).await);
+    }
+    head("distinct searches of a member of two groups, one at a time (queries/s)");
+    let (with, without) = (median(with), median(without));
+    line(
+        "three words, OR; bare: without policies",
+        with,
+        without,
+        with / without,
+        Some(0.9),
+    );
+    stock.close().await;
+}
+
+/// One decision by the sets: the policies that match the agent are known.
+fn decisions() {
+    let set = PolicySet::compile(1, &policies(POLICIES)).unwrap();
+    let facts = AgentFacts {
+        auth: vec!["none".into()],
+        trust: 1,
+        ..AgentFacts::default()
+    };
+    let principal = Principal {
+        account: Some("somebody".into()),
+        groups: vec!["g1".into(), "g2".into()],
+    };
+    let began = Instant::now();
+    let rounds = 200;
+    for _ in 0..rounds {
+        black_box(set.matches(Action::Discover, black_box(&facts)));
+    }
+    let evaluated = began.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
+    figure(
+        "one agent evaluated under all, us",
+        format!("{evaluated:.0}"),
+    );
+    let matches = set.matches(Action::Invoke, &facts);
+    let none = BTreeSet::new();
+    let mut took = Vec::new();
+    for _ in 0..10_000 {
+        let began = Instant::now();
+        black_box(set.verdict(Action::Invoke, black_box(&principal), &matches, &none));
+        took.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    figure(
+        "a decision in the process, median, us",
+        format!("{:.2}", median(took)),
+    );
+}
