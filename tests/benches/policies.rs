@@ -206,7 +206,10 @@ async fn main() {
     for _ in 0..size("BENCH_PAIRS", 5) {
         with.push(count as f64 / run(app, &member, &queries, count).await);
     }
-    head("distinct searches of a member of two groups, one at a time (queries/s)");
+    head(
+        "distinct searches of a member of two groups, one at a time",
+        "queries/s",
+    );
     let (with, without) = (median(with), median(without));
     line(
         "three words, OR; bare: without policies",
