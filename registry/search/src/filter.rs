@@ -17,7 +17,7 @@ use super::error::IndexError;
 use super::overlay::Excluded;
 use super::request::{FacetName, Filters, MAX_FILTER_VALUES};
 use super::schema::{Fields, trust_value};
-use super::visibility::{SharedViewer, Viewer};
+use super::visibility::Viewer;
 
 /// Documents of a segment from which sets are shared; in smaller segments the search is too fast to benefit.
 const SHARED_FROM_DOCUMENTS: u32 = 4_096;
@@ -71,7 +71,7 @@ pub(super) struct Filter {
     clauses: Vec<Clause>,
     excluded: Arc<Excluded>,
     /// The caller, and the field of the labels that agents carry.
-    viewer: SharedViewer,
+    viewer: Arc<Viewer>,
     visible_to: Field,
     shared: SharedBits,
 }

@@ -5,8 +5,6 @@
 //! one of those too, and it shows none that carries a label that begins with [`NEVER`]. A label that begins with
 //! [`ALWAYS`] shows the agents that carry it, however the others are narrowed.
 
-use std::sync::Arc;
-
 use tantivy::schema::Field;
 use tantivy::{SegmentReader, Term};
 
@@ -88,9 +86,6 @@ impl Viewer {
 pub fn sees(labels: &[String], carried: &[String]) -> bool {
     Viewer::of(labels).sees(carried)
 }
-
-/// The labels of a caller, shared by the parts of one search.
-pub(super) type SharedViewer = Arc<Viewer>;
 
 #[cfg(test)]
 mod tests {

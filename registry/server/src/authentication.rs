@@ -3,7 +3,7 @@
 
 use a2a_registry_domain::role::{Roles, Scopes};
 use a2a_registry_policy::Principal;
-use a2a_registry_store::entity::{account_group, session, token};
+use a2a_registry_store::entity::{account, account_group, session, token};
 use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
 use a2a_registry_store::{accounts, sessions};
 use data_encoding::BASE64URL_NOPAD;
@@ -32,19 +32,31 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
     if token.expires_at.is_some_and(|end| end <= now) || account.disabled_at.is_some() {
         return Err(refused());
     }
-    let roles = account.roles()?;
-    let groups = groups::groups_of(&context.store, &[account.id]).await?;
     note_use(context, &token, now);
+    let roles = account.roles()?;
+    let credential = Credential::Token(token.id);
+    caller_of(context, account, roles, token.scopes(), credential).await
+}
+
+/// The caller that an account is, with its groups, by a token or session with these scopes.
+async fn caller_of(
+    context: &Context,
+    account: account::Model,
+    roles: Roles,
+    scopes: Option<Scopes>,
+    credential: Credential,
+) -> Result<Caller, AppError> {
+    let groups = groups::groups_of(&context.store, &[account.id]).await?;
     Ok(Caller {
         network: None,
         account: Some(Account {
             id: account.id,
             name: account.name,
-            scopes: within(token.scopes(), &roles),
+            scopes: within(scopes, &roles),
             roles,
             groups: in_order(&groups),
             group_names: named_in_policies(&groups),
-            credential: Credential::Token(token.id),
+            credential,
         }),
     })
 }
@@ -113,21 +125,10 @@ pub async fn authenticate_session(
         false => None,
     };
     note_seen(context, &session, now);
-    let groups = groups::groups_of(&context.store, &[account.id]).await?;
+    let credential = Credential::Session(session.id);
     Ok(Some(SessionCaller {
         rotated,
-        caller: Caller {
-            network: None,
-            account: Some(Account {
-                id: account.id,
-                name: account.name,
-                scopes: within(session.scopes(), &roles),
-                roles,
-                groups: in_order(&groups),
-                group_names: named_in_policies(&groups),
-                credential: Credential::Session(session.id),
-            }),
-        },
+        caller: caller_of(context, account, roles, session.scopes(), credential).await?,
     }))
 }
 

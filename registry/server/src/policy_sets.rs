@@ -8,7 +8,7 @@ use crate::error::AppError;
 
 /// The policies of a registry in which nobody has written any: everybody finds and calls every agent that visibility and
 /// holds leave to them.
-pub(crate) fn shipped() -> Vec<PolicyText> {
+fn shipped() -> Vec<PolicyText> {
     vec![PolicyText {
         id: "everybody".to_owned(),
         text: "// Whoever may see an agent finds it and may call it.\npermit (principal, action, resource);\n"
@@ -29,8 +29,21 @@ pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppErr
 /// Where the database fails, or this version of the program cannot compile it.
 pub(crate) async fn newest_set(on: &impl Handle) -> Result<PolicySet, AppError> {
     let newest = policies::policy_set_newest(on).await?;
-    let (number, texts) = match &newest {
-        Some(row) => (u64::try_from(row.number).unwrap_or(0), written(row)?),
+    compiled(newest.as_ref())
+}
+
+/// The number of a kept set.
+pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
+    u64::try_from(row.number).unwrap_or(0)
+}
+
+/// A kept set, compiled; the shipped one without.
+///
+/// # Errors
+/// Where this version of the program cannot compile it.
+pub(crate) fn compiled(row: Option<&policy_set::Model>) -> Result<PolicySet, AppError> {
+    let (number, texts) = match row {
+        Some(row) => (number_of(row), written(row)?),
         None => (0, shipped()),
     };
     PolicySet::compile(number, &texts).map_err(|faults| {

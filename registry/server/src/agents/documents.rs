@@ -165,7 +165,7 @@ fn skill_text(skill: &Skill) -> SkillText {
 }
 
 /// These values in their order, each once.
-fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(crate) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     values
         .into_iter()

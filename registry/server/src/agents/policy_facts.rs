@@ -1,6 +1,6 @@
 //! Agents as policies see them: their facts, and the labels that they carry by the policies that match.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use a2a_card::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
 use a2a_registry_policy::{Action, AgentFacts, Matches};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 use uuid::Uuid;
 
-use crate::agents::documents::{labels, organization, trust_rank};
+use crate::agents::documents::{distinct, labels, organization, trust_rank};
 use crate::agents::records::{AgentRecord, records};
 use crate::caller::account_label;
 use crate::context::Context;
@@ -43,22 +43,22 @@ pub(crate) fn facts(record: &AgentRecord) -> AgentFacts {
             .map(|(key, value)| format!("{key}={value}"))
             .collect(),
         provider: organization(card),
-        skills: each_once(card.skills.iter().map(|skill| skill.id.clone())),
+        skills: distinct(card.skills.iter().map(|skill| skill.id.clone())),
         tags: tags(card),
         capabilities: capability_labels(card),
         input_modes: all_input_modes(card),
         output_modes: all_output_modes(card),
         auth: auth_labels(card),
-        bindings: each_once(interfaces.iter().map(|one| one.binding.clone())),
-        endpoint_hosts: each_once(hosts),
-        protocol_versions: each_once(
+        bindings: distinct(interfaces.iter().map(|one| one.binding.clone())),
+        endpoint_hosts: distinct(hosts),
+        protocol_versions: distinct(
             interfaces
                 .iter()
                 .filter_map(|one| one.protocol_version.clone()),
         ),
         trust: level.and_then(trust_rank).map_or(-1, i64::from),
         signature: trust.signature.as_str().to_owned(),
-        findings: each_once(findings.into_iter().map(|finding| finding.rule)),
+        findings: distinct(findings.into_iter().map(|finding| finding.rule)),
         has_error: version.has_error,
         lifecycle: record.lifecycle().as_str().to_owned(),
         liveness: record.liveness().state.as_str().to_owned(),
@@ -68,31 +68,19 @@ pub(crate) fn facts(record: &AgentRecord) -> AgentFacts {
     }
 }
 
-fn each_once(values: impl Iterator<Item = String>) -> Vec<String> {
-    let values: BTreeSet<String> = values.collect();
-    values.into_iter().collect()
-}
-
 /// The labels that an agent carries: those that may find it, and those of the policies that match it under every set that
 /// agents are evaluated under. Its owner, which is its submitter while it has none, sees it whatever policies say.
 pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> {
     let mut labels = record.visible_to();
-    let mut sets = context.policies.evaluated().peekable();
-    let mut by_policy = Vec::new();
-    if sets.any(|set| !set.is_plain(Action::Discover)) {
-        let facts = facts(record);
-        by_policy.extend(
-            context
-                .policies
-                .evaluated()
-                .flat_map(|set| carried(&set, &facts)),
-        );
-    }
     let owner = record.agent.owner_id.or(record.agent.submitter);
     let owner = owner.map(account_label);
     let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
     labels.extend(owner);
-    labels.extend(by_policy);
+    let sets: Vec<_> = context.policies.evaluated().collect();
+    if sets.iter().any(|set| !set.is_plain(Action::Discover)) {
+        let facts = facts(record);
+        labels.extend(sets.iter().flat_map(|set| carried(set, &facts)));
+    }
     labels
 }
 

@@ -67,7 +67,11 @@ pub async fn agent_answered(
     caller: &Caller,
     agent: &str,
 ) -> Result<Agent, AppError> {
-    let rendered = agent_rendered(context, caller, agent).await?;
+    parsed(&agent_rendered(context, caller, agent).await?)
+}
+
+/// A kept answer, parsed.
+pub(crate) fn parsed(rendered: &RenderedJson) -> Result<Agent, AppError> {
     serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
 }
 

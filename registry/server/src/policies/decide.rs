@@ -7,7 +7,7 @@ use a2a_registry_domain::ids::new_id;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::{Action, Verdict};
 
-use crate::agents::rendered::{agent_answered, agent_entry};
+use crate::agents::rendered::{agent_entry, parsed};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -25,7 +25,7 @@ pub async fn decide(
         .ok_or_else(|| AppError::invalid("/action", "an action is `discover` or `invoke`"))?;
     let set = context.policies.in_force();
     let entry = agent_entry(context, caller, &request.agent).await?;
-    let agent = agent_answered(context, caller, &request.agent).await?;
+    let agent = parsed(&entry.without_holds)?;
     let verdict = match action {
         Action::Discover => Verdict {
             allowed: true,

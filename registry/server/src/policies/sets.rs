@@ -20,7 +20,7 @@ use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
-use crate::policy_sets::{shipped, written};
+use crate::policy_sets::{compiled, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -60,27 +60,15 @@ async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Mode
 }
 
 fn view(context: &Context, row: Option<policy_set::Model>) -> Result<Policies, AppError> {
-    let (number, texts) = match &row {
-        Some(row) => (number_of(row), written(row)?),
-        None => (0, shipped()),
-    };
-    let set = PolicySet::compile(number, &texts).map_err(|faults| {
-        AppError::internal(format!(
-            "policy set {number} cannot be compiled: {faults:?}"
-        ))
-    })?;
+    let set = compiled(row.as_ref())?;
     Ok(Policies {
-        number,
+        number: set.number(),
         in_force: context.policies.in_force().number(),
         policies: set.policies().iter().map(policy_view).collect(),
         author: row.as_ref().map(|row| row.author.clone()),
         reason: row.as_ref().map(|row| row.reason.clone()),
         created_at: row.as_ref().map(|row| Timestamp(row.created_at)),
     })
-}
-
-fn number_of(row: &policy_set::Model) -> u64 {
-    u64::try_from(row.number).unwrap_or(0)
 }
 
 fn policy_view(policy: &Policy) -> PolicyView {
