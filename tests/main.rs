@@ -11,6 +11,7 @@
 
 mod support;
 
+mod admission_policies;
 mod bad_input;
 mod checks;
 mod cli;

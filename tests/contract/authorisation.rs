@@ -106,6 +106,12 @@ const TABLE: &[(&str, Row)] = &[
     ("policies_put", ADMINS),
     ("policy_history", SEEING),
     ("policy_decide", ANYONE),
+    ("policies_preview", ADMINS),
+    ("policies_test", SEEING),
+    ("policy_dry_run", SEEING),
+    ("waiver_list", SEEING),
+    ("waiver_grant", APPROVERS),
+    ("waiver_end", CURATORS),
     ("reindex", ADMINS),
     // Of another account.
     ("token_create", ADMINS),
@@ -157,6 +163,19 @@ impl Stage<'_> {
         let skill = format!("skill{}", self.made.fetch_add(1, Ordering::Relaxed));
         origin.answer("/a.json", OriginReply::json(card("Echo", &skill)));
         (origin, skill)
+    }
+
+    /// A waiver of a policy that forbids, which this has put in force, for what an agent shows.
+    async fn waiver(&self, agent: &Listed) -> Value {
+        let open = json!({"id": "everybody", "text": "permit (principal, action, resource);"});
+        let forbids =
+            "forbid (principal, action, resource) when { resource.tags.contains(\"draft\") };";
+        let new =
+            json!({"policies": [open, {"id": "drafts", "text": forbids}], "reason": "a test"});
+        let put = self.served.as_admin(reqwest::Method::PUT, "/v1/policies");
+        assert_eq!(put.json(&new).send().await.unwrap().status(), 202);
+        json!({"policy": "drafts", "agent": agent.hit.summary.id,
+            "digest": agent.hit.summary.card_digest, "reason": "a test", "expires_in_days": 1})
     }
 
     async fn listed(&self) -> Listed {
@@ -284,10 +303,30 @@ impl Stage<'_> {
             }
             "account_patch" => body = Some(json!({"roles": ["publisher"]})),
             "group_put" => body = Some(json!({"members": ["curator"]})),
-            "policies_put" => {
+            "policies_put" | "policies_preview" => {
                 let open =
                     json!({"id": "everybody", "text": "permit (principal, action, resource);"});
                 body = Some(json!({"policies": [open], "reason": "a test"}));
+            }
+            "policies_test" => {
+                let case =
+                    json!({"action": "register", "resource": "example.com", "expect": "allow"});
+                body = Some(json!({"cases": [case]}));
+            }
+            "policy_dry_run" => parameters.push(("policy", "everybody".to_owned())),
+            "waiver_grant" => {
+                let made = self.listed().await;
+                body = Some(self.waiver(&made).await);
+                listed = Some(made);
+            }
+            "waiver_end" => {
+                let made = self.listed().await;
+                let new = self.waiver(&made).await;
+                let granted = self.served.as_admin(reqwest::Method::POST, "/v1/waivers");
+                let granted = granted.json(&new).send().await.unwrap();
+                let granted: Value = granted.json().await.unwrap();
+                parameters.push(("waiver", granted["id"].as_str().unwrap().to_owned()));
+                listed = Some(made);
             }
             "policy_decide" => {
                 let made = self.listed().await;

@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 44] = [
+const ORDER: [&str; 45] = [
     "config",
     "error",
     "metrics",
@@ -29,6 +29,7 @@ const ORDER: [&str; 44] = [
     "lint",
     "sources",
     "signatures",
+    "agent_facts",
     "admission",
     "visits",
     "ownership",
@@ -36,10 +37,10 @@ const ORDER: [&str; 44] = [
     "agents",
     "meaning",
     "search",
-    "policies",
     "domains",
     "agent_page",
     "reviews",
+    "policies",
     "events",
     "accounts",
     "health",

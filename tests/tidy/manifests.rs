@@ -84,6 +84,7 @@ const PACKAGES: [Package; 15] = [
             "a2a-registry-demo",
             "a2a-registry-domain",
             "a2a-registry-embed",
+            "a2a-registry-policy",
             "a2a-registry-server",
         ],
         &[],

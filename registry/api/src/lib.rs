@@ -16,6 +16,8 @@ pub use governance::*;
 pub use list::*;
 pub use people::*;
 pub use policies::{
-    DecisionRequest, NewPolicies, NewPolicy, Policies, PoliciesAccepted, PolicyDecision,
-    PolicyHistory, PolicySetEntry, PolicyView,
+    AccessChange, DecisionRequest, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy,
+    NewWaiver, Policies, PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults,
+    PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicySetEntry,
+    PolicyView, PreviewedAgent, Waiver, WaiverList,
 };

@@ -41,8 +41,11 @@ pub struct PolicyView {
     pub mode: String,
     /// `permit` or `forbid`.
     pub effect: String,
-    /// The actions it is about: `discover`, `invoke`.
+    /// The actions it is about: `discover`, `invoke`, `admit`, `register`.
     pub actions: Vec<String>,
+    /// Whether it is shipped and stands beside every set until a policy of the same identifier replaces it.
+    #[serde(default)]
+    pub shipped: bool,
 }
 
 /// A policy set.
@@ -127,4 +130,214 @@ pub struct PolicyDecision {
     pub card_digest: String,
     /// When it was decided.
     pub decided_at: Timestamp,
+}
+
+/// A waiver as somebody grants it: a policy that does not count for what an agent shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWaiver {
+    /// The identifier of a policy that forbids, of the newest set.
+    #[schema(value_type = limits::PolicyId)]
+    pub policy: String,
+    /// The agent: its identifier or URN.
+    pub agent: String,
+    /// The digest of the card that it holds for, which must be the one that the agent shows.
+    #[schema(value_type = limits::Digest)]
+    pub digest: String,
+    /// Why.
+    #[schema(value_type = limits::Reason)]
+    pub reason: String,
+    /// Days until it ends by itself.
+    #[schema(minimum = 1, maximum = 180)]
+    pub expires_in_days: u32,
+}
+
+/// A waiver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Waiver {
+    /// Its identifier.
+    pub id: Uuid,
+    /// The policy that does not count.
+    pub policy: String,
+    /// The agent.
+    pub agent: Uuid,
+    /// The content that it holds for, whatever signs it.
+    pub content_digest: String,
+    /// Whether that is the content that the agent shows; with any other the policy counts.
+    pub is_shown: bool,
+    /// Why it was granted.
+    pub reason: String,
+    /// The account that granted it.
+    pub approver: String,
+    /// When it was granted.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+    /// When it ended; `null` while it is in force.
+    pub ended_at: Option<Timestamp>,
+    /// Who ended it; `null` while it is in force.
+    pub ended_by: Option<String>,
+    /// Why it ended; `null` while it is in force.
+    pub ended_reason: Option<String>,
+}
+
+/// A page of waivers, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WaiverList {
+    /// The waivers.
+    pub waivers: Vec<Waiver>,
+    /// The token of the next page; `null` after the last.
+    pub next_page_token: Option<String>,
+}
+
+/// What a policy on a dry run would have changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DryRun {
+    /// The policy.
+    pub policy: String,
+    /// Whether the newest set has it on a dry run.
+    pub running: bool,
+    /// Answers that it would have changed, of the newest 90 days.
+    pub answers: u64,
+    /// The same by day, newest first.
+    pub days: Vec<DryRunDay>,
+    /// The agents and domains that were asked about, those with most answers first, at most 100.
+    pub resources: Vec<DryRunCount>,
+    /// The accounts that asked, those with most answers first, at most 100; `anonymous` for callers without one.
+    pub callers: Vec<DryRunCount>,
+    /// Whether there is more than was looked at, so that all counts are too low.
+    pub truncated: bool,
+}
+
+/// What a policy on a dry run would have changed on a day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DryRunDay {
+    /// The day, UTC, as `2026-11-24`.
+    pub day: String,
+    /// Answers that would have denied what was allowed.
+    pub denied: u64,
+    /// Answers that would have allowed what was denied.
+    pub allowed: u64,
+    /// Distinct agents and domains.
+    pub resources: u64,
+    /// Distinct callers.
+    pub callers: u64,
+}
+
+/// How many answers about a resource, or to a caller, would have been changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DryRunCount {
+    /// The agent's identifier, the domain or the account.
+    pub name: String,
+    /// Answers.
+    pub answers: u64,
+}
+
+/// What a set of policies would change, against the set that was made last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyPreview {
+    /// The number of the set that it is compared with.
+    pub number: u64,
+    /// The policies that differ, by their identifiers.
+    pub policies: Vec<PolicyChange>,
+    /// Agents that were looked at.
+    pub agents: u64,
+    /// What changes, for each action and each kind of caller that the policies of both sets name.
+    pub changes: Vec<AccessChange>,
+    /// What somebody would probably not want.
+    pub warnings: Vec<String>,
+}
+
+/// A policy that differs between two sets.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+pub struct PolicyChange {
+    /// Its identifier.
+    pub id: String,
+    /// `add`, `change` or `remove`.
+    pub what: String,
+}
+
+/// Which agents somebody gains and loses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccessChange {
+    /// `discover`, `invoke`, or `admit`: agents that are on hold until a policy is gone, and those that are released.
+    pub action: String,
+    /// `anonymous`, `anybody signed in`, `group NAME` or `account NAME`; `registrant` for `admit`.
+    pub caller: String,
+    /// Agents that are allowed and were not.
+    pub gained: u64,
+    /// Some of them, at most 20.
+    pub gained_sample: Vec<PreviewedAgent>,
+    /// Agents that were allowed and are not.
+    pub lost: u64,
+    /// Some of them, at most 20.
+    pub lost_sample: Vec<PreviewedAgent>,
+}
+
+/// An agent of a preview.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PreviewedAgent {
+    /// Its identifier.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// The policies from which the new decision follows; none where nothing permits any more.
+    pub policies: Vec<String>,
+}
+
+/// Cases that a policy set must decide in a certain way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyCases {
+    /// The policies; those of the newest set without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 1000)]
+    pub policies: Option<Vec<NewPolicy>>,
+    /// The cases.
+    #[schema(min_items = 1, max_items = 500)]
+    pub cases: Vec<PolicyCase>,
+}
+
+/// What somebody must be allowed, or must not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyCase {
+    /// The name of an account; a client without a token where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Groups that it is in, as policies name them, whether it is or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 50)]
+    pub groups: Vec<String>,
+    /// `discover`, `invoke`, `admit` or `register`.
+    #[schema(value_type = limits::PolicyAction, inline)]
+    pub action: String,
+    /// An agent: its identifier or URN; for `register` a domain.
+    pub resource: String,
+    /// `allow` or `deny`.
+    #[schema(value_type = limits::Expected, inline)]
+    pub expect: String,
+    /// The policy that it must follow from; whichever without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+}
+
+/// How the cases were decided, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyCaseResults {
+    /// Whether all were decided as they must be.
+    pub passed: bool,
+    /// One for each case.
+    pub results: Vec<PolicyCaseResult>,
+}
+
+/// How one case was decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyCaseResult {
+    /// Whether it was decided as it must be.
+    pub passed: bool,
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// The policies that it follows from; none where nothing permits.
+    pub policies: Vec<String>,
 }

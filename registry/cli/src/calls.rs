@@ -4,11 +4,12 @@ use a2a_card::ConversionTarget;
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentList, AgentPatch, BulkDecision,
     BulkOutcome, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
-    DomainView, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment,
-    NewGeneration, NewPolicies, NewReport, NewToken, Policies, PoliciesAccepted, PolicyDecision,
-    PolicyHistory, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment,
-    ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, Seen, Similar, TokenList, Transfer,
-    Verification, VersionList, Vouch, Waiting,
+    DomainView, DryRun, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount,
+    NewComment, NewGeneration, NewPolicies, NewReport, NewToken, NewWaiver, Policies,
+    PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
+    Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
+    ReviewDetail, ReviewList, ReviewPatch, Seen, Similar, TokenList, Transfer, Verification,
+    VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;
@@ -352,6 +353,37 @@ impl Client {
     ) -> CallResult<PoliciesAccepted> {
         self.put_if("/v1/policies", new, &format!("\"{newest}\""))
             .await
+    }
+
+    /// What policies would change.
+    pub async fn preview_policies(&self, new: &NewPolicies) -> CallResult<PolicyPreview> {
+        self.post("/v1/policies:preview", new).await
+    }
+
+    /// How policies decide cases.
+    pub async fn test_policies(&self, cases: &PolicyCases) -> CallResult<PolicyCaseResults> {
+        self.post("/v1/policies:test", cases).await
+    }
+
+    /// What a policy on a dry run would have changed.
+    pub async fn policy_dry_run(&self, policy: &str) -> CallResult<DryRun> {
+        self.get(&format!("/v1/policies/{}/dry-run", segment(policy)), "")
+            .await
+    }
+
+    /// A page of waivers.
+    pub async fn waivers(&self, filter: &[(&str, String)]) -> CallResult<WaiverList> {
+        self.get("/v1/waivers", &encode(filter)).await
+    }
+
+    /// Grants a waiver.
+    pub async fn grant_waiver(&self, new: &NewWaiver) -> CallResult<Waiver> {
+        self.post("/v1/waivers", new).await
+    }
+
+    /// Ends a waiver.
+    pub async fn end_waiver(&self, id: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/v1/waivers/{}", segment(id))).await
     }
 
     /// Decides whether the caller may find or call an agent.

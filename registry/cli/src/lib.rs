@@ -27,6 +27,8 @@ mod maintenance;
 mod model;
 mod named;
 mod policy;
+mod policy_files;
+mod policy_trial;
 mod refusal;
 mod register;
 mod review;
@@ -44,6 +46,7 @@ mod target;
 mod terminal;
 mod token;
 mod waiting;
+mod waiver;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -139,6 +142,9 @@ enum Command {
     /// Show, apply and try the policies by which agents are found and called
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// List, grant and end waivers: policies that do not count for an agent's content
+    #[command(subcommand)]
+    Waiver(waiver::WaiverCommand),
     /// Show whose token this is, and what it may do
     Whoami,
     /// Show what waits for you: reviews to decide, news of your agents, domains to prove
@@ -252,6 +258,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Account(command) => account::run(&command, &client, console).await,
         Command::Group(command) => group::run(&command, &client, console).await,
         Command::Policy(command) => policy::run(&command, &client, console).await,
+        Command::Waiver(command) => waiver::run(&command, &client, console).await,
         Command::Whoami => account::whoami(&client, console).await,
         Command::Waiting(arguments) => waiting::run(&arguments, &client, console).await,
         Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, console).await,

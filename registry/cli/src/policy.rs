@@ -1,11 +1,9 @@
 //! `policy`: the rules by which agents are found and called, kept as files.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use a2a_registry_api::limits::MAX_POLICY_TEXT;
-use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy, Policies};
+use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -13,12 +11,11 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::list::{Listing, PageArgs, ReceivedPage};
-use super::terminal;
+use super::policy_files::{changes, read_all};
+use super::{policy_trial, terminal};
 
 /// How often the registry is asked whether a new set decides.
 const ASKED_EVERY: Duration = Duration::from_millis(200);
-/// What policies are in.
-const EXTENSION: &str = "cedar";
 
 /// What `policy` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -33,6 +30,34 @@ pub enum PolicyCommand {
     History(PageArgs),
     /// Put the policies of files in force: one policy in each, whose name is its identifier
     Apply(ApplyArgs),
+    /// Put the policies of an earlier set in force, as a new one
+    Rollback {
+        /// Number of the earlier set
+        number: u64,
+        /// Why, for the log
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Show what differs between two sets, or between a set and files
+    Diff(policy_trial::DiffArgs),
+    /// Show which agents the policies of files would show to whom, and hide from whom
+    Preview {
+        /// Files named *.cedar, or folders of them
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Test how policies decide; the exit code is 1 if a case is not decided as it must be
+    Test(policy_trial::TestArgs),
+    /// Show what a policy on a dry run would have changed
+    DryRun {
+        /// Identifier of the policy
+        policy: String,
+    },
+    /// Print a policy to begin with, or list them
+    Template {
+        /// Its name
+        name: Option<String>,
+    },
     /// Say whether the caller may find or call an agent
     Decide {
         /// Id or URN of the agent
@@ -44,7 +69,7 @@ pub enum PolicyCommand {
 }
 
 /// What `policy apply` takes.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 pub struct ApplyArgs {
     /// Files named *.cedar, or folders of them
     #[arg(required = true, value_name = "FILE")]
@@ -72,7 +97,28 @@ pub async fn run(
     match command {
         PolicyCommand::Show { number } => show(*number, client, console).await,
         PolicyCommand::History(page) => history(page, client, console).await,
-        PolicyCommand::Apply(arguments) => apply(arguments, client, console).await,
+        PolicyCommand::Apply(arguments) => {
+            let policies = read_all(&arguments.files)?;
+            apply(policies, arguments, client, console).await
+        }
+        PolicyCommand::Rollback { number, reason } => {
+            let earlier = client.policies(Some(*number)).await?.value.policies;
+            let earlier = earlier.into_iter().filter(|policy| !policy.shipped);
+            let policies = earlier.map(|policy| NewPolicy {
+                id: policy.id,
+                text: policy.text,
+            });
+            let arguments = ApplyArgs {
+                reason: Some(reason.clone()),
+                ..ApplyArgs::default()
+            };
+            apply(policies.collect(), &arguments, client, console).await
+        }
+        PolicyCommand::Diff(arguments) => policy_trial::diff(arguments, client, console).await,
+        PolicyCommand::Preview { files } => policy_trial::preview(files, client, console).await,
+        PolicyCommand::Test(arguments) => policy_trial::test(arguments, client, console).await,
+        PolicyCommand::DryRun { policy } => policy_trial::dry_run(policy, client, console).await,
+        PolicyCommand::Template { name } => policy_trial::template(name.as_deref(), console),
         PolicyCommand::Decide { agent, action } => decide(agent, action, client, console).await,
     }
 }
@@ -108,8 +154,12 @@ async fn show(
             "enforce" => String::new(),
             other => format!(" ({other})"),
         };
+        let shipped = match policy.shipped {
+            true => " (shipped)",
+            false => "",
+        };
         console.line("")?;
-        console.line(&format!("# {}{mode}", policy.id))?;
+        console.line(&format!("# {}{mode}{shipped}", policy.id))?;
         console.lines(policy.text.trim_end())?;
     }
     Ok(CommandOutcome::Done)
@@ -145,11 +195,11 @@ async fn history(
 }
 
 async fn apply(
+    policies: Vec<NewPolicy>,
     arguments: &ApplyArgs,
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
-    let policies = read_all(&arguments.files)?;
     let before = client.policies(None).await?.value;
     let changes = changes(&before, &policies);
     if changes.is_empty() || arguments.dry_run {
@@ -206,106 +256,6 @@ async fn in_force(client: &Client, number: u64) -> Result<u64, Failure> {
     }
 }
 
-/// A policy that a set would gain, lose or have otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-struct Change {
-    what: &'static str,
-    id: String,
-}
-
-/// What differs, in the order of the identifiers. Another order of the same policies is no change.
-fn changes(before: &Policies, after: &[NewPolicy]) -> Vec<Change> {
-    let old: BTreeMap<&str, &str> = before
-        .policies
-        .iter()
-        .map(|policy| (policy.id.as_str(), policy.text.as_str()))
-        .collect();
-    let new: BTreeMap<&str, &str> = after
-        .iter()
-        .map(|policy| (policy.id.as_str(), policy.text.as_str()))
-        .collect();
-    let mut ids: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids.into_iter()
-        .filter_map(|id| {
-            let what = match (old.get(id), new.get(id)) {
-                (None, _) => "add",
-                (_, None) => "remove",
-                (Some(old), Some(new)) if old != new => "change",
-                _ => return None,
-            };
-            Some(Change {
-                what,
-                id: id.to_owned(),
-            })
-        })
-        .collect()
-}
-
-/// The policies of these files and folders, in the order of their identifiers.
-fn read_all(files: &[PathBuf]) -> Result<Vec<NewPolicy>, Failure> {
-    let mut paths = Vec::new();
-    for path in files {
-        if path.is_dir() {
-            paths.extend(in_folder(path)?);
-        } else {
-            paths.push(path.clone());
-        }
-    }
-    let mut policies = BTreeMap::new();
-    for path in paths {
-        let policy = read(&path)?;
-        if policies.contains_key(&policy.id) {
-            return Err(Failure::new(format!(
-                "two files are named {}.{EXTENSION}: the name is the policy's identifier",
-                policy.id
-            )));
-        }
-        policies.insert(policy.id.clone(), policy);
-    }
-    if policies.is_empty() {
-        return Err(Failure::new(format!(
-            "there is no *.{EXTENSION} file in the given folders, and a set without policies hides every agent"
-        )));
-    }
-    Ok(policies.into_values().collect())
-}
-
-fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == EXTENSION)
-        {
-            found.push(path);
-        }
-    }
-    Ok(found)
-}
-
-fn read(path: &Path) -> Result<NewPolicy, Failure> {
-    let failed = |reason: String| Failure::new(format!("{}: {reason}", path.display()));
-    let length = std::fs::metadata(path)
-        .map_err(|error| failed(error.to_string()))?
-        .len();
-    if length > MAX_POLICY_TEXT as u64 {
-        return Err(failed(format!(
-            "a policy has at most {MAX_POLICY_TEXT} bytes"
-        )));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let stem = path.file_stem().and_then(|stem| stem.to_str());
-    let id = stem.ok_or_else(|| failed("the name of the file is no identifier".to_owned()))?;
-    Ok(NewPolicy {
-        id: id.to_owned(),
-        text,
-    })
-}
-
 async fn decide(
     agent: &str,
     action: &str,
@@ -338,32 +288,4 @@ async fn decide(
         console.line(&format!("policy   {policy}"))?;
     }
     Ok(outcome)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn policies_are_files_whose_names_are_their_identifiers() {
-        let folder = tempfile::tempdir().unwrap();
-        let write =
-            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        assert!(read_all(&[folder.path().to_owned()]).is_err());
-        write("b.cedar", "two");
-        write("a.cedar", "one");
-        write("notes.txt", "none");
-        let read = read_all(&[folder.path().to_owned()]).unwrap();
-        let names: Vec<_> = read
-            .iter()
-            .map(|one| (one.id.as_str(), one.text.as_str()))
-            .collect();
-        assert_eq!(names, [("a", "one"), ("b", "two")]);
-        let twice = [folder.path().to_owned(), folder.path().join("a.cedar")];
-        assert!(read_all(&twice).is_err());
-        assert!(read_all(&[folder.path().join("missing.cedar")]).is_err());
-        write("large.cedar", &" ".repeat(MAX_POLICY_TEXT + 1));
-        assert!(read_all(&[folder.path().join("large.cedar")]).is_err());
-    }
 }

@@ -1,4 +1,4 @@
-//! The admission rules: pure, the first match decides (docs/model.md#admission).
+//! Admission: pure, the first match decides (docs/model.md#admission). What policies permit is found out before.
 //!
 //! An invalid signature blocks every rule here; `admission/decision.rs` of the server drops an approval that was given
 //! with the registration for it, and `crawl/derivation.rs` puts a served card on hold whose signature becomes invalid.
@@ -13,21 +13,23 @@ use super::text_enum::text_enum;
 text_enum! {
     /// The rule that made a decision.
     Rule {
-        /// 1: the domain is on `deny_domains`.
+        /// The domain is on `deny_domains`.
         DenyDomains = "deny_domains",
-        /// 2: a person decided on this content.
+        /// A person decided on this content.
         Person = "person",
-        /// 3: the server runs with `--approve-all`.
+        /// The server runs with `--approve-all`.
         ApproveAll = "approve_all",
-        /// 4: the domain is on `allow_domains` and the card has no error finding.
+        /// The domain is on `allow_domains` and the card has no error finding.
         AllowDomains = "allow_domains",
-        /// 5: the domain is verified, the card has no error finding, and it is new or changed little.
+        /// The domain is verified, the card has no error finding, and it is new or changed little.
         VerifiedDomain = "verified_domain",
+        /// A policy that somebody has written permits it.
+        Policy = "policy",
         /// A change of class low to an approved card.
         LowChange = "low-change",
         /// A change of class none to an approved card.
         NoChange = "no-change",
-        /// 6: no rule approved it; it waits for a curator.
+        /// No policy approved it; it waits for a curator.
         NoRule = "no_rule",
     }
 }
@@ -118,8 +120,8 @@ pub struct Facts<'a> {
     pub verified: bool,
     /// The change against the approved version; `None` for an agent that has none.
     pub change: Option<ChangeClass>,
-    /// Whether the card is the domain's own, or was admitted for it (docs/ownership.md#coverage): rules 4 and 5 apply
-    /// to no other.
+    /// Whether the card is the domain's own, or was admitted for it (docs/ownership.md#coverage): policies that
+    /// trust the domain admit no other.
     pub admitted: bool,
     /// Whether the card has a finding of severity error.
     pub has_error: bool,
@@ -127,6 +129,8 @@ pub struct Facts<'a> {
     pub signature_invalid: bool,
     /// The decision of a person on exactly this content and signature, if there is one.
     pub person: Option<bool>,
+    /// The rule of the policy that permits the card, if one does.
+    pub permitted: Option<Rule>,
 }
 
 /// The ruling on a card.
@@ -171,49 +175,34 @@ text_enum! {
     }
 }
 
-/// The ruling of the first rule that matches.
+/// The ruling: of the floors, a person, and the policies, in this order.
 pub fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
-    explain(facts, rules).0
-}
-
-/// The ruling; for a review with the obstacles that kept the rules from approving.
-pub fn explain(facts: &Facts<'_>, rules: &Rules) -> (Ruling, Vec<Obstacle>) {
-    match first_to_decide(facts, rules) {
-        Ok(ruling) => (ruling, Vec::new()),
-        Err(obstacles) => (Ruling::Pending, obstacles),
-    }
-}
-
-fn first_to_decide(facts: &Facts<'_>, rules: &Rules) -> Result<Ruling, Vec<Obstacle>> {
     if rules.denies(facts.domain) {
-        return Ok(Ruling::Denied);
+        return Ruling::Denied;
     }
-    match facts.person {
-        Some(true) => return Ok(Ruling::Approved(Rule::Person)),
-        Some(false) => return Ok(Ruling::Rejected),
-        None => {}
+    match (facts.person, facts.permitted) {
+        (Some(true), _) => Ruling::Approved(Rule::Person),
+        (Some(false), _) => Ruling::Rejected,
+        // No policy admits an invalid signature; a person who has seen the result may.
+        (None, Some(rule)) if !facts.signature_invalid => Ruling::Approved(rule),
+        (None, _) => Ruling::Pending,
     }
-    // No rule admits an invalid signature; a person who has seen the result may.
+}
+
+/// What keeps the shipped policies from approving a card that nobody has decided on.
+pub fn obstacles(facts: &Facts<'_>, rules: &Rules) -> Vec<Obstacle> {
     if facts.signature_invalid {
-        return Err(vec![Obstacle::InvalidSignature]);
+        return vec![Obstacle::InvalidSignature];
     }
-    if rules.approve_all {
-        return Ok(Ruling::Approved(Rule::ApproveAll));
-    }
-    // The largest change that each rule that trusts the domain approves.
-    let allowed = rules
-        .allows(facts.domain)
-        .then_some((Rule::AllowDomains, ChangeClass::High));
-    let verified = facts
-        .verified
-        .then_some((Rule::VerifiedDomain, ChangeClass::Low));
+    // The largest change that each policy that trusts the domain approves.
+    let allowed = rules.allows(facts.domain).then_some(ChangeClass::High);
+    let verified = facts.verified.then_some(ChangeClass::Low);
     let trusting = [allowed, verified].into_iter().flatten();
-    let small = |largest| facts.change.is_none_or(|class| class <= largest);
-    let fitting = trusting.clone().find(|(_, largest)| small(*largest));
+    let fits = |largest| facts.change.is_none_or(|class| class <= largest);
     let mut obstacles = Vec::new();
-    if allowed.is_none() && verified.is_none() {
+    if trusting.clone().next().is_none() {
         obstacles.push(Obstacle::Unproved);
-    } else if fitting.is_none() {
+    } else if !trusting.clone().any(fits) {
         obstacles.push(Obstacle::Change);
     }
     if !facts.admitted {
@@ -222,12 +211,7 @@ fn first_to_decide(facts: &Facts<'_>, rules: &Rules) -> Result<Ruling, Vec<Obsta
     if facts.has_error {
         obstacles.push(Obstacle::ErrorFinding);
     }
-    match (facts.change, fitting) {
-        (_, Some((rule, _))) if obstacles.is_empty() => Ok(Ruling::Approved(rule)),
-        (Some(ChangeClass::None), _) => Ok(Ruling::Approved(Rule::NoChange)),
-        (Some(ChangeClass::Low), _) => Ok(Ruling::Approved(Rule::LowChange)),
-        _ => Err(obstacles),
-    }
+    obstacles
 }
 
 #[cfg(test)]
@@ -243,6 +227,7 @@ mod tests {
             has_error: false,
             signature_invalid: false,
             person: None,
+            permitted: None,
         }
     }
 
@@ -285,143 +270,43 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_wins() {
-        let all = rules(&["*.example.com"], &["*.example.com"], true);
-        assert_eq!(decide(&facts(None), &all), Ruling::Denied);
-        let rejected = Facts {
-            person: Some(false),
-            ..facts(None)
-        };
-        assert_eq!(
-            decide(&rejected, &rules(&[], &["*.example.com"], true)),
-            Ruling::Rejected
-        );
-        assert_eq!(
-            decide(&facts(Some(ChangeClass::Critical)), &rules(&[], &[], true)),
-            Ruling::Approved(Rule::ApproveAll)
-        );
-    }
-
-    /// However trusted the domain is, an invalid signature waits for a person, whose decision counts.
-    #[test]
-    fn no_rule_admits_an_invalid_signature() {
-        let allow = rules(&[], &["*.example.com"], false);
-        let all = rules(&[], &["*.example.com"], true);
-        let changes = [
-            None,
-            Some(ChangeClass::None),
-            Some(ChangeClass::Low),
-            Some(ChangeClass::High),
-            Some(ChangeClass::Critical),
-        ];
-        for rules in [&rules(&[], &[], false), &allow, &all] {
-            for change in changes {
-                for verified in [false, true] {
-                    let invalid = Facts {
-                        verified,
-                        signature_invalid: true,
-                        ..facts(change)
-                    };
-                    assert_eq!(decide(&invalid, rules), Ruling::Pending, "{invalid:?}");
-                    for (person, ruling) in [
-                        (true, Ruling::Approved(Rule::Person)),
-                        (false, Ruling::Rejected),
-                    ] {
-                        let decided = Facts {
-                            person: Some(person),
-                            ..invalid
-                        };
-                        assert_eq!(decide(&decided, rules), ruling, "{decided:?}");
-                    }
-                }
-            }
-        }
-        let denied = rules(&["*.example.com"], &[], true);
-        let invalid = Facts {
-            signature_invalid: true,
-            ..facts(None)
-        };
-        assert_eq!(decide(&invalid, &denied), Ruling::Denied);
-    }
-
-    #[test]
-    fn allowed_domains_stop_at_errors_and_critical_changes() {
-        let allow = rules(&[], &["*.example.com"], false);
-        assert_eq!(
-            decide(&facts(None), &allow),
-            Ruling::Approved(Rule::AllowDomains)
-        );
-        assert_eq!(
-            decide(&facts(Some(ChangeClass::High)), &allow),
-            Ruling::Approved(Rule::AllowDomains)
-        );
-        assert_eq!(
-            decide(&facts(Some(ChangeClass::Critical)), &allow),
-            Ruling::Pending
-        );
-        let broken = Facts {
-            has_error: true,
-            ..facts(None)
-        };
-        assert_eq!(decide(&broken, &allow), Ruling::Pending);
-    }
-
-    #[test]
-    fn a_verified_domain_gets_its_first_card_and_small_changes_through() {
+    fn the_floors_and_a_person_come_before_the_policies() {
+        let deny = rules(&["*.example.com"], &[], false);
         let none = rules(&[], &[], false);
-        let verified = |change| Facts {
-            verified: true,
-            ..facts(change)
+        let permitted = Facts {
+            permitted: Some(Rule::ApproveAll),
+            ..facts(None)
         };
+        assert_eq!(decide(&permitted, &deny), Ruling::Denied);
         assert_eq!(
-            decide(&verified(None), &none),
-            Ruling::Approved(Rule::VerifiedDomain)
-        );
-        assert_eq!(
-            decide(&verified(Some(ChangeClass::High)), &none),
-            Ruling::Pending
-        );
-        assert_eq!(
-            decide(&facts(Some(ChangeClass::Low)), &none),
-            Ruling::Approved(Rule::LowChange)
+            decide(&permitted, &none),
+            Ruling::Approved(Rule::ApproveAll)
         );
         assert_eq!(decide(&facts(None), &none), Ruling::Pending);
-    }
-
-    /// A nomination waits for a person, even on an allowed or proved domain; a small change to a card that a person has
-    /// approved does not.
-    #[test]
-    fn rules_that_trust_a_domain_decide_on_no_nomination() {
-        let nominated = |change| Facts {
-            verified: true,
-            admitted: false,
-            ..facts(change)
+        let invalid = Facts {
+            signature_invalid: true,
+            ..permitted
         };
-        let allow = rules(&[], &["*.example.com"], false);
-        for change in [None, Some(ChangeClass::High), Some(ChangeClass::Critical)] {
-            assert_eq!(decide(&nominated(change), &allow), Ruling::Pending);
+        assert_eq!(decide(&invalid, &none), Ruling::Pending);
+        for (person, ruling) in [
+            (true, Ruling::Approved(Rule::Person)),
+            (false, Ruling::Rejected),
+        ] {
+            let decided = Facts {
+                person: Some(person),
+                ..invalid
+            };
+            assert_eq!(decide(&decided, &none), ruling);
+            assert_eq!(decide(&decided, &deny), Ruling::Denied);
         }
-        assert_eq!(
-            decide(&nominated(Some(ChangeClass::Low)), &allow),
-            Ruling::Approved(Rule::LowChange)
-        );
-        let by_person = Facts {
-            person: Some(true),
-            ..nominated(None)
-        };
-        assert_eq!(decide(&by_person, &allow), Ruling::Approved(Rule::Person));
-        assert_eq!(
-            decide(&nominated(None), &rules(&[], &[], true)),
-            Ruling::Approved(Rule::ApproveAll)
-        );
     }
 
-    /// The obstacles named for a waiting card come from the rules themselves.
+    /// What keeps a card waiting is named.
     #[test]
     fn a_card_that_waits_says_what_keeps_it() {
         use Obstacle::{Change, ErrorFinding, Nomination, Unproved};
         let none = rules(&[], &[], false);
-        let told = |facts: Facts<'_>| explain(&facts, &none).1;
+        let told = |facts: Facts<'_>| obstacles(&facts, &none);
         assert_eq!(told(facts(None)), [Unproved]);
         let proved = Facts {
             verified: true,

@@ -11,10 +11,10 @@ use super::text_enum::text_enum;
 text_enum! {
     /// The coverage level of a source's cards, the weakest first.
     CoverageLevel {
-        /// Nominated by somebody else: rules 4 and 5 do not apply, and it gets neither trust level nor URN by the
+        /// Nominated by somebody else: no policy that trusts the domain admits it, and it gets neither trust level nor URN by the
         /// domain.
         Nomination = "nomination",
-        /// Added by a curator, or by the account in an operator's vouch: rules 4 and 5 apply, but it gets no trust
+        /// Added by a curator, or by the account in an operator's vouch: policies that trust the domain admit it, but it gets no trust
         /// level or URN.
         Admitted = "admitted",
         /// The domain's own, covered by its proof.
@@ -45,7 +45,7 @@ impl Coverage {
 }
 
 impl CoverageLevel {
-    /// Whether rules 4 and 5 apply to it.
+    /// Whether policies that trust the domain admit it.
     pub const fn is_admitted(self) -> bool {
         !matches!(self, Self::Nomination)
     }

@@ -87,6 +87,10 @@ text_enum! {
         GroupDeleted = "group.deleted",
         /// A policy set was made.
         PolicySet = "policy.set",
+        /// A waiver of a policy was granted.
+        WaiverGranted = "waiver.granted",
+        /// A waiver was taken back, has expired, or has lost its approver.
+        WaiverEnded = "waiver.ended",
     }
 }
 

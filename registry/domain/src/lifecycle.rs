@@ -35,6 +35,8 @@ text_enum! {
         Denied = "denied",
         /// Its domain has opted out of being listed.
         OptedOut = "opted_out",
+        /// A policy forbids its content.
+        Policy = "policy",
     }
 }
 

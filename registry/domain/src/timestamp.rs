@@ -25,6 +25,11 @@ impl Timestamp {
         Self(self.0.saturating_add(microseconds))
     }
 
+    /// Days since 1970.
+    pub fn day(self) -> i32 {
+        i32::try_from(self.0.div_euclid(DAY)).unwrap_or(i32::MAX)
+    }
+
     /// Whole milliseconds since 1970.
     pub const fn millis(self) -> i64 {
         self.0.div_euclid(1000)

@@ -10,17 +10,25 @@ pub enum Action {
     Discover,
     /// Calling an agent.
     Invoke,
+    /// Admitting the content of a card, for whoever registered it.
+    Admit,
+    /// Registering a domain.
+    Register,
 }
 
 impl Action {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Discover, Self::Invoke];
+    pub const ALL: [Self; 4] = [Self::Discover, Self::Invoke, Self::Admit, Self::Register];
+    /// Those that a policy is about which names none: so no policy admits or registers by being brief.
+    pub const UNNAMED: [Self; 2] = [Self::Discover, Self::Invoke];
 
     /// Its identifier, as in `Action::"discover"`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Discover => "discover",
             Self::Invoke => "invoke",
+            Self::Admit => "admit",
+            Self::Register => "register",
         }
     }
 

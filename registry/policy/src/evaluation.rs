@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
-use crate::policy::{Effect, Mode};
+use crate::policy::{Effect, Mode, Policy};
 use crate::principal::Principal;
 use crate::set::PolicySet;
 
@@ -27,7 +27,28 @@ pub struct Verdict {
     pub policies: Vec<String>,
 }
 
+impl Matches {
+    /// Takes away the policies at these places, as waivers do.
+    pub fn without(&mut self, places: &BTreeSet<u16>) {
+        self.matching.retain(|place| !places.contains(place));
+        self.failed.retain(|place| !places.contains(place));
+    }
+}
+
 impl PolicySet {
+    /// The places of the forbids with these identifiers.
+    pub fn places_of_forbids(&self, ids: &[&str]) -> BTreeSet<u16> {
+        if ids.is_empty() {
+            return BTreeSet::new();
+        }
+        let placed = (0..).zip(self.policies());
+        placed
+            .filter(|(_, policy)| policy.effect == Effect::Forbid)
+            .filter(|(_, policy)| ids.contains(&policy.id.as_str()))
+            .map(|(place, _)| place)
+            .collect()
+    }
+
     /// What somebody may do with a resource that these policies match. `waived` are forbids that do not count.
     pub fn verdict(
         &self,
@@ -42,12 +63,14 @@ impl PolicySet {
                 continue;
             }
             let name = || policy.id.clone();
+            if policy.effect == Effect::Forbid && waived.contains(&place) {
+                continue;
+            }
             if matches.failed.contains(&place) {
                 forbids.push(name());
             } else if matches.matching.contains(&place) {
                 match policy.effect {
                     Effect::Permit => permits.push(name()),
-                    Effect::Forbid if waived.contains(&place) => {}
                     Effect::Forbid => forbids.push(name()),
                 }
             }
@@ -57,5 +80,30 @@ impl PolicySet {
             allowed,
             policies: if allowed { permits } else { forbids },
         }
+    }
+
+    /// The places of policies on a dry run each of which would change a verdict by itself.
+    pub fn would_change(
+        &self,
+        action: Action,
+        principal: &Principal,
+        matches: &Matches,
+        waived: &BTreeSet<u16>,
+        verdict: &Verdict,
+    ) -> Vec<u16> {
+        let unpermitted = !verdict.allowed && verdict.policies.is_empty();
+        let tried = self
+            .about(action)
+            .filter(|(_, policy)| policy.mode == Mode::DryRun && policy.scope.holds(principal));
+        let changes = |(place, policy): &(u16, &Policy)| {
+            let failed = matches.failed.contains(place);
+            let matching = matches.matching.contains(place);
+            match policy.effect {
+                Effect::Permit if !failed => matching && unpermitted,
+                Effect::Forbid if waived.contains(place) => false,
+                _ => (failed || matching) && verdict.allowed,
+            }
+        };
+        tried.filter(changes).map(|(place, _)| place).collect()
     }
 }

@@ -11,6 +11,7 @@ mod policy;
 mod principal;
 mod resource;
 mod set;
+mod templates;
 
 pub use action::Action;
 pub use evaluation::{Matches, Verdict};
@@ -19,3 +20,4 @@ pub use policy::{Effect, Mode, Policy, PolicyText};
 pub use principal::{Principal, PrincipalScope};
 pub use resource::AgentFacts;
 pub use set::{MAX_POLICIES, MAX_POLICY_BYTES, PolicySet, SCHEMA, formatted};
+pub use templates::TEMPLATES;

@@ -82,6 +82,10 @@ pub struct Policy {
     pub scope: PrincipalScope,
     /// Whether it matches some resources only.
     pub conditional: bool,
+    /// Whether it stands beside every set, and was not written by anybody.
+    pub is_shipped: bool,
+    /// Whether it names its actions.
+    pub(crate) names_actions: bool,
     /// The policy as Cedar has read it.
     pub(crate) read: CedarPolicy,
 }
@@ -130,6 +134,8 @@ impl Policy {
                 cedar_policy::Effect::Forbid => Effect::Forbid,
             },
             actions: actions_of(&read),
+            is_shipped: false,
+            names_actions: read.action_constraint() != ActionConstraint::Any,
             scope: PrincipalScope::of(&read.principal_constraint()),
             conditional: read.has_non_scope_constraint()
                 || !matches!(read.resource_constraint(), ResourceConstraint::Any),
@@ -171,7 +177,7 @@ fn mode_of(policy: &CedarPolicy) -> Result<Mode, String> {
 fn actions_of(policy: &CedarPolicy) -> Vec<Action> {
     let named = |entity: &EntityUid| Action::parse(entity.id().unescaped());
     match policy.action_constraint() {
-        ActionConstraint::Any => Action::ALL.to_vec(),
+        ActionConstraint::Any => Action::UNNAMED.to_vec(),
         ActionConstraint::Eq(one) => named(&one).into_iter().collect(),
         ActionConstraint::In(some) => {
             let some: Vec<Action> = some.iter().filter_map(named).collect();

@@ -39,6 +39,8 @@ pub struct AgentFacts {
     pub owner_present: bool,
     pub sponsor_present: bool,
     pub visibility: String,
+    pub allow_listed: bool,
+    pub change: String,
 }
 
 impl AgentFacts {
@@ -55,6 +57,15 @@ impl AgentFacts {
             .map_err(|error| error.to_string())?;
         Ok((id, vec![agent, domain(home, &facts.domain)?]))
     }
+}
+
+/// A domain as Cedar's entities.
+///
+/// # Errors
+/// What Cedar says against its name, which none of ours gives it reason for.
+pub(crate) fn domain_entities(name: &str) -> Result<(EntityUid, Vec<Entity>), String> {
+    let id = entity("Domain", name)?;
+    Ok((id.clone(), vec![domain(id, name)?]))
 }
 
 fn domain(id: EntityUid, name: &str) -> Result<Entity, String> {
@@ -92,6 +103,8 @@ fn attributes(facts: &AgentFacts) -> HashMap<String, RestrictedExpression> {
         ("owner_present", truth(facts.owner_present)),
         ("sponsor_present", truth(facts.sponsor_present)),
         ("visibility", text(&facts.visibility)),
+        ("allow_listed", truth(facts.allow_listed)),
+        ("change", text(&facts.change)),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

@@ -3,16 +3,16 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{
-    Authorizer, Context, Entities, EntityUid, PolicyId, PolicySet as CedarSet, Request, Schema,
-    ValidationMode, Validator,
+    Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request,
+    Schema, ValidationMode, Validator,
 };
 
 use crate::action::Action;
 use crate::evaluation::Matches;
 use crate::fault::Fault;
 use crate::policy::{Mode, Policy, PolicyText, entity};
-use crate::principal::ANONYMOUS;
-use crate::resource::AgentFacts;
+use crate::principal::{ANONYMOUS, PrincipalScope};
+use crate::resource::{AgentFacts, domain_entities};
 
 /// The schema of everything that policies may speak about.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
@@ -29,6 +29,8 @@ pub struct PolicySet {
     number: u64,
     policies: Vec<Policy>,
     questions: HashMap<Action, Questions>,
+    /// Actions with policies on a dry run.
+    tried: Vec<Action>,
 }
 
 /// The policies about one action, each as a permit for everybody under its place in the set.
@@ -46,12 +48,31 @@ impl PolicySet {
     /// # Errors
     /// Every fault, at most fifty.
     pub fn compile(number: u64, written: &[PolicyText]) -> Result<Self, Vec<Fault>> {
+        Self::compile_beside(number, written, &[])
+    }
+
+    /// Compiles a set with policies that stand beside every set; a policy of the same identifier replaces one of them.
+    ///
+    /// # Errors
+    /// Every fault, at most fifty.
+    pub fn compile_beside(
+        number: u64,
+        written: &[PolicyText],
+        shipped: &[PolicyText],
+    ) -> Result<Self, Vec<Fault>> {
         let mut faults = limits(written);
-        let mut policies = Vec::with_capacity(written.len());
+        let mut policies = Vec::with_capacity(written.len() + shipped.len());
         if faults.is_empty() {
-            for one in written {
+            let is_replaced = |one: &&PolicyText| written.iter().any(|other| other.id == one.id);
+            let beside = shipped.iter().filter(|one| !is_replaced(one));
+            let written = written.iter().map(|one| (one, false));
+            // Last, so that the places of those that are written are the same whatever is shipped.
+            for (one, is_shipped) in written.chain(beside.map(|one| (one, true))) {
                 match Policy::read(one) {
-                    Ok(policy) => policies.push(policy),
+                    Ok(policy) => policies.push(Policy {
+                        is_shipped,
+                        ..policy
+                    }),
                     Err(fault) => faults.push(fault),
                 }
             }
@@ -65,8 +86,13 @@ impl PolicySet {
         for action in Action::ALL {
             questions.insert(action, Questions::about(action, &policies)?);
         }
+        let is_tried = |action: &Action| {
+            let mut policies = policies.iter();
+            policies.any(|one| one.mode == Mode::DryRun && one.actions.contains(action))
+        };
         Ok(Self {
             number,
+            tried: Action::ALL.into_iter().filter(is_tried).collect(),
             policies,
             questions,
         })
@@ -94,8 +120,40 @@ impl PolicySet {
         about.all(|(_, policy)| policy.mode == Mode::Off || !policy.conditional)
     }
 
+    /// Whether a policy about an action that is not off was written by somebody, and not shipped.
+    pub fn has_written(&self, action: Action) -> bool {
+        let mut about = self.about(action);
+        about.any(|(_, policy)| policy.mode != Mode::Off && !policy.is_shipped)
+    }
+
+    /// Whether it has policies about an action on a dry run.
+    pub fn tries(&self, action: Action) -> bool {
+        self.tried.contains(&action)
+    }
+
+    /// Whether it matters to an action who asks.
+    pub fn asks_who(&self, action: Action) -> bool {
+        let mut about = self.about(action);
+        about.any(|(_, policy)| {
+            policy.mode != Mode::Off && policy.scope != PrincipalScope::Everybody
+        })
+    }
+
     /// The policies about an action that match an agent.
     pub fn matches(&self, action: Action, agent: &AgentFacts) -> Matches {
+        self.matching(action, || agent.entities())
+    }
+
+    /// The policies about registering that match a domain.
+    pub fn matches_domain(&self, name: &str) -> Matches {
+        self.matching(Action::Register, || domain_entities(name))
+    }
+
+    fn matching(
+        &self,
+        action: Action,
+        resource: impl FnOnce() -> Result<(EntityUid, Vec<Entity>), String>,
+    ) -> Matches {
         let Some(questions) = self.questions.get(&action) else {
             return Matches::default();
         };
@@ -106,7 +164,8 @@ impl PolicySet {
         if questions.conditional.is_empty() {
             return matches;
         }
-        let Ok((request, entities)) = asked(action, agent) else {
+        let Ok((request, entities)) = resource().and_then(|resource| asked(action, resource))
+        else {
             let all = questions.conditional.policies();
             matches.failed = all.filter_map(|policy| place_of(policy.id())).collect();
             return matches;
@@ -153,8 +212,10 @@ fn place_of(question: &PolicyId) -> Option<u16> {
 }
 
 /// The request and entities by which Cedar evaluates conditions. Who asks does not matter to any.
-fn asked(action: Action, agent: &AgentFacts) -> Result<(Request, Entities), String> {
-    let (id, entities) = agent.entities()?;
+fn asked(
+    action: Action,
+    (id, entities): (EntityUid, Vec<Entity>),
+) -> Result<(Request, Entities), String> {
     let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
     let request = request(entity("Account", ANONYMOUS)?, action, id)?;
     Ok((request, entities))
@@ -196,21 +257,37 @@ fn limits(written: &[PolicyText]) -> Vec<Fault> {
     faults
 }
 
-/// The faults that Cedar's strict validation finds.
+/// The faults that Cedar's strict validation finds. A policy that names no action is checked for the actions that it is
+/// about.
 fn validate(policies: &[Policy]) -> Vec<Fault> {
-    let schema = match Schema::from_cedarschema_str(SCHEMA) {
+    let unnamed: Vec<&str> = SCHEMA
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("action admit") && !line.starts_with("action register"))
+        .collect();
+    let of = |named: bool| {
+        policies
+            .iter()
+            .filter(move |policy| policy.names_actions == named)
+    };
+    let mut faults = validate_by(SCHEMA, of(true));
+    faults.extend(validate_by(&unnamed.concat(), of(false)));
+    faults
+}
+
+fn validate_by<'a>(schema: &str, policies: impl Iterator<Item = &'a Policy> + Clone) -> Vec<Fault> {
+    let schema = match Schema::from_cedarschema_str(schema) {
         Ok((schema, _)) => schema,
         Err(error) => return vec![Fault::of_whole("schema", SCHEMA, error.to_string())],
     };
     let mut set = CedarSet::new();
-    for policy in policies {
+    for policy in policies.clone() {
         if let Err(error) = set.add(policy.read.clone()) {
             return vec![Fault::of_whole(&policy.id, &policy.text, error.to_string())];
         }
     }
     let told = Validator::new(schema).validate(&set, ValidationMode::Strict);
     let text = |id: &str| {
-        let mut policies = policies.iter();
+        let mut policies = policies.clone();
         policies
             .find(|policy| policy.id == id)
             .map_or("", |policy| policy.text.as_str())

@@ -453,3 +453,131 @@ fn decisions_by_sets_are_those_of_cedar() {
     assert!((1_000..9_000).contains(&allowed), "{allowed}");
     assert!((100..5_000).contains(&failures), "{failures}");
 }
+
+#[test]
+fn every_template_is_a_policy_that_says_what_it_does() {
+    for (name, text) in a2a_registry_policy::TEMPLATES {
+        let written = PolicyText {
+            id: name.to_owned(),
+            text: text.to_owned(),
+        };
+        PolicySet::compile(1, &[written]).unwrap();
+        assert!(text.starts_with("// "), "{name}");
+    }
+}
+
+/// A policy that names no action admits and registers nothing, and is checked for what it is about.
+#[test]
+fn a_policy_without_an_action_is_about_finding_and_calling() {
+    let set = set(&[(
+        "all",
+        "permit (principal, action, resource) when { resource.tags.contains(\"x\") };",
+    )]);
+    let about: Vec<_> = Action::ALL
+        .into_iter()
+        .filter(|action| set.about(*action).next().is_some())
+        .collect();
+    assert_eq!(about, [Action::Discover, Action::Invoke]);
+    let matches = set.matches_domain("example.com");
+    let verdict = set.verdict(
+        Action::Register,
+        &Principal::default(),
+        &matches,
+        &BTreeSet::new(),
+    );
+    assert!(!verdict.allowed && verdict.policies.is_empty());
+}
+
+#[test]
+fn a_condition_about_a_domain_knows_its_name_only() {
+    let named = |condition: &str| {
+        format!(
+            "permit (principal, action == Action::\"register\", resource) when {{ {condition} }};"
+        )
+    };
+    let set = set(&[("own", &named("resource.name like \"*.example.com\""))]);
+    let allowed = |name: &str| {
+        let matches = set.matches_domain(name);
+        set.verdict(
+            Action::Register,
+            &Principal::default(),
+            &matches,
+            &BTreeSet::new(),
+        )
+        .allowed
+    };
+    assert!(allowed("a.example.com") && !allowed("example.org"));
+    let written = PolicyText {
+        id: "tags".into(),
+        text: named("resource.tags.contains(\"x\")"),
+    };
+    assert!(PolicySet::compile(1, &[written]).is_err());
+}
+
+#[test]
+fn shipped_policies_stand_beside_every_set_until_one_of_their_name_replaces_them() {
+    let text = |id: &str, effect: &str| PolicyText {
+        id: id.into(),
+        text: format!("{effect} (principal, action == Action::\"register\", resource);"),
+    };
+    let shipped = [text("registration", "permit")];
+    let allowed = |written: &[PolicyText]| {
+        let set = PolicySet::compile_beside(1, written, &shipped).unwrap();
+        let matches = set.matches_domain("example.com");
+        set.verdict(
+            Action::Register,
+            &Principal::default(),
+            &matches,
+            &BTreeSet::new(),
+        )
+        .allowed
+    };
+    assert!(allowed(&[]) && allowed(&[text("other", "permit")]));
+    assert!(!allowed(&[text("registration", "forbid")]) && !allowed(&[text("other", "forbid")]));
+}
+
+/// A dry run tells what a policy would change by itself, and changes nothing.
+#[test]
+fn a_policy_on_a_dry_run_tells_what_it_would_change() {
+    let set = set(&[
+        (
+            "all",
+            "permit (principal, action, resource) unless { resource.tags.contains(\"closed\") };",
+        ),
+        (
+            "hide",
+            "@mode(\"dry_run\") forbid (principal in Group::\"a\", action, resource) when { resource.tags.contains(\"x\") };",
+        ),
+        (
+            "open",
+            "@mode(\"dry_run\") permit (principal, action, resource);",
+        ),
+    ]);
+    let tagged = |tag: &str| AgentFacts {
+        tags: vec![tag.into()],
+        ..AgentFacts::default()
+    };
+    let member = Principal {
+        account: Some("ann".into()),
+        groups: vec!["a".into()],
+    };
+    let asked = |who: &Principal, facts: &AgentFacts, waived: &BTreeSet<u16>| {
+        let matches = set.matches(Action::Discover, facts);
+        let verdict = set.verdict(Action::Discover, who, &matches, waived);
+        (
+            verdict.allowed,
+            set.would_change(Action::Discover, who, &matches, waived, &verdict),
+        )
+    };
+    let none = BTreeSet::new();
+    assert_eq!(asked(&member, &tagged("x"), &none), (true, vec![1]));
+    assert_eq!(
+        asked(&member, &tagged("x"), &BTreeSet::from([1])),
+        (true, vec![])
+    );
+    assert_eq!(
+        asked(&Principal::default(), &tagged("x"), &none),
+        (true, vec![])
+    );
+    assert_eq!(asked(&member, &tagged("closed"), &none), (false, vec![2]));
+}

@@ -18,6 +18,7 @@ use crate::memory::agents::AgentCache;
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
+use crate::memory::dry_runs::DryRuns;
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::policies::Policies;
@@ -44,6 +45,7 @@ pub struct Context {
     pub(crate) searches: SearchCache,
     pub(crate) lints: LintPlaces,
     pub(crate) token_uses: TokenUses,
+    pub(crate) dry_runs: DryRuns,
     pub(crate) meanings: Meanings,
     pub(crate) signer: Signer,
     pub(crate) heard: DatabaseContact,

@@ -28,6 +28,8 @@ pub enum ErrorKind {
     TargetRefused,
     /// The domain is on `deny_domains`.
     DomainDenied,
+    /// A policy does not allow it.
+    PolicyDenied,
     /// A limit of the caller is reached.
     LimitReached,
     /// Too many requests in too short a time.
@@ -84,6 +86,11 @@ impl AppError {
     /// tell the two apart.
     pub fn not_found(text: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, text)
+    }
+
+    /// A waiver is missing, or has ended.
+    pub fn no_waiver(id: impl fmt::Display) -> Self {
+        Self::not_found(format!("There is no waiver {} in force.", bounded(id)))
     }
 
     /// An agent is missing or hidden, by its id or URN as the request has it.

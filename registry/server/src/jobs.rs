@@ -13,6 +13,7 @@ use crate::events::listen;
 use crate::health::upkeep;
 use crate::meaning::job as embed;
 use crate::ownership::job as prove;
+use crate::policies::job as policies;
 use crate::search::follow;
 use crate::visits::outage::resume_outage;
 
@@ -60,6 +61,7 @@ pub struct Jobs {
     prove: Option<JoinHandle<()>>,
     follow: JoinHandle<()>,
     upkeep: JoinHandle<()>,
+    policies: JoinHandle<()>,
     listen: JoinHandle<()>,
     embed: Option<JoinHandle<()>>,
 }
@@ -84,6 +86,7 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
         prove,
         follow: follow::start(context, options.rebuild, following.clone()),
         upkeep: upkeep::start(context, following.clone()),
+        policies: policies::start(context, following.clone()),
         listen: listen::start(context, following.clone()),
         embed: embed::start(context, options.models, &following),
         crawling,
@@ -110,6 +113,7 @@ impl Jobs {
         self.following.cancel();
         finish("index", self.follow).await;
         finish("upkeep", self.upkeep).await;
+        finish("policies", self.policies).await;
         finish("listener", self.listen).await;
         if let Some(embed) = self.embed {
             finish("encoder", embed).await;

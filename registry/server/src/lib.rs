@@ -6,6 +6,7 @@
 mod about;
 pub mod accounts;
 mod admission;
+mod agent_facts;
 mod agent_page;
 pub mod agents;
 mod application;

@@ -3,6 +3,8 @@
 //! The labels name the number of the set, so that an agent that was not evaluated under the set in force is shown to nobody,
 //! and a caller's labels never mix two sets.
 
+use std::collections::BTreeSet;
+
 use a2a_registry_policy::{
     Action, AgentFacts, Effect, Mode, Policy, PolicySet, Principal, PrincipalScope,
 };
@@ -24,11 +26,13 @@ fn forbidden(set: &PolicySet, place: u16) -> String {
 }
 
 /// The labels that an agent carries by the policies of a set about finding it; none where every policy matches every agent.
-pub(crate) fn carried(set: &PolicySet, facts: &AgentFacts) -> Vec<String> {
+/// `waived` are forbids that do not count for it.
+pub(crate) fn carried(set: &PolicySet, facts: &AgentFacts, waived: &BTreeSet<u16>) -> Vec<String> {
     if set.is_plain(Action::Discover) {
         return Vec::new();
     }
-    let matches = set.matches(Action::Discover, facts);
+    let mut matches = set.matches(Action::Discover, facts);
+    matches.without(waived);
     let mut labels = vec![evaluated(set)];
     for (place, policy) in set.about(Action::Discover) {
         if matches.failed.contains(&place) {
@@ -129,7 +133,7 @@ mod tests {
     fn a_set_without_conditions_needs_no_labels() {
         let nobody = Principal::default();
         let open = set(&[OPEN]);
-        assert!(carried(&open, &AgentFacts::default()).is_empty());
+        assert!(carried(&open, &AgentFacts::default(), &BTreeSet::new()).is_empty());
         assert_eq!(narrowing(&open, &nobody), Some(Vec::new()));
         assert_eq!(common_narrowing(&open), Some(Vec::new()));
         assert!(is_open(&open));
@@ -195,7 +199,7 @@ mod tests {
                 let set = set(&[first, second]);
                 for facts in &agents {
                     let matches = set.matches(Action::Discover, facts);
-                    let mut carries = carried(&set, facts);
+                    let mut carries = carried(&set, facts, &BTreeSet::new());
                     carries.push("public".into());
                     for caller in &callers {
                         let labels = narrowing(&set, caller).map(|mut narrowed| {

@@ -1,5 +1,6 @@
-//! Policy sets as they are kept, and the one that is shipped.
+//! Policy sets as they are kept, and the policies that are shipped.
 
+use a2a_registry_domain::admission_rules::{Rule, Rules};
 use a2a_registry_policy::{PolicySet, PolicyText};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Handle, policies};
@@ -8,12 +9,83 @@ use crate::error::AppError;
 
 /// The policies of a registry in which nobody has written any: everybody finds and calls every agent that visibility and
 /// holds leave to them.
-fn shipped() -> Vec<PolicyText> {
-    vec![PolicyText {
-        id: "everybody".to_owned(),
-        text: "// Whoever may see an agent finds it and may call it.\npermit (principal, action, resource);\n"
-            .to_owned(),
-    }]
+fn shipped_set() -> Vec<PolicyText> {
+    vec![text(
+        "everybody",
+        "// Whoever may see an agent finds it and may call it.\npermit (principal, action, resource);\n",
+    )]
+}
+
+/// The rules of admission that stand beside every set, in the order in which they are named in a decision, each with its
+/// text. A policy of the same identifier replaces one.
+const ADMISSION: [(&str, Rule, &str); 5] = [
+    (
+        "approve-all",
+        Rule::ApproveAll,
+        r#"// `governance.approve_all`: whatever it is.
+permit (principal, action == Action::"admit", resource);
+"#,
+    ),
+    (
+        "allow-domains",
+        Rule::AllowDomains,
+        r#"// Domains of `governance.allow_domains`: without proof, up to critical changes.
+permit (principal, action == Action::"admit", resource)
+when { resource.allow_listed && resource.covered && !resource.has_error && resource.change != "critical" };
+"#,
+    ),
+    (
+        "verified-domain",
+        Rule::VerifiedDomain,
+        r#"// What a proved domain publishes: its first card, and small changes.
+permit (principal, action == Action::"admit", resource)
+when { resource.verified && resource.covered && !resource.has_error && ["first", "none", "low"].contains(resource.change) };
+"#,
+    ),
+    (
+        "no-change",
+        Rule::NoChange,
+        r#"// What means the same as what was approved.
+permit (principal, action == Action::"admit", resource)
+when { resource.change == "none" };
+"#,
+    ),
+    (
+        "low-change",
+        Rule::LowChange,
+        r#"// Small changes of what was approved.
+permit (principal, action == Action::"admit", resource)
+when { resource.change == "low" };
+"#,
+    ),
+];
+
+/// Who may register stands in the configuration and in roles; this leaves it to them.
+const REGISTRATION: (&str, &str) = (
+    "registration",
+    "// Whoever may register, any domain.\npermit (principal, action == Action::\"register\", resource);\n",
+);
+
+/// The policies that stand beside every set.
+pub(crate) fn beside(rules: &Rules) -> Vec<PolicyText> {
+    let admission = ADMISSION.iter();
+    let admission = admission.filter(|(_, rule, _)| rules.approve_all || *rule != Rule::ApproveAll);
+    let admission = admission.map(|(id, _, policy)| text(id, policy));
+    let (id, policy) = REGISTRATION;
+    admission.chain([text(id, policy)]).collect()
+}
+
+/// The rule that a shipped policy is, and its place among them.
+pub(crate) fn shipped_rule(id: &str) -> Option<(usize, Rule)> {
+    let place = ADMISSION.iter().position(|(shipped, ..)| *shipped == id)?;
+    Some((place, ADMISSION[place].1))
+}
+
+fn text(id: &str, text: &str) -> PolicyText {
+    PolicyText {
+        id: id.to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 /// The policies of a kept set.
@@ -27,9 +99,9 @@ pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppErr
 ///
 /// # Errors
 /// Where the database fails, or this version of the program cannot compile it.
-pub(crate) async fn newest_set(on: &impl Handle) -> Result<PolicySet, AppError> {
+pub(crate) async fn newest_set(on: &impl Handle, rules: &Rules) -> Result<PolicySet, AppError> {
     let newest = policies::policy_set_newest(on).await?;
-    compiled(newest.as_ref())
+    compiled(newest.as_ref(), rules)
 }
 
 /// The number of a kept set.
@@ -41,12 +113,15 @@ pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
 ///
 /// # Errors
 /// Where this version of the program cannot compile it.
-pub(crate) fn compiled(row: Option<&policy_set::Model>) -> Result<PolicySet, AppError> {
+pub(crate) fn compiled(
+    row: Option<&policy_set::Model>,
+    rules: &Rules,
+) -> Result<PolicySet, AppError> {
     let (number, texts) = match row {
         Some(row) => (number_of(row), written(row)?),
-        None => (0, shipped()),
+        None => (0, shipped_set()),
     };
-    PolicySet::compile(number, &texts).map_err(|faults| {
+    PolicySet::compile_beside(number, &texts, &beside(rules)).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         AppError::internal(format!(
             "policy set {number} cannot be compiled: {}",

@@ -20,6 +20,7 @@ use crate::http::allowed;
 use crate::lint::routes as lint;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
+use crate::policies::waiver_routes as waivers;
 use crate::reviews::{
     list_page as review_list_page, page as review_page, report_page, routes as reviews,
     waiting_page, writing_routes as writing,
@@ -105,7 +106,13 @@ fn policies_api(routes: &mut ServiceConfig<'_>) {
         .service(policies::policy_history)
         .service(policies::policies_show)
         .service(policies::policies_put)
-        .service(policies::policy_decide);
+        .service(policies::policies_preview)
+        .service(policies::policies_test)
+        .service(policies::policy_dry_run)
+        .service(policies::policy_decide)
+        .service(waivers::waiver_list)
+        .service(waivers::waiver_grant)
+        .service(waivers::waiver_end);
 }
 
 /// Routes of problem kinds and HTML pages, and the fallback for unknown paths.

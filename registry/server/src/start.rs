@@ -21,6 +21,7 @@ use crate::memory::agents::{AgentCache, READ_AGAIN_AFTER};
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
+use crate::memory::dry_runs::DryRuns;
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
@@ -118,7 +119,8 @@ impl Context {
         let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
         let noted = noted_before(&store, &index).await?;
-        let policies = policies_of(&store).await?;
+        let rules = rules_of(&config);
+        let policies = policies_of(&store, &rules).await?;
         let outage = Outage::kept(&store, clock.now().into())
             .await
             .map_err(|error| database_failed(&error))?;
@@ -132,6 +134,7 @@ impl Context {
             searches: SearchCache::new(config.search.cache_megabytes),
             lints: LintPlaces::default(),
             token_uses: TokenUses::default(),
+            dry_runs: DryRuns::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: DatabaseContact::new(clock.monotonic()),
             noted: AtomicI64::new(noted),
@@ -172,8 +175,8 @@ fn rules_of(config: &Config) -> Rules {
 }
 
 /// The newest policy set. Whether the index has evaluated all agents under it is checked when it is followed.
-async fn policies_of(store: &Store) -> Result<Policies, StartError> {
-    let newest = newest_set(store).await.map_err(|error| {
+async fn policies_of(store: &Store, rules: &Rules) -> Result<Policies, StartError> {
+    let newest = newest_set(store, rules).await.map_err(|error| {
         let reason = error.internal.unwrap_or(error.public);
         StartError(format!("the policies cannot be used: {reason}"))
     })?;

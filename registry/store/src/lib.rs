@@ -13,6 +13,7 @@ pub mod coverage;
 pub mod crawl;
 pub mod decisions;
 pub mod domains;
+pub mod dry_runs;
 pub mod entity;
 mod error;
 pub mod events;
@@ -32,6 +33,7 @@ pub mod settings;
 pub mod vectors;
 pub mod versions;
 pub mod visit_leases;
+pub mod waivers;
 
 pub use connect::{Handle, Store, StoreOptions, Synchronous, Write};
 pub use error::{CorruptRow, StoreError, StoreErrorKind};

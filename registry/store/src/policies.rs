@@ -17,6 +17,18 @@ pub async fn policy_set_newest(on: &impl Handle) -> Result<Option<policy_set::Mo
         .await?)
 }
 
+/// The highest number; 0 without any set.
+pub async fn policy_set_number(on: &impl Handle) -> Result<i64, StoreError> {
+    let newest: Option<i64> = policy_set::Entity::find()
+        .select_only()
+        .column(policy_set::Column::Number)
+        .order_by_desc(policy_set::Column::Number)
+        .into_tuple()
+        .one(on.connection())
+        .await?;
+    Ok(newest.unwrap_or(0))
+}
+
 /// The set with this number.
 pub async fn policy_set_by_number(
     on: &impl Handle,

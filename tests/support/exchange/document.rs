@@ -51,6 +51,31 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "whether it is a policy that the schema allows",
     ),
     (
+        "policies_preview",
+        "/policies/*/text",
+        "whether it is a policy that the schema allows",
+    ),
+    (
+        "policies_test",
+        "/policies/*/text",
+        "whether it is a policy that the schema allows",
+    ),
+    (
+        "policies_test",
+        "/cases/*/resource",
+        "whether this agent exists",
+    ),
+    (
+        "waiver_grant",
+        "/policy",
+        "whether the newest set has a policy that forbids with this identifier",
+    ),
+    (
+        "waiver_grant",
+        "/expires_in_days",
+        "a whole number must not be written with a fraction",
+    ),
+    (
         "token_create",
         "/expires_in_days",
         "a whole number must not be written with a fraction",

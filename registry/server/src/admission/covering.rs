@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
 use crate::admission::decision::{decide_waiting, revoke_approval};
+use crate::admission::policies::follow_policies;
 use crate::admission::urn;
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
@@ -154,7 +155,8 @@ pub(crate) async fn cover_agent(
     if nominated && !is_withheld(row) && by_a_rule_that_trusts(write, &state.agent).await? {
         return revoke_approval(context, write, ledger, state, SYSTEM).await;
     }
-    decide_waiting(context, write, ledger, state, SYSTEM).await
+    decide_waiting(context, write, ledger, state, SYSTEM).await?;
+    follow_policies(context, write, ledger, state).await
 }
 
 /// Separates the sources of an agent that differ in coverage: those with the highest level keep the agent, among equals
@@ -229,7 +231,11 @@ fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
     let approvals = made.iter().rev().filter(|made| made.approved);
     let mut until_served = approvals.skip_while(|made| Some(made.version_id) != approved);
     let root = until_served.find(|made| !small(made));
-    root.is_some_and(|made| matches!(rule(made), Some(Rule::AllowDomains | Rule::VerifiedDomain)))
+    root.is_some_and(|made| {
+        // What somebody has written may trust the domain too: it is asked again.
+        let trusts = [Rule::AllowDomains, Rule::VerifiedDomain, Rule::Policy];
+        rule(made).is_some_and(|rule| trusts.contains(&rule))
+    })
 }
 
 /// The name of the agent by its shown card; `None` if it has no card yet.

@@ -12,6 +12,7 @@ use a2a_registry_store::{Write, accounts, decisions, domains, versions};
 use uuid::Uuid;
 
 use crate::admission::change::change_between;
+use crate::admission::policies::{Question, hold_by_policy, said_about};
 use crate::commit::approver::Approver;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
@@ -53,12 +54,16 @@ impl DecisionInput<'_> {
 
 /// Decides on a version by the rules: it is approved, rejected or put in review. Nothing happens for a denied domain:
 /// its agents are put on hold by the caller.
-pub(crate) fn decide_on(
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn decide_on(
     context: &Context,
+    write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     case: DecisionInput<'_>,
-) -> Ruling {
+) -> Result<Ruling, AppError> {
     let (key, change) = (case.version, case.change);
     let signature_invalid = key.signature.may_be(SignatureState::Invalid);
     let person = case.persons_decision();
@@ -67,6 +72,13 @@ pub(crate) fn decide_on(
         .registration_approval
         .filter(|_| !signature_invalid && context.config.governance.registrant_may_approve(change));
     let verified = |row: &domain::Model| row.state == DomainState::Verified;
+    let question = Question {
+        version: key,
+        change,
+        has_error: case.has_error,
+        domain: case.domain,
+    };
+    let said = said_about(context, write, ledger, state, question).await?;
     let facts = Facts {
         domain: &state.agent.domain,
         verified: case.domain.is_some_and(verified),
@@ -75,6 +87,7 @@ pub(crate) fn decide_on(
         has_error: case.has_error,
         signature_invalid,
         person: approval.as_ref().map(|_| true).or(person),
+        permitted: said.permit.as_ref().map(|(rule, _)| *rule),
     };
     let ruling = decide(&facts, &context.rules);
     match ruling {
@@ -82,13 +95,27 @@ pub(crate) fn decide_on(
             let by = approval.unwrap_or_else(|| Approver::policy(Rule::Person));
             ledger.approve(state, key, change, &by);
         }
-        Ruling::Approved(rule) => ledger.approve(state, key, change, &Approver::policy(rule)),
+        Ruling::Approved(rule) => {
+            let named = said.permit.and_then(|(_, policy)| policy);
+            let by = Approver {
+                reason: named.map(|id| format!("permitted by the policy `{id}`")),
+                ..Approver::policy(rule)
+            };
+            ledger.approve(state, key, change, &by);
+        }
         Ruling::Rejected => ledger.refuse(state, key, &Approver::policy(Rule::Person)),
         Ruling::Pending if state.is_under_review(key.id, change) => {}
         Ruling::Pending => ledger.open_review(state, key, change, case.submitter, case.actor),
         Ruling::Denied => {}
     }
-    ruling
+    if state
+        .agent
+        .approved_version
+        .is_none_or(|shown| shown == key.id)
+    {
+        hold_by_policy(ledger, state, &said.forbids);
+    }
+    Ok(ruling)
 }
 
 /// Applies the rules to an agent's newest version again, if it is not decided yet.
@@ -146,7 +173,7 @@ pub(crate) async fn decide_newest(
         submitter: submitter_name(write, state).await?,
         actor,
     };
-    decide_on(context, ledger, state, case);
+    decide_on(context, write, ledger, state, case).await?;
     Ok(())
 }
 

@@ -4,5 +4,7 @@ pub mod change;
 pub mod coverage;
 pub mod covering;
 pub mod decision;
+pub(crate) mod policies;
 pub mod rules_changed;
+pub mod settling;
 pub mod urn;

@@ -42,7 +42,7 @@ pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
 }
 
 /// Decides again, by the changed rules, on every agent with an open review.
-async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
+pub(crate) async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
     let open = ReviewFilter {
         state: Some(ReviewState::Open),
         kind: Some(ReviewKind::Admission),

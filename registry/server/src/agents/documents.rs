@@ -1,19 +1,19 @@
 //! The search documents and summaries of agents, both built from their rows.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use a2a_card::{
     AgentCard, Skill, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
 };
 use a2a_registry_api::{Capabilities, HitSkill, Interface, Links, Provider, Summary};
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_search::{Document, SkillText};
 use a2a_registry_store::agents;
 use a2a_registry_store::entity::agent;
 use url::Url;
 use uuid::Uuid;
 
+use crate::agent_facts::{distinct, labels, organization, trust_rank};
 use crate::agents::duplicates;
 use crate::agents::policy_facts::labels_of;
 use crate::agents::records::{AgentRecord, records, shown_version};
@@ -146,13 +146,6 @@ fn rendered(summary: &Summary) -> Result<Vec<u8>, AppError> {
     })
 }
 
-/// The name of a card's provider; empty where it has none.
-pub(crate) fn organization(card: &AgentCard) -> String {
-    let provider = card.provider.as_ref();
-    let organization = provider.and_then(|provider| provider.organization.clone());
-    organization.unwrap_or_default()
-}
-
 /// A skill as it is indexed.
 fn skill_text(skill: &Skill) -> SkillText {
     SkillText {
@@ -162,15 +155,6 @@ fn skill_text(skill: &Skill) -> SkillText {
         tags: skill.tags.clone(),
         examples: skill.examples.clone(),
     }
-}
-
-/// These values in their order, each once.
-pub(crate) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    values
-        .into_iter()
-        .filter(|value| seen.insert(value.clone()))
-        .collect()
 }
 
 /// The interfaces of an agent's card, in the order to try them.
@@ -184,16 +168,6 @@ pub(crate) fn interfaces(card: &AgentCard) -> Vec<Interface> {
             tenant: interface.tenant.clone(),
         })
         .collect()
-}
-
-/// A level of trust as a number.
-pub(crate) fn trust_rank(level: TrustLevel) -> Option<u8> {
-    let level = TrustLevel::ALL.iter().position(|one| *one == level)?;
-    u8::try_from(level).ok()
-}
-
-pub(crate) fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
-    serde_json::from_str(&agent.labels).unwrap_or_default()
 }
 
 /// The keys of an agent for look-ups.

@@ -11,6 +11,7 @@ use a2a_registry_store::{Write, accounts, domains};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::admission::policies::follow_policies;
 use crate::agents::views::{agent_show, agent_visible};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
@@ -58,6 +59,7 @@ pub async fn agent_patch(
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     ledger.touch(&mut state);
+    follow_policies(context, &write, &mut ledger, &mut state).await?;
     let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
     if let Some(sponsor) = &patch.sponsor {
         data["sponsor"] = json!(sponsor);

@@ -9,14 +9,13 @@ use a2a_registry_domain::lifecycle::{
     Hold, Lifecycle, LivenessState, ShownLifecycle, Visibility, listed, shown,
 };
 use a2a_registry_domain::ownership::DomainState;
-use a2a_registry_domain::review::VersionState;
-use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_store::entity::{agent, hold, source, version};
-use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, versions};
+use a2a_registry_store::entity::{agent, hold, source, version, waiver};
+use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, versions, waivers};
 use uuid::Uuid;
 
+use crate::agent_facts::{ShownCard, trust_of};
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::visibility::{Openness, visible_to};
@@ -66,6 +65,8 @@ pub(crate) struct AgentRecord {
     pub(crate) sources: Vec<source::Model>,
     /// The accounts that have registered those sources.
     registrants: Vec<Uuid>,
+    /// The waivers in force.
+    pub(crate) waivers: Vec<waiver::Model>,
 }
 
 impl AgentRecord {
@@ -91,19 +92,13 @@ impl AgentRecord {
         self.known.standing.coverage()
     }
 
-    /// Whether a proof of its domain holds.
-    pub(crate) fn is_of_verified_domain(&self) -> bool {
-        self.known.domain == DomainState::Verified
-    }
-
-    /// Whether the content shown is the domain's own, or was admitted for it.
-    pub(crate) fn is_admitted(&self) -> bool {
-        self.known.standing.is_admitted()
-    }
-
-    /// Where it stands, whatever holds it.
-    pub(crate) fn lifecycle(&self) -> Lifecycle {
-        self.known.lifecycle
+    /// The policies that are waived for the content shown.
+    pub(crate) fn waived_policies(&self, now: Timestamp) -> Vec<&str> {
+        let content = &self.version.content_digest;
+        let counts =
+            |one: &&waiver::Model| one.content_digest == *content && one.expires_at > now.0;
+        let counting = self.waivers.iter().filter(counts);
+        counting.map(|one| one.policy.as_str()).collect()
     }
 
     /// The labels that may find it.
@@ -127,24 +122,27 @@ impl AgentRecord {
     /// The trust level. The stored signature state is that of an unproved domain: a key on the card's own site is
     /// bound by a proof of the domain, which is added here.
     pub(crate) fn trust(&self) -> Trust {
-        let version = &self.version;
-        let signature = self.binding.state(version.into());
-        let key_enrolled = self.binding.has_enrolled(&version.thumbprints);
-        let level = match (
-            self.agent.tls,
-            self.binding.proves(&version.standing),
-            signature,
-        ) {
-            (false, ..) => None,
-            (true, true, SignatureState::Valid) if key_enrolled => Some(TrustLevel::L3),
-            (true, true, SignatureState::Valid) => Some(TrustLevel::L2),
-            (true, true, _) => Some(TrustLevel::L1),
-            (true, false, _) => Some(TrustLevel::L0),
-        };
+        let (level, signature) = trust_of(&self.agent, &self.version, &self.binding);
         Trust {
             level: level.map(Into::into),
             domain: self.known.domain.into(),
             signature: signature.into(),
+        }
+    }
+
+    /// It as policies see it.
+    pub(crate) fn shown_card(&self) -> ShownCard<'_> {
+        ShownCard {
+            agent: &self.agent,
+            version: &self.version,
+            card: &self.card,
+            binding: &self.binding,
+            is_of_verified_domain: self.known.domain == DomainState::Verified,
+            is_admitted: self.known.standing.is_admitted(),
+            change: match self.agent.approved_version {
+                Some(_) => Some(ChangeClass::None),
+                None => None,
+            },
         }
     }
 
@@ -191,6 +189,8 @@ struct RowsBesideAgents {
     sources: HashMap<Uuid, Vec<source::Model>>,
     /// The accounts that have registered a source, by the source.
     registrants: HashMap<i64, Vec<Uuid>>,
+    /// By the agent.
+    waivers: HashMap<Uuid, Vec<waiver::Model>>,
 }
 
 impl RowsBesideAgents {
@@ -209,7 +209,12 @@ impl RowsBesideAgents {
         }
         let sources = sources_by_agent(on, &domain_ids).await?;
         let registrants = registrants_by_source(on, rows, &sources).await?;
+        let mut waived: HashMap<Uuid, Vec<waiver::Model>> = HashMap::new();
+        for row in waivers::waivers_of(on, &ids).await? {
+            waived.entry(row.agent_id).or_default().push(row);
+        }
         Ok(Self {
+            waivers: waived,
             versions: versions.into_iter().map(|row| (row.id, row)).collect(),
             bindings,
             states: domain_rows
@@ -241,6 +246,7 @@ impl RowsBesideAgents {
         let binding = self.bindings.get(&agent.domain_id).cloned();
         Some(AgentRecord {
             registrants: self.registrants_of(&sources),
+            waivers: self.waivers.remove(&agent.id).unwrap_or_default(),
             known,
             binding: binding.unwrap_or_default(),
             holds: self.holds.remove(&agent.id).unwrap_or_default(),

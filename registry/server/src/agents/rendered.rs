@@ -7,7 +7,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
-use crate::agents::policy_facts::{invoke_matches, labels_of};
+use crate::agents::policy_facts::{invoke_matches, labels_of, tried_matches};
 use crate::agents::records::records;
 use crate::agents::views::{keeper_of, view_with_holds};
 use crate::caller::Caller;
@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::database::demand_database;
 use crate::error::AppError;
 use crate::memory::agents::{AgentStamp, RenderedAgent, RenderedJson};
+use crate::memory::dry_runs::Shown;
 
 /// One agent in full, as [`agent_show`](crate::agents::views::agent_show) gives it, rendered.
 ///
@@ -27,6 +28,9 @@ pub(crate) async fn agent_rendered(
     agent: &str,
 ) -> Result<RenderedJson, AppError> {
     let rendered = agent_entry(context, caller, agent).await?;
+    let policies = context.policies.in_force();
+    let shown = || Shown::Agent(rendered.id);
+    context.dry_runs.answered(&policies, caller, shown);
     let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
     let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
     Ok(with_holds.unwrap_or(&rendered.without_holds).clone())
@@ -75,6 +79,17 @@ pub(crate) fn parsed(rendered: &RenderedJson) -> Result<Agent, AppError> {
     serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
 }
 
+/// The entry of an agent with that identifier, whoever may see it; `None` if there is none that anybody may see.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn any_entry(
+    context: &Context,
+    id: Uuid,
+) -> Result<Option<Arc<RenderedAgent>>, AppError> {
+    rendered(context, id).await
+}
+
 /// The entry of an agent; `None` if there is none that anybody may see.
 async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgent>>, AppError> {
     if let Some(kept) = context.agents.get(id, context.uptime())
@@ -99,11 +114,13 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
     };
     view.holds.clear();
     let entry = Arc::new(RenderedAgent {
+        id,
         stamp,
         read_at,
         domain,
         visible_to: labels_of(context, &record),
         invoke: invoke_matches(context, &record),
+        discover: tried_matches(context, &record),
         keeper: keeper_of(context, &record.agent).await?,
         without_holds: RenderedJson::of(&view)?,
         with_holds,

@@ -2,13 +2,17 @@
 //! the curators' acts share it, so that an approval is the same thing wherever it comes from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::{Approver, POLICY};
 use crate::commit::state::AgentState;
 use crate::commit::touched::Touched;
+use crate::context::Context;
 use crate::error::AppError;
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::coverage::CoverageLevel;
@@ -17,6 +21,7 @@ use a2a_registry_domain::ids::{Entropy, new_id};
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::PolicySet;
 use a2a_registry_store::entity::{agent, body, decision, hold, review, version, version_source};
 use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::versions::VersionKey;
@@ -43,6 +48,8 @@ pub struct Ledger<'a> {
     lifted: Vec<(Uuid, Hold)>,
     retired: Vec<Uuid>,
     events: Vec<NewEvent>,
+    /// The policies by which this act admits.
+    policies: OnceCell<Arc<PolicySet>>,
 }
 
 impl<'a> Ledger<'a> {
@@ -65,7 +72,21 @@ impl<'a> Ledger<'a> {
             lifted: Vec::new(),
             retired: Vec::new(),
             events: Vec::new(),
+            policies: OnceCell::new(),
         }
+    }
+
+    /// The policies by which this act admits and registers, read once.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub(crate) async fn admitting(
+        &self,
+        context: &Context,
+        write: &Write,
+    ) -> Result<Arc<PolicySet>, AppError> {
+        let read = || admitting_set(context, write);
+        self.policies.get_or_try_init(read).await.cloned()
     }
 
     /// The time of the act.

@@ -1,6 +1,7 @@
 //! The one way an act is written and published: its rows are locked and read, its changes gathered in a ledger and
 //! written with their events in one transaction; then caches are invalidated and the index follows.
 
+pub(crate) mod admitting;
 pub mod approver;
 pub mod ledger;
 pub mod locks;

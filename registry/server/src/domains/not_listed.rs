@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use a2a_registry_domain::admission_rules::{Facts, Obstacle, explain};
+use a2a_registry_domain::admission_rules::{Facts, Obstacle, obstacles};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_domain::ownership::{DomainState, OptOut};
@@ -36,7 +36,7 @@ pub(crate) async fn not_listed<'a>(
         .filter_map(|agent| agent.newest_version)
         .collect();
     let versions = versions::versions_by_ids(&context.store, &newest).await?;
-    let obstacles = |version: &version::Model| {
+    let told = |version: &version::Model| {
         let standing = version.standing.known();
         let facts = Facts {
             domain: &row.name,
@@ -46,10 +46,11 @@ pub(crate) async fn not_listed<'a>(
             has_error: version.has_error,
             signature_invalid: version.signature.may_be(SignatureState::Invalid),
             person: None,
+            permitted: None,
         };
-        (version.agent_id, explain(&facts, &context.rules).1)
+        (version.agent_id, obstacles(&facts, &context.rules))
     };
-    let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(obstacles).collect();
+    let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(told).collect();
     Ok(sentences((row, state), sources, agents, holds, &obstacles))
 }
 

@@ -1,5 +1,7 @@
 //! Registration of a domain, or of another source of one.
 
+use std::collections::BTreeSet;
+
 use a2a_crawler::guard::Domain;
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use a2a_registry_domain::event::EventKind;
@@ -7,12 +9,14 @@ use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::Action;
 use a2a_registry_store::entity::{domain, source};
 use a2a_registry_store::{Write, agents, domains, versions};
 use serde_json::json;
 
 use crate::admission::covering::follow_coverage;
 use crate::caller::Caller;
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::{Approver, SYSTEM};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::{after_write, searchable};
@@ -35,7 +39,7 @@ use crate::sources::{new_domain, source_name};
 /// registration adds missing sources, and gets the same response.
 ///
 /// # Errors
-/// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard; `DomainDenied` by `deny_domains`;
+/// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard; `DomainDenied` by `deny_domains`; `PolicyDenied`;
 /// `Conflict` while it is disputed; `LimitReached`; `Unauthenticated` or `Forbidden` if the caller may not register.
 pub async fn register(
     context: &Context,
@@ -45,6 +49,7 @@ pub async fn register(
     may_register(context, caller, what)?;
     let new = target(context, what)?;
     refuse_denied(context, &new.domain.name)?;
+    refuse_by_policy(context, caller, &new.domain.name).await?;
     let now = context.now();
     let write = context.store.write().await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
@@ -176,6 +181,30 @@ fn refuse_denied(context: &Context, name: &str) -> Result<(), AppError> {
         ));
     }
     Ok(())
+}
+
+/// Refuses what no policy permits the caller to register.
+async fn refuse_by_policy(context: &Context, caller: &Caller, name: &str) -> Result<(), AppError> {
+    let set = admitting_set(context, &context.store).await?;
+    let (principal, matches) = (caller.principal(), set.matches_domain(name));
+    let waived = BTreeSet::new();
+    let verdict = set.verdict(Action::Register, &principal, &matches, &waived);
+    let tried = set.would_change(Action::Register, &principal, &matches, &waived, &verdict);
+    let day = context.now().day();
+    context
+        .dry_runs
+        .note(&set, Action::Register, name, &principal, &tried, day);
+    if verdict.allowed {
+        return Ok(());
+    }
+    let by = match caller.may(Permission::SeeAll) && !verdict.policies.is_empty() {
+        true => format!(" ({})", verdict.policies.join(", ")),
+        false => String::new(),
+    };
+    Err(AppError::new(
+        ErrorKind::PolicyDenied,
+        format!("The policies of this registry do not let you register {name}{by}; ask its admin."),
+    ))
 }
 
 /// The registered domain, or a new one. Refuses a domain that accepts no registration.

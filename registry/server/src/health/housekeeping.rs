@@ -10,6 +10,9 @@ use crate::error::AppError;
 /// How long the bytes of a retired agent's cards are stored; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
 
+/// Days for which it is kept what policies on a dry run would have changed.
+pub const DRY_RUN_DAYS: i32 = 90;
+
 /// Frees expired cache entries, which caches themselves do only while they are used.
 pub fn forget_ended(context: &Context) {
     context.searches.forget_ended();
@@ -26,11 +29,14 @@ pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
     let now = context.now();
     let write = context.store.write().await?;
     let dropped = write.bodies_evict(now.plus(-BODY_RETENTION).0).await?;
-    let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
+    let today = now.day();
     write
         .source_days_forget(today.saturating_sub(DAYS_PER_SOURCE))
         .await?;
     write.sessions_forget(now.0).await?;
+    write
+        .dry_run_changes_forget(today.saturating_sub(DRY_RUN_DAYS))
+        .await?;
     write.commit().await?;
     if dropped > 0 {
         tracing::info!(

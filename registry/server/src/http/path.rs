@@ -49,6 +49,14 @@ pub struct Kid(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceRef(pub String);
 
+/// `{waiver}`: a text that is no id matches no waiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaiverId(pub Uuid);
+
+/// `{policy}`: its identifier in the set, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyRef(pub String);
+
 /// `{slug}` and other plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slug(pub String);
@@ -78,6 +86,8 @@ from_path! {
     ReviewId("review", |text| id(&text, AppError::no_review).map(Self));
     SessionId("session", |text| id(&text, AppError::no_session).map(Self));
     TokenId("token", |text| id(&text, AppError::no_token).map(Self));
+    WaiverId("waiver", |text| id(&text, AppError::no_waiver).map(Self));
+    PolicyRef("policy", |text| Ok(Self(text)));
 }
 
 fn id(text: &str, missing: fn(String) -> AppError) -> Result<Uuid, Problem> {

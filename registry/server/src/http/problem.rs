@@ -206,6 +206,7 @@ impl From<AppError> for Problem {
             ErrorKind::Changed => &problem_kinds::CHANGED_MEANWHILE,
             ErrorKind::TargetRefused => &problem_kinds::TARGET_REFUSED,
             ErrorKind::DomainDenied => &problem_kinds::DOMAIN_DENIED,
+            ErrorKind::PolicyDenied => &problem_kinds::POLICY_DENIED,
             ErrorKind::LimitReached => &problem_kinds::LIMIT_REACHED,
             ErrorKind::TooManyRequests => &problem_kinds::TOO_MANY_REQUESTS,
             ErrorKind::Unavailable => &problem_kinds::UNAVAILABLE,

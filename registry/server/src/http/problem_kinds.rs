@@ -57,6 +57,9 @@ problem_kinds! {
          affected.";
     DOMAIN_DENIED = FORBIDDEN "domain-denied" "The domain is not admitted"
         "The operator of this registry has put the domain on its list of denied domains. Nothing was stored.";
+    POLICY_DENIED = FORBIDDEN "policy-denied" "A policy does not allow this"
+        "The policies of this registry do not let the account do this. Nothing was stored. Its admin can say which policy it \
+         is, and change it.";
     LIMIT_REACHED = FORBIDDEN "limit-reached" "A limit is reached"
         "The account or the domain already has as many of these as the operator allows. Remove some, or \
          ask the operator to raise the limit.";

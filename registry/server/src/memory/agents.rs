@@ -79,6 +79,7 @@ pub(crate) struct AgentStamp {
 /// An agent rendered for each class of callers, and what decides which class a caller belongs to.
 #[derive(Debug)]
 pub(crate) struct RenderedAgent {
+    pub(crate) id: Uuid,
     pub(crate) stamp: AgentStamp,
     /// The uptime at which its rows were read.
     pub(crate) read_at: Duration,
@@ -87,6 +88,8 @@ pub(crate) struct RenderedAgent {
     pub(crate) visible_to: Vec<String>,
     /// The policies about calling it that match, of the set in force.
     pub(crate) invoke: Matches,
+    /// The policies about finding it that match; `None` where none is on a dry run.
+    pub(crate) discover: Option<Matches>,
     /// The account that sees its holds, beside those who see everything.
     pub(crate) keeper: Option<Uuid>,
     pub(crate) without_holds: RenderedJson,
@@ -163,6 +166,8 @@ mod tests {
 
     fn agent(read_at: u64, bytes: usize) -> Arc<RenderedAgent> {
         Arc::new(RenderedAgent {
+            id: Uuid::nil(),
+            discover: None,
             stamp: AgentStamp {
                 events: 0,
                 rows: 0,

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod cards;
 pub mod changes;
 pub mod database;
+pub(crate) mod dry_runs;
 pub mod last_crawl;
 pub mod lints;
 pub mod meanings;

@@ -1,18 +1,47 @@
 //! The policy sets of this process: the one in force, and the one that agents are evaluated under meanwhile.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use a2a_registry_policy::PolicySet;
 use arc_swap::ArcSwap;
+use tokio::sync::{Notify, Semaphore};
+use uuid::Uuid;
 
 /// The policy sets of this process.
 #[derive(Debug)]
 pub struct Policies {
     sets: ArcSwap<Sets>,
+    /// The newest set that this process knows, by which it admits and registers.
+    admitting: ArcSwap<PolicySet>,
+    /// Agents that may have to be put on hold, or released.
+    unsettled: Mutex<Unsettled>,
+    /// Somebody may have to be put on hold, or released.
+    pub(crate) settle: Notify,
+    /// Held while a preview is made, which reads every agent.
+    pub(crate) previewing: Semaphore,
     /// Whether another set may have been made.
     newer: AtomicBool,
 }
+
+/// Agents that may have to be put on hold, or released.
+#[derive(Debug)]
+pub(crate) enum Unsettled {
+    /// Whichever.
+    All,
+    /// These.
+    Some(BTreeSet<Uuid>),
+}
+
+impl Default for Unsettled {
+    fn default() -> Self {
+        Self::Some(BTreeSet::new())
+    }
+}
+
+/// Agents that are remembered by name; of more all are looked at.
+const MAX_UNSETTLED: usize = 10_000;
 
 #[derive(Debug, Clone)]
 struct Sets {
@@ -23,13 +52,58 @@ struct Sets {
 impl Policies {
     /// With this set in force; `check` where a newer one may have been made, or agents were not evaluated under it.
     pub(crate) fn new(in_force: PolicySet, check: bool) -> Self {
+        let in_force = Arc::new(in_force);
         let sets = Sets {
-            in_force: Arc::new(in_force),
+            in_force: Arc::clone(&in_force),
             pending: None,
         };
         Self {
             sets: ArcSwap::from_pointee(sets),
+            admitting: ArcSwap::new(in_force),
+            unsettled: Mutex::default(),
+            settle: Notify::new(),
+            previewing: Semaphore::new(1),
             newer: AtomicBool::new(check),
+        }
+    }
+
+    /// The newest set that this process knows.
+    pub(crate) fn admitting(&self) -> Arc<PolicySet> {
+        self.admitting.load_full()
+    }
+
+    /// Cards are admitted by this set from now on.
+    pub(crate) fn admit_by(&self, newest: Arc<PolicySet>) {
+        self.admitting.store(newest);
+    }
+
+    /// These agents have changed, so policies may say another thing about admitting them.
+    pub(crate) fn note_changed(&self, agents: &[Uuid]) {
+        if let Ok(mut unsettled) = self.unsettled.lock() {
+            match &mut *unsettled {
+                Unsettled::All => {}
+                Unsettled::Some(some) if some.len() + agents.len() > MAX_UNSETTLED => {
+                    *unsettled = Unsettled::All;
+                }
+                Unsettled::Some(some) => some.extend(agents),
+            }
+        }
+        self.settle.notify_one();
+    }
+
+    /// Policies may say another thing about admitting any agent.
+    pub(crate) fn note_all_changed(&self) {
+        if let Ok(mut unsettled) = self.unsettled.lock() {
+            *unsettled = Unsettled::All;
+        }
+        self.settle.notify_one();
+    }
+
+    /// The agents that may have to be put on hold or released since this was last asked.
+    pub(crate) fn take_unsettled(&self) -> Unsettled {
+        match self.unsettled.lock() {
+            Ok(mut unsettled) => std::mem::take(&mut *unsettled),
+            Err(_) => Unsettled::All,
         }
     }
 

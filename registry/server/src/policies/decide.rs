@@ -21,17 +21,30 @@ pub async fn decide(
     caller: &Caller,
     request: &DecisionRequest,
 ) -> Result<PolicyDecision, AppError> {
-    let action = Action::parse(&request.action)
+    let action = Action::parse(&request.action);
+    let action = action
+        .filter(|action| Action::UNNAMED.contains(action))
         .ok_or_else(|| AppError::invalid("/action", "an action is `discover` or `invoke`"))?;
     let set = context.policies.in_force();
     let entry = agent_entry(context, caller, &request.agent).await?;
     let agent = parsed(&entry.without_holds)?;
+    let principal = caller.principal();
     let verdict = match action {
-        Action::Discover => Verdict {
+        Action::Invoke => {
+            let (matches, waived) = (&entry.invoke, BTreeSet::new());
+            let verdict = set.verdict(action, &principal, matches, &waived);
+            let tried = set.would_change(action, &principal, matches, &waived, &verdict);
+            let (id, day) = (agent.hit.summary.id.to_string(), context.now().day());
+            context
+                .dry_runs
+                .note(&set, action, &id, &principal, &tried, day);
+            verdict
+        }
+        // Whoever sees it finds it.
+        _ => Verdict {
             allowed: true,
             policies: Vec::new(),
         },
-        Action::Invoke => set.verdict(action, &caller.principal(), &entry.invoke, &BTreeSet::new()),
     };
     let barred = barred(action, &agent);
     let allowed = verdict.allowed && barred.is_none();

@@ -2,7 +2,8 @@
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY;
 use a2a_registry_api::{
-    DecisionRequest, NewPolicies, Policies, PoliciesAccepted, PolicyDecision, PolicyHistory,
+    DecisionRequest, DryRun, NewPolicies, Policies, PoliciesAccepted, PolicyCaseResults,
+    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
 };
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue};
@@ -11,11 +12,12 @@ use actix_web::{HttpResponse, get, post, put, web};
 use crate::http::answer;
 use crate::http::auth::{Administer, Anyone, Require, SeeAll};
 use crate::http::body::{Body, BodyUpTo};
+use crate::http::path::PolicyRef;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
 use crate::paging::PageRequest;
-use crate::policies::{decide, sets};
+use crate::policies::{decide, dry_run, preview, sets, testing};
 use crate::precondition::Precondition;
 
 /// Show a policy set, the newest by default
@@ -103,4 +105,64 @@ pub async fn policy_decide(
 ) -> Result<HttpResponse, Problem> {
     let decision = decide::decide(&state.context, &caller.0, &request.0).await?;
     answer::json(StatusCode::OK, &decision)
+}
+
+/// Show what a policy set would change
+///
+/// Every agent is decided about under the newest set and under this one, for each kind of caller that a policy of either
+/// names, which takes a while where there are many agents. Nothing is changed.
+#[utoipa::path(
+    tag = "policies",
+    request_body = NewPolicies,
+    security(("token" = [])),
+    responses((status = 200, description = "What would change", body = PolicyPreview))
+)]
+#[post("/v1/policies:preview")]
+pub async fn policies_preview(
+    caller: Require<Administer>,
+    new: BodyUpTo<NewPolicies, MAX_POLICIES_BODY>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let told = preview::policies_preview(&state.context, &caller, &new.0).await?;
+    answer::json(StatusCode::OK, &told)
+}
+
+/// Test how policies decide
+#[utoipa::path(
+    tag = "policies",
+    request_body = PolicyCases,
+    security(("token" = [])),
+    responses((status = 200, description = "How each case was decided", body = PolicyCaseResults))
+)]
+#[post("/v1/policies:test")]
+pub async fn policies_test(
+    caller: Require<SeeAll>,
+    cases: BodyUpTo<PolicyCases, MAX_POLICIES_BODY>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let results = testing::policies_test(&state.context, &caller, &cases.0).await?;
+    answer::json(StatusCode::OK, &results)
+}
+
+/// Show what a policy on a dry run would have changed
+///
+/// Counted are decisions about registering, admitting and calling, and answers about agents that were found, as far as this
+/// registry could follow; days are kept for 90 days.
+#[utoipa::path(
+    tag = "policies",
+    params(("policy" = a2a_registry_api::limits::PolicyId, Path, description = "The policy's identifier")),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "What it would have changed", body = DryRun),
+        (status = 404, description = "The newest set has no policy with this identifier"),
+    )
+)]
+#[get("/v1/policies/{policy}/dry-run")]
+pub async fn policy_dry_run(
+    caller: Require<SeeAll>,
+    policy: PolicyRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let told = dry_run::policy_dry_run(&state.context, &caller, &policy.0).await?;
+    answer::json(StatusCode::OK, &told)
 }

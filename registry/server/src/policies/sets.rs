@@ -20,7 +20,7 @@ use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
-use crate::policy_sets::{compiled, number_of, written};
+use crate::policy_sets::{beside, compiled, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -60,7 +60,7 @@ async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Mode
 }
 
 fn view(context: &Context, row: Option<policy_set::Model>) -> Result<Policies, AppError> {
-    let set = compiled(row.as_ref())?;
+    let set = compiled(row.as_ref(), &context.rules)?;
     Ok(Policies {
         number: set.number(),
         in_force: context.policies.in_force().number(),
@@ -82,6 +82,7 @@ fn policy_view(policy: &Policy) -> PolicyView {
             .iter()
             .map(|action| action.as_str().to_owned())
             .collect(),
+        shipped: policy.is_shipped,
     }
 }
 
@@ -132,7 +133,7 @@ pub async fn policies_put(
     let admin = caller.demand(Permission::Administer)?;
     check_reason(&new.reason)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
-    PolicySet::compile(0, &texts).map_err(|faults| refused(&texts, &faults))?;
+    read_set(context, 0, &texts)?;
     let seen = seen.number()?;
     let write = context.store.write().await?;
     write.policies_lock().await?;
@@ -170,11 +171,24 @@ pub async fn policies_put(
     })
 }
 
-fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
+pub(super) fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
     PolicyText {
         id: new.id.clone(),
         text: new.text.clone(),
     }
+}
+
+/// The set of these policies, with those that are shipped.
+///
+/// # Errors
+/// `Invalid` with each fault.
+pub(super) fn read_set(
+    context: &Context,
+    number: u64,
+    texts: &[PolicyText],
+) -> Result<PolicySet, AppError> {
+    PolicySet::compile_beside(number, texts, &beside(&context.rules))
+        .map_err(|faults| refused(texts, &faults))
 }
 
 /// The faults of a set as members of the request that are wrong.

@@ -13,6 +13,7 @@ use a2a_registry_store::{Write, accounts, review_notes, reviews, versions};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::admission::policies::follow_policies;
 use crate::caller::{Account, Caller};
 use crate::commit::approver::{Approver, check_reason};
 use crate::commit::ledger::Ledger;
@@ -118,6 +119,8 @@ pub(super) async fn decide(
                 .await?;
         }
     }
+    // What is served has changed.
+    follow_policies(context, &write, &mut ledger, &mut state).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     Ok(touched)

@@ -160,15 +160,17 @@ async fn matching_policies(
     };
     record.version = about.clone();
     record.card = card.clone();
-    let (set, facts) = (context.policies.in_force(), facts(&record));
+    let (set, facts) = (context.policies.in_force(), facts(context, &record));
     let mut places = BTreeSet::new();
-    for action in Action::ALL {
+    for action in [Action::Discover, Action::Invoke, Action::Admit] {
         let matches = set.matches(action, &facts);
         places.extend(matches.matching.into_iter().chain(matches.failed));
     }
     let policies = places.into_iter();
     let policies = policies.filter_map(|place| set.policies().get(usize::from(place)));
+    // What is shipped explains itself by its rule.
     Ok(policies
+        .filter(|policy| !policy.is_shipped)
         .map(|policy| MatchingPolicy {
             id: policy.id.clone(),
             mode: policy.mode.as_str().to_owned(),

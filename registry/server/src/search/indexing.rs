@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::SECOND;
+use a2a_registry_policy::Action;
 use a2a_registry_search::{ChangedAgent, IndexError, Rebuild};
 use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::events;
@@ -105,6 +106,9 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>,
     agents.sort_unstable();
     agents.dedup();
     context.changes.note(&agents);
+    if context.policies.admitting().has_written(Action::Admit) {
+        context.policies.note_changed(&agents);
+    }
     if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
         context.policies.note_newer();
     }

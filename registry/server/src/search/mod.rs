@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::database::demand_database;
 use crate::error::AppError;
 use crate::index_pool::run;
+use crate::memory::dry_runs::Shown;
 use crate::memory::meanings::Mode;
 use crate::paging::page_size;
 use crate::search::fallback::search_or_full_text;
@@ -41,6 +42,18 @@ const LOOKUPS: usize = 20;
 /// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database
 /// has not responded for too long.
 pub async fn search(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> Result<Bytes, AppError> {
+    let answer = answer(context, caller, query).await?;
+    let policies = context.policies.in_force();
+    let shown = || Shown::Hits(answer.clone());
+    context.dry_runs.answered(&policies, caller, shown);
+    Ok(answer)
+}
+
+async fn answer(
     context: &Context,
     caller: &Caller,
     query: &SearchQuery,

@@ -14,7 +14,7 @@ use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
-use crate::agents::documents::trust_rank;
+use crate::agent_facts::trust_rank;
 use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;

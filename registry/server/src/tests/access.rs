@@ -118,6 +118,12 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("policies_put", ADMINS),
     ("policy_history", SEEING),
     ("policy_decide", ANYONE),
+    ("policies_preview", ADMINS),
+    ("policies_test", SEEING),
+    ("policy_dry_run", SEEING),
+    ("waiver_list", SEEING),
+    ("waiver_grant", APPROVERS),
+    ("waiver_end", CURATORS),
     ("reindex", ADMINS),
     ("review_approve", APPROVERS),
     ("review_list", ACCOUNTS),
@@ -173,7 +179,12 @@ fn body(id: &str) -> Option<Value> {
         "token_create" => json!({"account": "another", "role": "publisher", "name": "test"}),
         "account_create" => json!({"name": "somebody", "roles": ["reader"]}),
         "account_patch" => json!({"roles": ["reader"]}),
-        "policies_put" => json!({"policies": [], "reason": "a test"}),
+        "policies_put" | "policies_preview" => json!({"policies": [], "reason": "a test"}),
+        "policies_test" => {
+            json!({"cases": [{"action": "register", "resource": "example.com", "expect": "allow"}]})
+        }
+        "waiver_grant" => json!({"policy": "none", "agent": "018f0000-0000-7000-8000-000000000000",
+            "digest": format!("sha256:{}", "0".repeat(64)), "reason": "a test", "expires_in_days": 1}),
         "policy_decide" => {
             json!({"action": "invoke", "agent": "018f0000-0000-7000-8000-000000000000"})
         }
@@ -189,6 +200,8 @@ fn path(id: &str, pattern: &str) -> String {
         .replace("{review}", none)
         .replace("{token}", none)
         .replace("{session}", none)
+        .replace("{waiver}", none)
+        .replace("{policy}", "everybody")
         .replace("{kid}", "k")
         .replace("{account}", "nobody")
         .replace("{group}", "nothing")

@@ -14,6 +14,6 @@ pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
 pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
-pub use policies::policy_set;
+pub use policies::{dry_run_change, policy_set, waiver};
 pub use reviews::{agent_report, review_approval, review_comment};
 pub use vectors::{agent_vectors, model};

@@ -1,4 +1,4 @@
-//! Rows: policy sets.
+//! Rows: policy sets, waivers, and what policies on a dry run would have changed.
 
 /// A policy set.
 pub mod policy_set {
@@ -19,6 +19,85 @@ pub mod policy_set {
         pub reason: String,
         /// Microseconds.
         pub created_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// A waiver: a policy that does not count for the content of an agent.
+pub mod waiver {
+    use sea_orm::entity::prelude::*;
+
+    /// A waiver: a policy that does not count for the content of an agent.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "waivers")]
+    pub struct Model {
+        /// Identifier; rises with time.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// The agent.
+        pub agent_id: Uuid,
+        /// The identifier of the policy, in whatever set is in force.
+        pub policy: String,
+        /// The content that it holds for.
+        pub content_digest: String,
+        /// Why.
+        pub reason: String,
+        /// The account that granted it.
+        pub approver_id: Uuid,
+        /// Microseconds.
+        pub created_at: i64,
+        /// When it ends by itself, microseconds.
+        pub expires_at: i64,
+        /// When it ended, microseconds; null while it is in force.
+        pub ended_at: Option<i64>,
+        /// Who ended it.
+        pub ended_by: Option<String>,
+        /// Why it ended.
+        pub ended_reason: Option<String>,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// How often a policy on a dry run would have changed an answer.
+pub mod dry_run_change {
+    use sea_orm::entity::prelude::*;
+
+    /// How often a policy on a dry run would have changed what a caller was answered about a resource, by day.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "dry_run_changes")]
+    pub struct Model {
+        /// The identifier of the policy.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub policy: String,
+        /// The policy's text, hashed, so that another text counts anew.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub fingerprint: String,
+        /// Days since 1970.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub day: i32,
+        /// The action.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub action: String,
+        /// The agent's identifier, or the name of the domain.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub resource: String,
+        /// The account's name; empty for callers without one.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub caller: String,
+        /// Whether it would have allowed what was denied; else denied what was allowed.
+        pub allows: bool,
+        /// Answers.
+        pub count: i64,
     }
 
     /// None: joins are written where they are needed.

@@ -52,9 +52,9 @@ pub(crate) async fn rule_again(
         }
     };
     rule(
-        context, group, ledger, state, waiting, class, has_error, None,
-    );
-    Ok(())
+        context, write, group, ledger, state, waiting, class, has_error, None,
+    )
+    .await
 }
 
 /// Applies the admission rules to a version. `approved_by` is the account that has approved it with the registration.
@@ -62,8 +62,9 @@ pub(crate) async fn rule_again(
     clippy::too_many_arguments,
     reason = "everything that a ruling depends on"
 )]
-pub(crate) fn rule(
+pub(crate) async fn rule(
     context: &Context,
+    write: &Write,
     group: &Group,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
@@ -71,7 +72,7 @@ pub(crate) fn rule(
     class: Option<ChangeClass>,
     has_error: bool,
     approved_by: Option<Uuid>,
-) {
+) -> Result<(), AppError> {
     let name = |id: Uuid| Some(group.accounts.get(&id)?.name.clone());
     let decisions = group.decisions.get(&key.agent_id);
     let case = DecisionInput {
@@ -86,9 +87,10 @@ pub(crate) fn rule(
         actor: CRAWLER,
     };
     // A new agent of a denied domain is put on hold with its first card; existing ones when the rules change.
-    if decide_on(context, ledger, state, case) == Ruling::Denied {
+    if decide_on(context, write, ledger, state, case).await? == Ruling::Denied {
         ledger.hold(state, Hold::Denied, POLICY, "the domain is on deny_domains");
     }
+    Ok(())
 }
 
 /// The approver of a registration with `--approve`.

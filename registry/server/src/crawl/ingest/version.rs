@@ -58,7 +58,10 @@ pub(crate) async fn add_version(
     ledger.touch(state);
     // An approval with the registration does not apply to an agent that had a card before.
     let word = card.word.filter(|_| card.newest.is_none());
-    rule(context, group, ledger, state, &key, class, has_error, word);
+    rule(
+        context, write, group, ledger, state, &key, class, has_error, word,
+    )
+    .await?;
     note_giver(group, ledger, key.id, card);
     Ok(())
 }

@@ -1,0 +1,146 @@
+//! Policies as files, and what differs between them and a set.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use a2a_registry_api::limits::MAX_POLICY_TEXT;
+use a2a_registry_api::{NewPolicy, Policies};
+
+use super::failure::Failure;
+
+/// What policies are in.
+const EXTENSION: &str = "cedar";
+
+/// A policy that a set would gain, lose or have otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Change {
+    /// `add`, `change` or `remove`.
+    pub what: &'static str,
+    /// Its identifier.
+    pub id: String,
+}
+
+/// What differs, in the order of the identifiers, without what is shipped. Another order of the same policies is no change.
+pub fn changes(before: &Policies, after: &[NewPolicy]) -> Vec<Change> {
+    let old: BTreeMap<&str, &str> = before
+        .policies
+        .iter()
+        .filter(|policy| !policy.shipped)
+        .map(|policy| (policy.id.as_str(), policy.text.as_str()))
+        .collect();
+    let new: BTreeMap<&str, &str> = after
+        .iter()
+        .map(|policy| (policy.id.as_str(), policy.text.as_str()))
+        .collect();
+    let mut ids: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.into_iter()
+        .filter_map(|id| {
+            let what = match (old.get(id), new.get(id)) {
+                (None, _) => "add",
+                (_, None) => "remove",
+                (Some(old), Some(new)) if old != new => "change",
+                _ => return None,
+            };
+            Some(Change {
+                what,
+                id: id.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// The policies of these files and folders, in the order of their identifiers.
+///
+/// # Errors
+/// For a file that cannot be read, is too long or no policy's, and for none at all.
+pub fn read_all(files: &[PathBuf]) -> Result<Vec<NewPolicy>, Failure> {
+    let mut paths = Vec::new();
+    for path in files {
+        if path.is_dir() {
+            paths.extend(in_folder(path)?);
+        } else {
+            paths.push(path.clone());
+        }
+    }
+    let mut policies = BTreeMap::new();
+    for path in paths {
+        let policy = read(&path)?;
+        if policies.contains_key(&policy.id) {
+            return Err(Failure::new(format!(
+                "two files are named {}.{EXTENSION}: the name is the policy's identifier",
+                policy.id
+            )));
+        }
+        policies.insert(policy.id.clone(), policy);
+    }
+    if policies.is_empty() {
+        return Err(Failure::new(format!(
+            "there is no *.{EXTENSION} file in the given folders, and a set without policies hides every agent"
+        )));
+    }
+    Ok(policies.into_values().collect())
+}
+
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == EXTENSION)
+        {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<NewPolicy, Failure> {
+    let failed = |reason: String| Failure::new(format!("{}: {reason}", path.display()));
+    let length = std::fs::metadata(path)
+        .map_err(|error| failed(error.to_string()))?
+        .len();
+    if length > MAX_POLICY_TEXT as u64 {
+        return Err(failed(format!(
+            "a policy has at most {MAX_POLICY_TEXT} bytes"
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    let id = stem.ok_or_else(|| failed("the name of the file is no identifier".to_owned()))?;
+    Ok(NewPolicy {
+        id: id.to_owned(),
+        text,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_files_whose_names_are_their_identifiers() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        assert!(read_all(&[folder.path().to_owned()]).is_err());
+        write("b.cedar", "two");
+        write("a.cedar", "one");
+        write("notes.txt", "none");
+        let read = read_all(&[folder.path().to_owned()]).unwrap();
+        let names: Vec<_> = read
+            .iter()
+            .map(|one| (one.id.as_str(), one.text.as_str()))
+            .collect();
+        assert_eq!(names, [("a", "one"), ("b", "two")]);
+        let twice = [folder.path().to_owned(), folder.path().join("a.cedar")];
+        assert!(read_all(&twice).is_err());
+        assert!(read_all(&[folder.path().join("missing.cedar")]).is_err());
+        write("large.cedar", &" ".repeat(MAX_POLICY_TEXT + 1));
+        assert!(read_all(&[folder.path().join("large.cedar")]).is_err());
+    }
+}

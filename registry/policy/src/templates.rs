@@ -1,0 +1,30 @@
+//! Policies to begin with, by their names.
+
+/// The templates: each one is a policy that is valid as it is, and says in its first line what it does.
+pub const TEMPLATES: [(&str, &str); 7] = [
+    (
+        "allow-list-domains",
+        include_str!("../templates/allow-list-domains.cedar"),
+    ),
+    (
+        "demand-enrolled-key",
+        include_str!("../templates/demand-enrolled-key.cedar"),
+    ),
+    (
+        "demand-strong-auth",
+        include_str!("../templates/demand-strong-auth.cedar"),
+    ),
+    ("deny-tag", include_str!("../templates/deny-tag.cedar")),
+    (
+        "internal-endpoints",
+        include_str!("../templates/internal-endpoints.cedar"),
+    ),
+    (
+        "quarantine-unsponsored",
+        include_str!("../templates/quarantine-unsponsored.cedar"),
+    ),
+    (
+        "register-by-group",
+        include_str!("../templates/register-by-group.cedar"),
+    ),
+];

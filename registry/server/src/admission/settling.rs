@@ -1,0 +1,98 @@
+//! Has policies act on what is there already: agents are put on hold or released, and what waits is decided again, after a
+//! new policy set, a change of an agent, or the end of a waiver.
+
+use std::collections::BTreeSet;
+
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_policy::Action;
+use a2a_registry_store::agents;
+use uuid::Uuid;
+
+use crate::admission::decision::decide_waiting;
+use crate::admission::policies::follow_policies;
+use crate::admission::rules_changed::decide_open_reviews;
+use crate::commit::admitting::admitting_set;
+use crate::commit::approver::POLICY;
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_write;
+use crate::commit::state::state_of;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::memory::policies::Unsettled;
+
+/// Agents of one transaction.
+const AT_ONCE: usize = 100;
+
+/// Looks at every agent whose standing may have changed by policies, and holds or releases it. Processes may do so at the
+/// same time: the first one changes, the others find nothing to do. Returns whether it came to the end.
+///
+/// # Errors
+/// Where the database fails; the agents stay to be looked at.
+pub async fn settle(context: &Context, cancelled: impl Fn() -> bool) -> Result<bool, AppError> {
+    let result = match context.policies.take_unsettled() {
+        Unsettled::All => settle_all(context, &cancelled).await,
+        Unsettled::Some(some) => match settle_some(context, &some).await {
+            Err(error) => {
+                let again: Vec<Uuid> = some.into_iter().collect();
+                context.policies.note_changed(&again);
+                return Err(error);
+            }
+            done => return done.map(|()| true),
+        },
+    };
+    if !matches!(result, Ok(true)) {
+        context.policies.note_all_changed();
+    }
+    result
+}
+
+async fn settle_all(context: &Context, cancelled: &impl Fn() -> bool) -> Result<bool, AppError> {
+    let set = admitting_set(context, &context.store).await?;
+    let held: BTreeSet<Uuid> = agents::agents_held(&context.store, Hold::Policy)
+        .await?
+        .into_iter()
+        .map(|row| row.agent_id)
+        .collect();
+    settle_some(context, &held).await?;
+    if !set.has_written(Action::Admit) {
+        decide_open_reviews(context).await?;
+        return Ok(true);
+    }
+    let mut after = None;
+    loop {
+        let rows = agents::agents_walk(&context.store, after, AT_ONCE as u64).await?;
+        let Some(last) = rows.last() else {
+            return Ok(true);
+        };
+        after = Some(last.id);
+        settle_some(context, &rows.iter().map(|row| row.id).collect()).await?;
+        if cancelled() {
+            return Ok(false);
+        }
+    }
+}
+
+async fn settle_some(context: &Context, ids: &BTreeSet<Uuid>) -> Result<(), AppError> {
+    let ids: Vec<Uuid> = ids.iter().copied().collect();
+    for some in ids.chunks(AT_ONCE) {
+        let write = context.store.write().await?;
+        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+        for id in some {
+            let mut state = match state_of(&write, *id).await {
+                Ok(state) => state,
+                // Deleted meanwhile.
+                Err(error) if error.kind == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if state.agent.retired_at.is_some() {
+                continue;
+            }
+            decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
+            follow_policies(context, &write, &mut ledger, &mut state).await?;
+        }
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        after_write(context, &touched);
+    }
+    Ok(())
+}

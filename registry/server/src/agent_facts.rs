@@ -1,0 +1,136 @@
+//! Facts about an agent from its rows and card: what its document in the index and the policies share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_card::{
+    AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
+};
+use a2a_registry_domain::admission_rules::Rules;
+use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::trust::TrustLevel;
+use a2a_registry_policy::AgentFacts;
+use a2a_registry_store::entity::{agent, version};
+use serde::Deserialize;
+use url::Url;
+
+use crate::signatures::KeyBinding;
+
+/// An agent with the content that a policy is asked about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShownCard<'a> {
+    pub(crate) agent: &'a agent::Model,
+    pub(crate) version: &'a version::Model,
+    pub(crate) card: &'a AgentCard,
+    pub(crate) binding: &'a KeyBinding,
+    pub(crate) is_of_verified_domain: bool,
+    /// Whether the content is the domain's own, or was admitted for it.
+    pub(crate) is_admitted: bool,
+    /// How it differs from what was approved; `None` where nothing was.
+    pub(crate) change: Option<ChangeClass>,
+}
+
+/// A finding, as far as policies ask for it.
+#[derive(Deserialize)]
+struct BrokenRule {
+    rule: String,
+}
+
+impl ShownCard<'_> {
+    /// The facts about the agent that policies may ask for.
+    pub(crate) fn facts(&self, rules: &Rules) -> AgentFacts {
+        let (agent, card, version) = (self.agent, self.card, self.version);
+        let interfaces = &card.interfaces;
+        let hosts = interfaces.iter().filter_map(|interface| {
+            let url = Url::parse(&interface.url).ok()?;
+            url.host_str().map(str::to_owned)
+        });
+        let findings: Vec<BrokenRule> = serde_json::from_str(&version.findings).unwrap_or_default();
+        let (level, signature) = trust_of(agent, version, self.binding);
+        AgentFacts {
+            id: agent.id.to_string(),
+            domain: agent.domain.clone(),
+            verified: self.is_of_verified_domain,
+            covered: self.is_admitted,
+            labels: labels(agent)
+                .into_iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+            provider: organization(card),
+            skills: distinct(card.skills.iter().map(|skill| skill.id.clone())),
+            tags: tags(card),
+            capabilities: capability_labels(card),
+            input_modes: all_input_modes(card),
+            output_modes: all_output_modes(card),
+            auth: auth_labels(card),
+            bindings: distinct(interfaces.iter().map(|one| one.binding.clone())),
+            endpoint_hosts: distinct(hosts),
+            protocol_versions: distinct(
+                interfaces
+                    .iter()
+                    .filter_map(|one| one.protocol_version.clone()),
+            ),
+            trust: level.and_then(trust_rank).map_or(-1, i64::from),
+            signature: signature.as_str().to_owned(),
+            findings: distinct(findings.into_iter().map(|finding| finding.rule)),
+            has_error: version.has_error,
+            lifecycle: agent.lifecycle.as_str().to_owned(),
+            liveness: agent.liveness.as_str().to_owned(),
+            owner_present: agent.owner_id.is_some(),
+            sponsor_present: agent.sponsor_id.is_some(),
+            visibility: agent.visibility.as_str().to_owned(),
+            allow_listed: rules.allows(&agent.domain),
+            change: change_word(self.change).to_owned(),
+        }
+    }
+}
+
+/// The word by which policies know a change: `first` where nothing was approved.
+pub(crate) fn change_word(change: Option<ChangeClass>) -> &'static str {
+    change.map_or("first", ChangeClass::as_str)
+}
+
+/// The trust level of a version of an agent, and the state of its signatures.
+pub(crate) fn trust_of(
+    agent: &agent::Model,
+    version: &version::Model,
+    binding: &KeyBinding,
+) -> (Option<TrustLevel>, SignatureState) {
+    let signature = binding.state(version.into());
+    let key_enrolled = binding.has_enrolled(&version.thumbprints);
+    let level = match (agent.tls, binding.proves(&version.standing), signature) {
+        (false, ..) => None,
+        (true, true, SignatureState::Valid) if key_enrolled => Some(TrustLevel::L3),
+        (true, true, SignatureState::Valid) => Some(TrustLevel::L2),
+        (true, true, _) => Some(TrustLevel::L1),
+        (true, false, _) => Some(TrustLevel::L0),
+    };
+    (level, signature)
+}
+
+/// The name of a card's provider; empty where it has none.
+pub(crate) fn organization(card: &AgentCard) -> String {
+    let provider = card.provider.as_ref();
+    let organization = provider.and_then(|provider| provider.organization.clone());
+    organization.unwrap_or_default()
+}
+
+/// These values in their order, each once.
+pub(crate) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    values
+        .into_iter()
+        .filter(|value| seen.insert(value.clone()))
+        .collect()
+}
+
+/// A level of trust as a number.
+pub(crate) fn trust_rank(level: TrustLevel) -> Option<u8> {
+    let level = TrustLevel::ALL.iter().position(|one| *one == level)?;
+    u8::try_from(level).ok()
+}
+
+/// The labels that curators have set.
+pub(crate) fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
+    serde_json::from_str(&agent.labels).unwrap_or_default()
+}

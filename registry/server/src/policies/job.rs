@@ -1,0 +1,116 @@
+//! The job that has policies act on what is there: waivers end, agents are held and released, dry runs are written down.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_registry_policy::Action;
+use serde::Deserialize;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::admission::settling::settle;
+use crate::agents::rendered::any_entry;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::memory::dry_runs::Shown;
+use crate::policies::waivers::end_waivers;
+
+/// How often waivers are looked through and dry runs written down, at the latest.
+const ROUND: Duration = Duration::from_secs(10);
+/// The pause after a failure.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Starts the job.
+pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
+    let context = Arc::clone(context);
+    tokio::spawn(async move {
+        while !cancel.is_cancelled() {
+            let pause = match round(&context, || cancel.is_cancelled()).await {
+                Ok(()) => ROUND,
+                Err(error) => {
+                    let error = error.internal.unwrap_or(error.public);
+                    tracing::error!(error, "policies could not act on what is there");
+                    PAUSE
+                }
+            };
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = context.policies.settle.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        if let Err(error) = write_dry_runs(&context).await {
+            let error = error.internal.unwrap_or(error.public);
+            tracing::warn!(
+                error,
+                "what dry runs would have changed was not all written down"
+            );
+        }
+    })
+}
+
+/// One round: ends waivers, holds and releases agents, and writes dry runs down.
+///
+/// # Errors
+/// Where the database fails; the next round does what is left.
+pub async fn round(context: &Context, cancelled: impl Fn() -> bool) -> Result<(), AppError> {
+    end_waivers(context).await?;
+    settle(context, cancelled).await?;
+    count_answered(context).await?;
+    write_dry_runs(context).await
+}
+
+/// An answer to a search, as far as it is looked at.
+#[derive(Deserialize)]
+struct Hits {
+    agents: Vec<Hit>,
+}
+
+#[derive(Deserialize)]
+struct Hit {
+    id: Uuid,
+}
+
+/// Counts what policies about finding agents would have changed in what callers were shown.
+async fn count_answered(context: &Context) -> Result<(), AppError> {
+    let set = context.policies.in_force();
+    for answered in context.dry_runs.take_answered() {
+        let ids: Vec<Uuid> = match &answered.what {
+            Shown::Agent(id) => vec![*id],
+            Shown::Hits(body) => {
+                let read = serde_json::from_slice::<Hits>(body);
+                read.map_or_else(
+                    |_| Vec::new(),
+                    |hits| hits.agents.iter().map(|hit| hit.id).collect(),
+                )
+            }
+        };
+        for id in ids {
+            let Some(entry) = any_entry(context, id).await? else {
+                continue;
+            };
+            let own = entry.keeper.is_some() && entry.keeper == answered.account;
+            let Some(matches) = entry.discover.as_ref().filter(|_| !own) else {
+                continue;
+            };
+            let (action, who, none) = (Action::Discover, &answered.principal, BTreeSet::new());
+            let verdict = set.verdict(action, who, matches, &none);
+            let tried = set.would_change(action, who, matches, &none, &verdict);
+            let (id, day) = (id.to_string(), context.now().day());
+            context.dry_runs.note(&set, action, &id, who, &tried, day);
+        }
+    }
+    Ok(())
+}
+
+async fn write_dry_runs(context: &Context) -> Result<(), AppError> {
+    let rows = context.dry_runs.take();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let write = context.store.write().await?;
+    write.dry_run_changes_add(rows).await?;
+    Ok(write.commit().await?)
+}

@@ -1,0 +1,106 @@
+//! Cases that policies must decide in a certain way.
+
+use a2a_registry_api::{PolicyCase, PolicyCaseResult, PolicyCaseResults, PolicyCases};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_policy::{Action, PolicySet, PolicyText, Principal, Verdict};
+use a2a_registry_store::agents;
+use std::collections::BTreeSet;
+
+use crate::agents::policy_facts::{facts, waived};
+use crate::agents::records::records;
+use crate::agents::views::agent_visible;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::policies::sets::{read_set, text_of};
+use crate::policy_sets::newest_set;
+
+/// Cases of one request.
+const MAX_CASES: usize = 500;
+
+/// Decides each case by the given policies, or by the newest set.
+///
+/// # Errors
+/// `Forbidden` without [`Permission::SeeAll`]; `Invalid` for faulty policies, and for a case that cannot be decided.
+pub async fn policies_test(
+    context: &Context,
+    caller: &Caller,
+    what: &PolicyCases,
+) -> Result<PolicyCaseResults, AppError> {
+    caller.demand(Permission::SeeAll)?;
+    if !(1..=MAX_CASES).contains(&what.cases.len()) {
+        let detail = format!("a request has 1 to {MAX_CASES} cases");
+        return Err(AppError::invalid("/cases", detail));
+    }
+    let set = match &what.policies {
+        Some(new) => {
+            let texts: Vec<PolicyText> = new.iter().map(text_of).collect();
+            read_set(context, 0, &texts)?
+        }
+        None => newest_set(&context.store, &context.rules).await?,
+    };
+    let mut results = Vec::with_capacity(what.cases.len());
+    for (at, case) in what.cases.iter().enumerate() {
+        let verdict = decided(context, caller, &set, case)
+            .await
+            .map_err(|error| {
+                let members = error.members.iter();
+                let members = members
+                    .map(|(pointer, detail)| (format!("/cases/{at}{pointer}"), detail.clone()));
+                AppError {
+                    members: members.collect(),
+                    ..error
+                }
+            })?;
+        let expected = case.expect == "allow";
+        let because = case.because.as_ref();
+        results.push(PolicyCaseResult {
+            passed: verdict.allowed == expected
+                && because.is_none_or(|policy| verdict.policies.contains(policy)),
+            allowed: verdict.allowed,
+            policies: verdict.policies,
+        });
+    }
+    Ok(PolicyCaseResults {
+        passed: results.iter().all(|result| result.passed),
+        results,
+    })
+}
+
+async fn decided(
+    context: &Context,
+    caller: &Caller,
+    set: &PolicySet,
+    case: &PolicyCase,
+) -> Result<Verdict, AppError> {
+    if !["allow", "deny"].contains(&case.expect.as_str()) {
+        return Err(AppError::invalid(
+            "/expect",
+            "a case expects `allow` or `deny`",
+        ));
+    }
+    let action = Action::parse(&case.action).ok_or_else(|| {
+        let detail = "an action is `discover`, `invoke`, `admit` or `register`";
+        AppError::invalid("/action", detail)
+    })?;
+    let principal = Principal {
+        account: case.account.clone(),
+        groups: case.groups.clone(),
+    };
+    if action == Action::Register {
+        let matches = set.matches_domain(&case.resource);
+        return Ok(set.verdict(action, &principal, &matches, &BTreeSet::new()));
+    }
+    let missing =
+        |_| AppError::invalid("/resource", "there is no agent with this identifier or URN");
+    let row = agent_visible(context, caller, &case.resource)
+        .await
+        .map_err(missing)?;
+    let rows = agents::agents_by_ids(&context.store, &[row.id]).await?;
+    let record = records(&context.store, rows).await?.pop();
+    let record =
+        record.ok_or_else(|| AppError::invalid("/resource", "this agent has no card yet"))?;
+    let matches = set.matches(action, &facts(context, &record));
+    let waived = waived(context, &record, set);
+    Ok(set.verdict(action, &principal, &matches, &waived))
+}

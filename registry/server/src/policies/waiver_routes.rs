@@ -1,0 +1,78 @@
+//! Handlers of waivers.
+
+use a2a_registry_api::{NewWaiver, Waiver, WaiverList};
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, delete, get, post, web};
+
+use crate::http::answer;
+use crate::http::auth::{Approve, Curate, Require, SeeAll};
+use crate::http::body::Body;
+use crate::http::path::WaiverId;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::policies::waivers::{self, WaiverQuery};
+
+/// List waivers, newest first
+#[utoipa::path(
+    tag = "policies",
+    params(WaiverQuery),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "A page of waivers", body = WaiverList),
+        (status = 404, description = "The agent is not registered"),
+    )
+)]
+#[get("/v1/waivers")]
+pub async fn waiver_list(
+    caller: Require<SeeAll>,
+    query: Query<WaiverQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let list = waivers::waiver_list(&state.context, &caller, &query.0).await?;
+    answer::json(StatusCode::OK, &list)
+}
+
+/// Grant a waiver
+///
+/// The policy does not count for the content that the agent shows, until the waiver ends. Under four-eyes neither the owner
+/// of an agent nor who registered it may grant one.
+#[utoipa::path(
+    tag = "policies",
+    request_body = NewWaiver,
+    security(("token" = [])),
+    responses(
+        (status = 201, description = "The waiver", body = Waiver),
+        (status = 404, description = "The agent is not registered"),
+        (status = 409, description = "The agent shows another card, is retired, or has this waiver already"),
+    )
+)]
+#[post("/v1/waivers")]
+pub async fn waiver_grant(
+    caller: Require<Approve>,
+    new: Body<NewWaiver>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let waiver = waivers::waiver_grant(&state.context, &caller, &new.0).await?;
+    answer::json(StatusCode::CREATED, &waiver)
+}
+
+/// End a waiver
+#[utoipa::path(
+    tag = "policies",
+    params(("waiver" = uuid::Uuid, Path, description = "Id of the waiver")),
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "The waiver has ended; the policy counts again"),
+        (status = 404, description = "There is no such waiver in force"),
+    )
+)]
+#[delete("/v1/waivers/{waiver}")]
+pub async fn waiver_end(
+    caller: Require<Curate>,
+    waiver: WaiverId,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    waivers::waiver_end(&state.context, &caller, waiver.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,69 @@
+//! What policies on a dry run would have changed, counted by day.
+
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+
+use super::entity::dry_run_change;
+use super::{Handle, StoreError, Write};
+
+/// What a policy with that text would have changed, the newest days first.
+pub async fn dry_run_changes_of(
+    on: &impl Handle,
+    policy: &str,
+    fingerprint: &str,
+    limit: u64,
+) -> Result<Vec<dry_run_change::Model>, StoreError> {
+    Ok(dry_run_change::Entity::find()
+        .filter(dry_run_change::Column::Policy.eq(policy))
+        .filter(dry_run_change::Column::Fingerprint.eq(fingerprint))
+        .order_by_desc(dry_run_change::Column::Day)
+        .order_by_desc(dry_run_change::Column::Count)
+        .order_by_asc(dry_run_change::Column::Resource)
+        .order_by_asc(dry_run_change::Column::Caller)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Adds these counts to those that are kept.
+    pub async fn dry_run_changes_add(
+        &self,
+        rows: Vec<dry_run_change::Model>,
+    ) -> Result<(), StoreError> {
+        use dry_run_change::Column;
+        for chunk in rows.chunks(500) {
+            let rows = chunk
+                .iter()
+                .cloned()
+                .map(IntoActiveModel::into_active_model);
+            let key = [
+                Column::Policy,
+                Column::Fingerprint,
+                Column::Day,
+                Column::Action,
+                Column::Resource,
+                Column::Caller,
+            ];
+            let added = Expr::col((dry_run_change::Entity, Column::Count))
+                .add(Expr::col(("excluded", Column::Count)));
+            let on_conflict = OnConflict::columns(key)
+                .value(Column::Count, added)
+                .to_owned();
+            dry_run_change::Entity::insert_many(rows)
+                .on_conflict(on_conflict)
+                .exec_without_returning(self.connection())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the counts of days before that one.
+    pub async fn dry_run_changes_forget(&self, day: i32) -> Result<(), StoreError> {
+        dry_run_change::Entity::delete_many()
+            .filter(dry_run_change::Column::Day.lt(day))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}

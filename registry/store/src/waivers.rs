@@ -1,0 +1,121 @@
+//! Waivers of policies: granted, ended, and never deleted.
+
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+use uuid::Uuid;
+
+use super::entity::waiver;
+use super::{Handle, StoreError, Write};
+
+/// Which waivers a list has.
+#[derive(Debug, Clone, Default)]
+pub struct WaiverFilter {
+    /// Those of this agent.
+    pub agent: Option<Uuid>,
+    /// Those of this policy.
+    pub policy: Option<String>,
+    /// Whether those that have ended too.
+    pub ended: bool,
+}
+
+/// The waivers in force of these agents, oldest first.
+pub async fn waivers_of(
+    on: &impl Handle,
+    agents: &[Uuid],
+) -> Result<Vec<waiver::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(waiver::Entity::find()
+        .filter(waiver::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(waiver::Column::EndedAt.is_null())
+        .order_by_asc(waiver::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The waiver with this identifier.
+pub async fn waiver_by_id(on: &impl Handle, id: Uuid) -> Result<Option<waiver::Model>, StoreError> {
+    Ok(waiver::Entity::find_by_id(id).one(on.connection()).await?)
+}
+
+/// Waivers with identifiers below `before`, newest first.
+pub async fn waiver_page(
+    on: &impl Handle,
+    filter: &WaiverFilter,
+    before: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<waiver::Model>, StoreError> {
+    let mut query = waiver::Entity::find()
+        .order_by_desc(waiver::Column::Id)
+        .limit(limit);
+    if let Some(agent) = filter.agent {
+        query = query.filter(waiver::Column::AgentId.eq(agent));
+    }
+    if let Some(policy) = &filter.policy {
+        query = query.filter(waiver::Column::Policy.eq(policy));
+    }
+    if !filter.ended {
+        query = query.filter(waiver::Column::EndedAt.is_null());
+    }
+    if let Some(before) = before {
+        query = query.filter(waiver::Column::Id.lt(before));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// How many waivers of an agent are in force.
+pub async fn waiver_count(on: &impl Handle, agent: Uuid) -> Result<u64, StoreError> {
+    Ok(waiver::Entity::find()
+        .filter(waiver::Column::AgentId.eq(agent))
+        .filter(waiver::Column::EndedAt.is_null())
+        .count(on.connection())
+        .await?)
+}
+
+/// Waivers in force after that identifier, oldest first.
+pub async fn waivers_in_force(
+    on: &impl Handle,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<waiver::Model>, StoreError> {
+    let mut query = waiver::Entity::find()
+        .filter(waiver::Column::EndedAt.is_null())
+        .order_by_asc(waiver::Column::Id)
+        .limit(limit);
+    if let Some(after) = after {
+        query = query.filter(waiver::Column::Id.gt(after));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+impl Write {
+    /// Grants a waiver.
+    pub async fn waiver_insert(&self, row: waiver::Model) -> Result<(), StoreError> {
+        waiver::Entity::insert(row.into_active_model())
+            .exec_without_returning(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Ends a waiver; returns whether it was in force until now.
+    pub async fn waiver_end(
+        &self,
+        id: Uuid,
+        at: i64,
+        by: &str,
+        reason: &str,
+    ) -> Result<bool, StoreError> {
+        let ended = waiver::Entity::update_many()
+            .col_expr(waiver::Column::EndedAt, Expr::value(at))
+            .col_expr(waiver::Column::EndedBy, Expr::value(by))
+            .col_expr(waiver::Column::EndedReason, Expr::value(reason))
+            .filter(waiver::Column::Id.eq(id))
+            .filter(waiver::Column::EndedAt.is_null())
+            .exec(self.connection())
+            .await?;
+        Ok(ended.rows_affected > 0)
+    }
+}

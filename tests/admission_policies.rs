@@ -1,0 +1,736 @@
+//! Policies of registering and admitting, waivers, dry runs and previews, on both databases.
+
+use a2a_registry_api::{
+    AccountPatch, AgentPatch, GroupMembers, NewAccount, NewPolicies, NewPolicy, NewToken,
+    NewWaiver, PolicyCase, PolicyCases, Registration,
+};
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::groups::group_put;
+use a2a_registry_server::accounts::people::{account_create, account_patch};
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::rendered::agent_answered;
+use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::policies::dry_run::policy_dry_run;
+use a2a_registry_server::policies::job::round;
+use a2a_registry_server::policies::preview::policies_preview;
+use a2a_registry_server::policies::sets::policies_put;
+use a2a_registry_server::policies::testing::policies_test;
+use a2a_registry_server::policies::waivers::{WaiverQuery, waiver_end, waiver_grant, waiver_list};
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::search::policy_switch::follow_newest;
+use a2a_registry_server::search::query::SearchQuery;
+use time::Duration;
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::stage::{self, OriginAnswer, Stage};
+
+both_databases!(
+    a_forbid_holds_what_is_there_and_what_comes,
+    a_written_permit_approves_for_the_group_of_the_registrant,
+    a_waiver_lifts_one_policy_for_one_content_until_it_ends,
+    under_four_eyes_a_party_grants_no_waiver,
+    a_waiver_of_finding_shows_the_agent,
+    who_may_register_which_domain_is_a_policy,
+    a_dry_run_tells_what_it_would_have_changed,
+    a_preview_tells_who_gains_and_loses_what,
+    cases_are_decided_as_the_policies_say,
+    replicas_hold_an_agent_once
+);
+
+const OPEN: (&str, &str) = ("all", "permit (principal, action, resource);");
+const NO_PAYMENTS: (&str, &str) = (
+    "no-payments",
+    "forbid (principal, action == Action::\"admit\", resource) when { resource.skills.contains(\"pay\") };",
+);
+
+/// A card with one skill.
+fn card(name: &str, skill: &str) -> Vec<u8> {
+    let card = stage::card(name, "about something");
+    let mut card: serde_json::Value = serde_json::from_slice(&card).unwrap();
+    card["skills"][0]["id"] = skill.into();
+    card["skills"][0]["tags"] = serde_json::json!([skill]);
+    card.to_string().into_bytes()
+}
+
+fn policies(texts: &[(&str, &str)]) -> NewPolicies {
+    let one = |(id, text): &(&str, &str)| NewPolicy {
+        id: (*id).to_owned(),
+        text: (*text).to_owned(),
+    };
+    NewPolicies {
+        policies: texts.iter().map(one).collect(),
+        reason: "a test".into(),
+    }
+}
+
+/// Makes a set, and has it decide and act on what is there.
+async fn put(stage: &Stage, texts: &[(&str, &str)]) {
+    let any = Precondition::default();
+    policies_put(&stage.app, &stage.admin, &policies(texts), &any)
+        .await
+        .unwrap();
+    follow(stage).await;
+}
+
+async fn follow(stage: &Stage) {
+    assert!(follow_newest(&stage.app, || false).await.unwrap());
+    round(&stage.app, || false).await.unwrap();
+    stage.settle().await;
+}
+
+async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
+    let new = NewAccount {
+        name: name.into(),
+        roles: vec![role],
+        groups: Vec::new(),
+    };
+    account_create(&stage.app, &stage.admin, &new)
+        .await
+        .unwrap();
+    signed_in(stage, name).await
+}
+
+async fn signed_in(stage: &Stage, name: &str) -> Caller {
+    let new = NewToken {
+        account: name.into(),
+        name: "a test".into(),
+        ..NewToken::default()
+    };
+    let token = token_create(&stage.app, &stage.admin, &new).await.unwrap();
+    authenticate(&stage.app, &token.secret).await.unwrap()
+}
+
+async fn is_listed(stage: &Stage, agent: Uuid) -> bool {
+    stage.settle().await;
+    stage.found_by_anyone().await.contains(&agent)
+}
+
+async fn register_as(stage: &Stage, caller: &Caller, domain: &str) -> Result<(), ErrorKind> {
+    let wanted = Registration {
+        domain: Some(domain.into()),
+        ..Registration::default()
+    };
+    let done = register(&stage.app, caller, &wanted).await;
+    done.map(|_| ()).map_err(|error| error.kind)
+}
+
+fn waiver(agent: Uuid, policy: &str, digest: &str) -> NewWaiver {
+    NewWaiver {
+        policy: policy.into(),
+        agent: agent.to_string(),
+        digest: digest.into(),
+        reason: "until the audit".into(),
+        expires_in_days: 30,
+    }
+}
+
+async fn digest_shown(stage: &Stage, agent: Uuid) -> String {
+    let shown = agent_answered(&stage.app, &stage.admin, &agent.to_string()).await;
+    shown.unwrap().hit.summary.card_digest
+}
+
+async fn a_forbid_holds_what_is_there_and_what_comes(url: &str) {
+    let stage = Stage::new(url).await;
+    let there = stage
+        .publish_approved("there.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    let other = stage
+        .publish_approved("other.agents-test.com", &card("Other", "else"))
+        .await
+        .id;
+    put(&stage, &[OPEN, NO_PAYMENTS]).await;
+    assert_eq!(stage.holds(there).await, ["policy"]);
+    assert!(stage.holds(other).await.is_empty());
+    assert!(!is_listed(&stage, there).await && is_listed(&stage, other).await);
+
+    // What comes later is held at once, in the transaction that stores it, also where a person approves it.
+    let later = stage
+        .publish("later.agents-test.com", &card("Later", "pay"))
+        .await
+        .id;
+    assert_eq!(stage.holds(later).await, ["policy"]);
+    stage.approve(later).await;
+    assert_eq!(stage.holds(later).await, ["policy"]);
+    stage.settle().await;
+    assert!(!is_listed(&stage, later).await);
+
+    // A card that is replaced by one that is not forbidden is released, once it is approved.
+    stage
+        .crawl(
+            "later.agents-test.com",
+            OriginAnswer::Card(card("Later", "else")),
+        )
+        .await;
+    stage.approve(later).await;
+    assert!(stage.holds(later).await.iter().all(|hold| hold != "policy"));
+
+    // An act on a label is an act on the hold, in one transaction.
+    let labelled = "forbid (principal, action == Action::\"admit\", resource) when { resource.labels.contains(\"stage=draft\") };";
+    put(&stage, &[OPEN, ("no-drafts", labelled)]).await;
+    assert!(stage.holds(there).await.is_empty(), "its policy is gone");
+    assert!(is_listed(&stage, there).await);
+    let label = |value: Option<&str>| AgentPatch {
+        labels: Some(
+            value
+                .map(|value| ("stage".to_owned(), value.to_owned()))
+                .into_iter()
+                .collect(),
+        ),
+        ..AgentPatch::default()
+    };
+    for (value, holds) in [(Some("draft"), vec!["policy"]), (None, vec![])] {
+        agent_patch(&stage.app, &stage.admin, &other.to_string(), &label(value))
+            .await
+            .unwrap();
+        assert_eq!(stage.holds(other).await, holds);
+    }
+    put(&stage, &[OPEN]).await;
+    stage.index_equals_database().await;
+}
+
+async fn a_written_permit_approves_for_the_group_of_the_registrant(url: &str) {
+    let stage = Stage::new(url).await;
+    let ann = account(&stage, "ann", Role::Publisher).await;
+    let bob = account(&stage, "bob", Role::Publisher).await;
+    let members = GroupMembers {
+        members: vec!["ann".into()],
+    };
+    group_put(
+        &stage.app,
+        &stage.admin,
+        "trusted",
+        &members,
+        &Precondition::default(),
+    )
+    .await
+    .unwrap();
+    let trusted = "permit (principal in Group::\"trusted\", action == Action::\"admit\", resource) when { resource.tags.contains(\"demo\") || resource.skills.contains(\"echo\") };";
+    put(&stage, &[OPEN, ("trusted", trusted)]).await;
+    register_as(&stage, &ann, "ann.agents-test.com")
+        .await
+        .unwrap();
+    register_as(&stage, &bob, "bob.agents-test.com")
+        .await
+        .unwrap();
+    let echo = || OriginAnswer::Card(card("Echo", "echo"));
+    stage.crawl("ann.agents-test.com", echo()).await;
+    stage.crawl("bob.agents-test.com", echo()).await;
+    stage.settle().await;
+    let (of_ann, of_bob) = (
+        stage.agent("ann.agents-test.com").await.id,
+        stage.agent("bob.agents-test.com").await.id,
+    );
+    assert!(is_listed(&stage, of_ann).await && !is_listed(&stage, of_bob).await);
+    let shown = agent_answered(&stage.app, &stage.admin, &of_ann.to_string())
+        .await
+        .unwrap();
+    let decision = shown.decision;
+    assert!(decision.reason.unwrap().contains("`trusted`"));
+    // Policies that approve what waits do so when they come.
+    assert!(stage.open_review(of_bob).await.is_some());
+    let everybody = trusted.replace("principal in Group::\"trusted\"", "principal");
+    put(&stage, &[OPEN, ("trusted", &everybody)]).await;
+    assert!(stage.open_review(of_bob).await.is_none());
+    assert!(is_listed(&stage, of_bob).await);
+}
+
+async fn a_waiver_lifts_one_policy_for_one_content_until_it_ends(url: &str) {
+    let stage = Stage::new(url).await;
+    let curator = account(&stage, "cora", Role::Curator).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    put(&stage, &[OPEN, NO_PAYMENTS]).await;
+    let digest = digest_shown(&stage, payer).await;
+    let good = waiver(payer, "no-payments", &digest);
+
+    // What is refused changes nothing.
+    let refusals = [
+        (
+            NewWaiver {
+                policy: "all".into(),
+                ..good.clone()
+            },
+            ErrorKind::Invalid,
+        ),
+        (
+            NewWaiver {
+                policy: "none".into(),
+                ..good.clone()
+            },
+            ErrorKind::Invalid,
+        ),
+        (
+            NewWaiver {
+                expires_in_days: 0,
+                ..good.clone()
+            },
+            ErrorKind::Invalid,
+        ),
+        (
+            NewWaiver {
+                expires_in_days: 181,
+                ..good.clone()
+            },
+            ErrorKind::Invalid,
+        ),
+        (
+            NewWaiver {
+                reason: " ".into(),
+                ..good.clone()
+            },
+            ErrorKind::Invalid,
+        ),
+        (
+            NewWaiver {
+                digest: format!("sha256:{}", "0".repeat(64)),
+                ..good.clone()
+            },
+            ErrorKind::Conflict,
+        ),
+        (
+            NewWaiver {
+                agent: Uuid::nil().to_string(),
+                ..good.clone()
+            },
+            ErrorKind::NotFound,
+        ),
+    ];
+    for (new, kind) in refusals {
+        let refused = waiver_grant(&stage.app, &curator, &new).await.unwrap_err();
+        assert_eq!(refused.kind, kind, "{new:?}");
+    }
+    let reader = account(&stage, "rita", Role::Reader).await;
+    let refused = waiver_grant(&stage.app, &reader, &good).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Forbidden);
+    assert_eq!(stage.holds(payer).await, ["policy"]);
+
+    let granted = waiver_grant(&stage.app, &curator, &good).await.unwrap();
+    assert!(granted.is_shown && stage.holds(payer).await.is_empty());
+    assert!(is_listed(&stage, payer).await);
+    let again = waiver_grant(&stage.app, &curator, &good).await.unwrap_err();
+    assert_eq!(again.kind, ErrorKind::Conflict);
+
+    // It holds for this content only.
+    stage
+        .crawl(
+            "pay.agents-test.com",
+            OriginAnswer::Card(card("Payer", "pay more")),
+        )
+        .await;
+    let changed = card("Payer", "pay");
+    let mut changed: serde_json::Value = serde_json::from_slice(&changed).unwrap();
+    changed["description"] = "another text".into();
+    stage
+        .crawl(
+            "pay.agents-test.com",
+            OriginAnswer::Card(changed.to_string().into_bytes()),
+        )
+        .await;
+    stage.approve(payer).await;
+    assert!(stage.holds(payer).await.contains(&"policy".to_owned()));
+    stage
+        .crawl(
+            "pay.agents-test.com",
+            OriginAnswer::Card(card("Payer", "pay")),
+        )
+        .await;
+    if stage.open_review(payer).await.is_some() {
+        stage.approve(payer).await;
+    }
+    assert!(
+        stage.holds(payer).await.is_empty(),
+        "{:?}",
+        stage.holds(payer).await
+    );
+
+    // It ends by itself, and the policy counts again.
+    stage.advance(Duration::days(31));
+    round(&stage.app, || false).await.unwrap();
+    assert_eq!(stage.holds(payer).await, ["policy"]);
+    let query = WaiverQuery {
+        ended: true,
+        ..WaiverQuery::default()
+    };
+    let ended = waiver_list(&stage.app, &stage.admin, &query)
+        .await
+        .unwrap()
+        .waivers;
+    assert_eq!(ended[0].ended_reason.as_deref(), Some("expired"));
+    assert!(
+        waiver_list(&stage.app, &stage.admin, &WaiverQuery::default())
+            .await
+            .unwrap()
+            .waivers
+            .is_empty()
+    );
+
+    // It does not outlive its approver.
+    let digest = digest_shown(&stage, payer).await;
+    waiver_grant(
+        &stage.app,
+        &signed_in(&stage, "cora").await,
+        &waiver(payer, "no-payments", &digest),
+    )
+    .await
+    .unwrap();
+    assert!(stage.holds(payer).await.is_empty());
+    let disable = AccountPatch {
+        disabled: Some(true),
+        ..AccountPatch::default()
+    };
+    account_patch(
+        &stage.app,
+        &stage.admin,
+        "cora",
+        &disable,
+        &Precondition::default(),
+    )
+    .await
+    .unwrap();
+    round(&stage.app, || false).await.unwrap();
+    assert_eq!(stage.holds(payer).await, ["policy"]);
+
+    // It is taken back once.
+    let back = waiver_grant(
+        &stage.app,
+        &stage.admin,
+        &waiver(payer, "no-payments", &digest),
+    )
+    .await
+    .unwrap();
+    waiver_end(&stage.app, &stage.admin, back.id).await.unwrap();
+    assert_eq!(stage.holds(payer).await, ["policy"]);
+    let twice = waiver_end(&stage.app, &stage.admin, back.id)
+        .await
+        .unwrap_err();
+    assert_eq!(twice.kind, ErrorKind::NotFound);
+}
+
+async fn under_four_eyes_a_party_grants_no_waiver(url: &str) {
+    let stage = Stage::with(url, |config| config.governance.four_eyes = true).await;
+    let both = NewAccount {
+        name: "pia".into(),
+        roles: vec![Role::Publisher, Role::Curator],
+        groups: Vec::new(),
+    };
+    account_create(&stage.app, &stage.admin, &both)
+        .await
+        .unwrap();
+    let pia = signed_in(&stage, "pia").await;
+    register_as(&stage, &pia, "pia.agents-test.com")
+        .await
+        .unwrap();
+    stage
+        .crawl(
+            "pia.agents-test.com",
+            OriginAnswer::Card(card("Payer", "pay")),
+        )
+        .await;
+    let agent = stage.agent("pia.agents-test.com").await.id;
+    stage.approve(agent).await;
+    put(&stage, &[OPEN, NO_PAYMENTS]).await;
+    let good = waiver(agent, "no-payments", &digest_shown(&stage, agent).await);
+    let refused = waiver_grant(&stage.app, &pia, &good).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Forbidden);
+    assert_eq!(stage.holds(agent).await, ["policy"]);
+    waiver_grant(&stage.app, &stage.admin, &good).await.unwrap();
+    assert!(stage.holds(agent).await.is_empty());
+}
+
+async fn a_waiver_of_finding_shows_the_agent(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    let hide = "forbid (principal, action, resource) when { resource.skills.contains(\"pay\") };";
+    put(&stage, &[OPEN, ("hide", hide)]).await;
+    assert!(!is_listed(&stage, payer).await && stage.holds(payer).await.is_empty());
+    let granted = waiver_grant(
+        &stage.app,
+        &stage.admin,
+        &waiver(payer, "hide", &digest_shown(&stage, payer).await),
+    )
+    .await
+    .unwrap();
+    stage.settle().await;
+    assert!(is_listed(&stage, payer).await);
+    waiver_end(&stage.app, &stage.admin, granted.id)
+        .await
+        .unwrap();
+    stage.settle().await;
+    assert!(!is_listed(&stage, payer).await);
+}
+
+async fn who_may_register_which_domain_is_a_policy(url: &str) {
+    let stage = Stage::new(url).await;
+    let ann = account(&stage, "ann", Role::Publisher).await;
+    let own = "permit (principal == Account::\"ann\", action == Action::\"register\", resource) when { resource.name like \"*.ann-test.com\" };";
+    let bad = "forbid (principal, action == Action::\"register\", resource) when { resource.name like \"bad.*\" };";
+    put(&stage, &[OPEN, ("registration", own), ("bad", bad)]).await;
+    register_as(&stage, &ann, "a.ann-test.com").await.unwrap();
+    for domain in ["b.other-test.com", "bad.ann-test.com"] {
+        assert_eq!(
+            register_as(&stage, &ann, domain).await,
+            Err(ErrorKind::PolicyDenied)
+        );
+    }
+    assert_eq!(
+        register_as(&stage, &stage.admin, "bad.ann-test.com").await,
+        Err(ErrorKind::PolicyDenied)
+    );
+    put(&stage, &[OPEN]).await;
+    register_as(&stage, &ann, "b.other-test.com").await.unwrap();
+}
+
+async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    stage
+        .publish_approved("other.agents-test.com", &card("Other", "else"))
+        .await;
+    let reader = account(&stage, "rita", Role::Reader).await;
+    let hide = "@mode(\"dry_run\") forbid (principal, action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
+    let admit = "@mode(\"dry_run\") permit (principal, action == Action::\"admit\", resource);";
+    put(&stage, &[OPEN, ("hide", hide), ("admit-all", admit)]).await;
+    let told = async |policy: &str| {
+        round(&stage.app, || false).await.unwrap();
+        policy_dry_run(&stage.app, &stage.admin, policy)
+            .await
+            .unwrap()
+    };
+    assert_eq!(told("hide").await.answers, 0);
+
+    // Everybody but those whom policies do not bind counts, and nothing is hidden.
+    assert!(is_listed(&stage, payer).await);
+    stage.found(&reader, &SearchQuery::default()).await;
+    stage.found(&stage.admin, &SearchQuery::default()).await;
+    agent_answered(&stage.app, &reader, &payer.to_string())
+        .await
+        .unwrap();
+    let hidden = told("hide").await;
+    assert_eq!(
+        (hidden.answers, hidden.days.len(), hidden.running),
+        (3, 1, true)
+    );
+    assert_eq!(
+        (
+            hidden.days[0].denied,
+            hidden.days[0].resources,
+            hidden.days[0].callers
+        ),
+        (3, 1, 2)
+    );
+    assert_eq!(hidden.resources[0].name, payer.to_string());
+    assert_eq!(hidden.callers[0].name, "rita");
+
+    // A card that waits would have been admitted.
+    let waits = stage
+        .publish("new.agents-test.com", &card("New", "new"))
+        .await
+        .id;
+    assert!(stage.open_review(waits).await.is_some());
+    assert_eq!(told("admit-all").await.days[0].allowed, 1);
+
+    // Counts of another day stand by themselves, and another text begins anew.
+    stage.advance(Duration::days(1));
+    stage.found(&reader, &SearchQuery::default()).await;
+    assert_eq!(told("hide").await.days.len(), 2);
+    put(&stage, &[OPEN, ("hide", &format!("// again\n{hide}"))]).await;
+    assert_eq!(told("hide").await.answers, 0);
+    let unknown = policy_dry_run(&stage.app, &stage.admin, "nothing")
+        .await
+        .unwrap_err();
+    assert_eq!(unknown.kind, ErrorKind::NotFound);
+    let reader = policy_dry_run(&stage.app, &reader, "hide")
+        .await
+        .unwrap_err();
+    assert_eq!(reader.kind, ErrorKind::Forbidden);
+}
+
+async fn a_preview_tells_who_gains_and_loses_what(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    stage
+        .publish_approved("other.agents-test.com", &card("Other", "else"))
+        .await;
+    let hide = "forbid (principal in Group::\"contractors\", action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
+    let next = policies(&[OPEN, ("hide", hide), NO_PAYMENTS]);
+    let told = policies_preview(&stage.app, &stage.admin, &next)
+        .await
+        .unwrap();
+    assert_eq!(told.agents, 2);
+    let change = |action: &str, caller: &str| {
+        let mut changes = told.changes.iter();
+        changes
+            .find(|change| change.action == action && change.caller == caller)
+            .cloned()
+    };
+    let lost = change("discover", "group contractors").unwrap();
+    assert_eq!((lost.lost, lost.gained), (1, 0));
+    assert_eq!(lost.lost_sample[0].id, payer);
+    assert_eq!(lost.lost_sample[0].policies, ["hide"]);
+    assert_eq!(change("admit", "registrant").unwrap().lost, 1);
+    assert_eq!(told.changes.len(), 2, "{:?}", told.changes);
+    assert!(
+        told.warnings
+            .iter()
+            .any(|warning| warning.contains("group contractors"))
+    );
+    let what: Vec<_> = told
+        .policies
+        .iter()
+        .map(|one| format!("{} {}", one.what, one.id))
+        .collect();
+    assert_eq!(
+        what,
+        ["add all", "remove everybody", "add hide", "add no-payments"]
+    );
+
+    // Nothing was changed, and what is told is what happens.
+    assert!(is_listed(&stage, payer).await);
+    put(&stage, &[OPEN, ("hide", hide), NO_PAYMENTS]).await;
+    let same = policies_preview(&stage.app, &stage.admin, &next)
+        .await
+        .unwrap();
+    assert!(
+        same.changes.is_empty() && same.policies.is_empty(),
+        "{same:?}"
+    );
+    let back = policies_preview(&stage.app, &stage.admin, &policies(&[]))
+        .await
+        .unwrap();
+    assert!(
+        back.warnings
+            .iter()
+            .any(|warning| warning.contains("`discover`"))
+    );
+    let broken = policies(&[(
+        "a",
+        "permit (principal, action, resource) when { resource.colour == 1 };",
+    )]);
+    let refused = policies_preview(&stage.app, &stage.admin, &broken)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.members.len()),
+        (ErrorKind::Invalid, 1)
+    );
+}
+
+async fn cases_are_decided_as_the_policies_say(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    put(&stage, &[OPEN, NO_PAYMENTS]).await;
+    let case = |action: &str, expect: &str, because: Option<&str>| PolicyCase {
+        action: action.into(),
+        resource: payer.to_string(),
+        expect: expect.into(),
+        because: because.map(str::to_owned),
+        ..PolicyCase::default()
+    };
+    let register = PolicyCase {
+        resource: "example.com".into(),
+        ..case("register", "allow", Some("registration"))
+    };
+    let asked = PolicyCases {
+        policies: None,
+        cases: vec![
+            case("discover", "allow", Some("all")),
+            case("admit", "deny", Some("no-payments")),
+            register,
+            case("invoke", "deny", None),
+        ],
+    };
+    let told = policies_test(&stage.app, &stage.admin, &asked)
+        .await
+        .unwrap();
+    let passed: Vec<bool> = told.results.iter().map(|result| result.passed).collect();
+    assert_eq!(
+        (told.passed, passed),
+        (false, vec![true, true, true, false])
+    );
+    let by_others = PolicyCases {
+        policies: Some(Vec::new()),
+        cases: vec![case("discover", "deny", None)],
+    };
+    assert!(
+        policies_test(&stage.app, &stage.admin, &by_others)
+            .await
+            .unwrap()
+            .passed
+    );
+    for (broken, pointer) in [
+        (case("fly", "allow", None), "/cases/0/action"),
+        (case("admit", "perhaps", None), "/cases/0/expect"),
+        (
+            PolicyCase {
+                resource: "nobody".into(),
+                ..case("admit", "deny", None)
+            },
+            "/cases/0/resource",
+        ),
+    ] {
+        let asked = PolicyCases {
+            policies: None,
+            cases: vec![broken],
+        };
+        let refused = policies_test(&stage.app, &stage.admin, &asked)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.members[0].0, pointer);
+    }
+}
+
+async fn replicas_hold_an_agent_once(url: &str) {
+    let stage = Stage::new(url).await;
+    if !url.starts_with("postgres") {
+        return;
+    }
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    let other = stage.beside().await;
+    let any = Precondition::default();
+    policies_put(
+        &stage.app,
+        &stage.admin,
+        &policies(&[OPEN, NO_PAYMENTS]),
+        &any,
+    )
+    .await
+    .unwrap();
+    // A replica that has not heard of the set yet admits nothing that it forbids.
+    let late = other
+        .publish("late.agents-test.com", &card("Late", "pay"))
+        .await
+        .id;
+    assert_eq!(other.holds(late).await, ["policy"]);
+    let (one, two) = tokio::join!(
+        follow_newest(&stage.app, || false),
+        follow_newest(&other.app, || false)
+    );
+    assert!(one.unwrap() && two.unwrap());
+    let (one, two) = tokio::join!(round(&stage.app, || false), round(&other.app, || false));
+    one.unwrap();
+    two.unwrap();
+    assert_eq!(stage.holds(payer).await, ["policy"]);
+}
