@@ -69,8 +69,9 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// The parameters of paths.
-const PARAMETERS: [&str; 9] = [
-    "agent", "domain", "review", "token", "session", "kid", "source", "account", "group",
+const PARAMETERS: [&str; 11] = [
+    "agent", "domain", "review", "token", "session", "kid", "source", "account", "group", "policy",
+    "waiver",
 ];
 
 #[tokio::test]

@@ -143,10 +143,6 @@ schemas! {
     LookupUrn = text(0, MAX_LOOKUP_URN);
     /// The digest of a card.
     LookupDigest = text(0, MAX_LOOKUP_DIGEST);
-    /// What policies decide about.
-    PolicyAction = one_of(["discover", "invoke", "admit", "register"]);
-    /// How a case must be decided.
-    Expected = one_of(["allow", "deny"]);
     /// The protocol versions that cards are converted to.
     CardForm = one_of(["1.0", "0.3"]);
     /// SHA-256 digest of a card.

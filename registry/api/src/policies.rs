@@ -260,7 +260,8 @@ pub struct PolicyChange {
 /// Which agents somebody gains and loses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AccessChange {
-    /// `discover`, `invoke`, or `admit`: agents that are on hold until a policy is gone, and those that are released.
+    /// `discover`, `invoke`, or `admit`: approved agents that are put on hold or released, and cards that wait and are
+    /// approved or no longer.
     pub action: String,
     /// `anonymous`, `anybody signed in`, `group NAME` or `account NAME`; `registrant` for `admit`.
     pub caller: String,
@@ -310,12 +311,12 @@ pub struct PolicyCase {
     #[schema(max_items = 50)]
     pub groups: Vec<String>,
     /// `discover`, `invoke`, `admit` or `register`.
-    #[schema(value_type = limits::PolicyAction, inline)]
+    #[schema(pattern = "^(discover|invoke|admit|register)$")]
     pub action: String,
     /// An agent: its identifier or URN; for `register` a domain.
     pub resource: String,
     /// `allow` or `deny`.
-    #[schema(value_type = limits::Expected, inline)]
+    #[schema(pattern = "^(allow|deny)$")]
     pub expect: String,
     /// The policy that it must follow from; whichever without.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use a2a_registry_store::{Write, accounts, decisions, domains, versions};
 use uuid::Uuid;
 
 use crate::admission::change::change_between;
-use crate::admission::policies::{Question, hold_by_policy, said_about};
+use crate::admission::policies::{Question, hold_by_policy, said_in_decision};
 use crate::commit::approver::Approver;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
@@ -78,7 +78,7 @@ pub(crate) async fn decide_on(
         has_error: case.has_error,
         domain: case.domain,
     };
-    let said = said_about(context, write, ledger, state, question).await?;
+    let said = said_in_decision(context, write, ledger, state, question).await?;
     let facts = Facts {
         domain: &state.agent.domain,
         verified: case.domain.is_some_and(verified),

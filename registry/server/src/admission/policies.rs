@@ -27,6 +27,8 @@ pub(crate) struct Said {
     pub(crate) permit: Option<(Rule, Option<String>)>,
     /// The policies that forbid it, without those that are waived.
     pub(crate) forbids: Vec<String>,
+    /// The places of policies on a dry run that would have changed this.
+    tried: Vec<u16>,
 }
 
 /// A version that policies are asked about.
@@ -39,8 +41,29 @@ pub(crate) struct Question<'a> {
     pub(crate) domain: Option<&'a domain::Model>,
 }
 
+/// What the newest policies say about a version that is decided on; what policies on a dry run would have changed is counted.
+pub(crate) async fn said_in_decision(
+    context: &Context,
+    write: &Write,
+    ledger: &Ledger<'_>,
+    state: &AgentState,
+    question: Question<'_>,
+) -> Result<Said, AppError> {
+    let said = said_about(context, write, ledger, state, question).await?;
+    if !said.tried.is_empty() {
+        let set = ledger.admitting(context, write).await?;
+        let principal = registrant(write, state.agent.submitter).await?;
+        let (id, day) = (state.agent.id.to_string(), context.now().day());
+        let (action, tried) = (Action::Admit, &said.tried);
+        context
+            .dry_runs
+            .note(&set, action, &id, &principal, tried, day);
+    }
+    Ok(said)
+}
+
 /// What the newest policies say about admitting a version of an agent.
-pub(crate) async fn said_about(
+async fn said_about(
     context: &Context,
     write: &Write,
     ledger: &Ledger<'_>,
@@ -61,34 +84,26 @@ pub(crate) async fn said_about(
         false => Vec::new(),
     };
     let waived: Vec<&str> = waived.iter().map(String::as_str).collect();
-    Ok(said(context, &set, &principal, &facts, &waived))
+    Ok(said(&set, &principal, &facts, &waived))
 }
 
 /// What a set says about a card with these facts.
-fn said(
-    context: &Context,
-    set: &PolicySet,
-    principal: &Principal,
-    facts: &AgentFacts,
-    waived: &[&str],
-) -> Said {
+fn said(set: &PolicySet, principal: &Principal, facts: &AgentFacts, waived: &[&str]) -> Said {
     let matches = set.matches(Action::Admit, facts);
     let waived = set.places_of_forbids(waived);
     let verdict = set.verdict(Action::Admit, principal, &matches, &waived);
     let tried = set.would_change(Action::Admit, principal, &matches, &waived, &verdict);
-    let day = context.now().day();
-    context
-        .dry_runs
-        .note(set, Action::Admit, &facts.id, principal, &tried, day);
     if !verdict.allowed {
         return Said {
             permit: None,
             forbids: verdict.policies,
+            tried,
         };
     }
     Said {
         permit: first_permit(set, &verdict.policies),
         forbids: Vec::new(),
+        tried,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_policy::Action;
-use a2a_registry_store::agents;
+use a2a_registry_store::{agents, settings};
 use uuid::Uuid;
 
 use crate::admission::decision::decide_waiting;
@@ -20,6 +20,8 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::memory::policies::Unsettled;
 
+/// The setting that holds the number of the last set by which open reviews were decided again.
+const SETTLED: &str = "settled_policies";
 /// Agents of one transaction.
 const AT_ONCE: usize = 100;
 
@@ -55,7 +57,16 @@ async fn settle_all(context: &Context, cancelled: &impl Fn() -> bool) -> Result<
         .collect();
     settle_some(context, &held).await?;
     if !set.has_written(Action::Admit) {
+        let number = set.number().to_string();
+        let settled = settings::setting_get(&context.store, SETTLED).await?;
+        if settled.unwrap_or_else(|| "0".to_owned()) == number {
+            return Ok(true);
+        }
+        // Policies that are gone may have kept cards waiting.
         decide_open_reviews(context).await?;
+        let write = context.store.write().await?;
+        write.setting_put(SETTLED, &number).await?;
+        write.commit().await?;
         return Ok(true);
     }
     let mut after = None;

@@ -1,4 +1,4 @@
-//! Readiness: checks of database, index, disk and crawler.
+//! Readiness: checks of database, index, disk, policies and crawler.
 
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
@@ -75,6 +75,7 @@ pub async fn readiness(context: &Context) -> Readiness {
     check("database", database);
     check("index", index);
     check("disk", disk);
+    check("policies", context.policies.standing());
     check("crawler", Ok(crawler_standing(context)));
     for progress in meaning_progress(context) {
         check("model", Ok(progress.sentence()));

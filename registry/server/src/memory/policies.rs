@@ -23,6 +23,8 @@ pub struct Policies {
     pub(crate) previewing: Semaphore,
     /// Whether another set may have been made.
     newer: AtomicBool,
+    /// Whether the newest set could not be put in force when that was last tried.
+    failed: AtomicBool,
 }
 
 /// Agents that may have to be put on hold, or released.
@@ -64,6 +66,7 @@ impl Policies {
             settle: Notify::new(),
             previewing: Semaphore::new(1),
             newer: AtomicBool::new(check),
+            failed: AtomicBool::new(false),
         }
     }
 
@@ -97,6 +100,25 @@ impl Policies {
             *unsettled = Unsettled::All;
         }
         self.settle.notify_one();
+    }
+
+    /// Whether the newest set could be put in force.
+    pub(crate) fn note_outcome(&self, failed: bool) {
+        self.failed.store(failed, Ordering::Release);
+    }
+
+    /// Which set decides here, as a sentence.
+    ///
+    /// # Errors
+    /// A sentence where the newest one could not be put in force.
+    pub(crate) fn standing(&self) -> Result<String, String> {
+        let number = self.in_force().number();
+        match self.failed.load(Ordering::Acquire) {
+            false => Ok(format!("set {number} is in force")),
+            true => Err(format!(
+                "set {number} is in force; a newer one cannot be used here, perhaps by this version of the program"
+            )),
+        }
     }
 
     /// The agents that may have to be put on hold or released since this was last asked.

@@ -1,19 +1,22 @@
 //! What a set of policies would change, before it is put in force.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::{
     Action, AgentFacts, Effect, Matches, Mode, PolicySet, PolicyText, Principal, PrincipalScope,
+    Verdict,
 };
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
+use crate::admission::policies::registrant;
 use crate::agents::policy_facts::{facts, waived};
 use crate::agents::records::records;
 use crate::caller::{Caller, INTERNAL, PUBLIC};
+use crate::commit::approver::check_reason;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::sets::{read_set, text_of};
@@ -38,6 +41,7 @@ pub async fn policies_preview(
     new: &NewPolicies,
 ) -> Result<PolicyPreview, AppError> {
     caller.demand(Permission::Administer)?;
+    check_reason(&new.reason)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
     let after = read_set(context, 0, &texts)?;
     let _alone = context.policies.previewing.try_acquire().map_err(|_| {
@@ -50,6 +54,7 @@ pub async fn policies_preview(
     let comparison = Arc::new(Comparison::of(before, after)?);
     let mut found = Found::default();
     let mut cursor = None;
+    let mut registrants = HashMap::new();
     loop {
         let rows = agents::agents_walk(&context.store, cursor, PAGE).await?;
         let Some(last) = rows.last() else { break };
@@ -61,11 +66,23 @@ pub async fn policies_preview(
                 labels.iter().any(|label| label == PUBLIC),
                 labels.iter().any(|label| label == INTERNAL),
             );
+            let submitter = record.agent.submitter;
+            let known = registrants.get(&submitter).cloned();
+            let registrant = match known {
+                Some(known) => known,
+                None => {
+                    let found = registrant(&context.store, submitter).await?;
+                    registrants.insert(submitter, found.clone());
+                    found
+                }
+            };
             asked.push(Previewed {
                 id: record.agent.id,
                 name: record.card.name.clone(),
                 facts: facts(context, &record),
                 waived: waived(context, &record, &comparison.before),
+                is_approved: record.agent.approved_version.is_some(),
+                registrant,
                 is_public: seen_by.0,
                 is_listed: record.listed(),
                 is_seen_signed_in: seen_by.0 || seen_by.1,
@@ -92,6 +109,9 @@ struct Previewed {
     facts: AgentFacts,
     waived: BTreeSet<u16>,
     is_listed: bool,
+    is_approved: bool,
+    /// For whom it is admitted.
+    registrant: Principal,
     is_public: bool,
     is_seen_signed_in: bool,
 }
@@ -191,18 +211,19 @@ impl Comparison {
                 (before, after)
             };
             if action == Action::Admit {
-                // Only forbids act on what is there: they hold it. Who registered it does not matter here.
-                let (before, after) = verdicts(&Principal::default());
-                let forbids = |verdict: &a2a_registry_policy::Verdict| {
-                    !verdict.allowed && !verdict.policies.is_empty()
+                let (before, after) = verdicts(&agent.registrant);
+                // What is approved stays so unless a policy forbids it; what waits is approved where one permits it.
+                let stands = |verdict: &Verdict| match agent.is_approved {
+                    true => verdict.allowed || verdict.policies.is_empty(),
+                    false => verdict.allowed,
                 };
+                let (old, new) = (stands(&before), stands(&after));
                 found.note(
                     action,
                     usize::MAX,
                     "registrant",
                     agent,
-                    !forbids(&before),
-                    !forbids(&after),
+                    (old, new),
                     after.policies,
                 );
                 continue;
@@ -223,15 +244,8 @@ impl Comparison {
                 if before.allowed && !after.allowed && anonymous_keeps && place > 0 {
                     found.better_signed_out.insert(place);
                 }
-                found.note(
-                    action,
-                    place,
-                    name,
-                    agent,
-                    before.allowed,
-                    after.allowed,
-                    after.policies,
-                );
+                let change = (before.allowed, after.allowed);
+                found.note(action, place, name, agent, change, after.policies);
             }
         }
     }
@@ -267,15 +281,13 @@ impl Comparison {
 }
 
 impl Found {
-    #[expect(clippy::too_many_arguments, reason = "everything that a change tells")]
     fn note(
         &mut self,
         action: Action,
         place: usize,
         caller: &str,
         agent: &Previewed,
-        before: bool,
-        after: bool,
+        (before, after): (bool, bool),
         policies: Vec<String>,
     ) {
         if before == after {

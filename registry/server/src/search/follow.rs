@@ -175,7 +175,9 @@ async fn policies_follow(
     if !context.policies.take_newer() {
         return true;
     }
-    match follow_newest(context, || cancel.is_cancelled()).await {
+    let followed = follow_newest(context, || cancel.is_cancelled()).await;
+    context.policies.note_outcome(followed.is_err());
+    match followed {
         Ok(true) => return true,
         Ok(false) => {}
         Err(IndexingError::Broken(reason)) => {
