@@ -41,6 +41,7 @@ mod paging;
 mod people;
 mod policies;
 mod pressure;
+mod recertification;
 mod relevance;
 mod relevance_targets;
 mod replicas;

@@ -41,7 +41,7 @@ both_databases!(
     owners_are_told_of_decisions_once
 );
 
-async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
+pub(crate) async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
     let new = NewAccount {
         name: name.into(),
         roles: vec![role],
@@ -61,7 +61,7 @@ async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
     authenticate(&stage.app, &token.secret).await.unwrap()
 }
 
-fn decision(review: &Review) -> ReviewDecision {
+pub(crate) fn decision(review: &Review) -> ReviewDecision {
     ReviewDecision {
         digest: review.digest.clone(),
         reason: "looks right".into(),

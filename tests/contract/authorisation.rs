@@ -57,6 +57,7 @@ const TABLE: &[(&str, Row)] = &[
     ("agent_findings", ANYONE),
     ("agent_similar", ANYONE),
     ("agent_suspend", CURATORS),
+    ("agent_recertify", CURATORS),
     ("agent_resume", CURATORS),
     ("agent_deprecate", CURATORS),
     ("agent_undeprecate", CURATORS),
@@ -243,6 +244,7 @@ impl Stage<'_> {
         let mut query = String::new();
         match operation.id.as_str() {
             "agent_suspend"
+            | "agent_recertify"
             | "agent_deprecate"
             | "agent_retire"
             | "domain_vouch"

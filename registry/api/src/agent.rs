@@ -373,6 +373,9 @@ pub struct Decision {
     /// True if the approver was also the submitter.
     #[serde(default)]
     pub self_approved: bool,
+    /// Time at which the approval ends unless the content is approved again; null where approvals do not end.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A hold, which keeps an agent from being listed, and its cause.

@@ -40,7 +40,8 @@ pub struct Review {
     pub change_class: Option<OpenEnum<ChangeClass>>,
     /// Result of checking the signatures of the reviewed content.
     pub signature_verdict: SignatureVerdict,
-    /// What it was opened for: `admission`, a card that no rule decides; `report`, an agent that somebody has reported.
+    /// What it was opened for: `admission`, a card that no rule decides; `report`, an agent that somebody has reported;
+    /// `recertification`, served content whose approval ends.
     #[serde(default = "admission")]
     #[schema(value_type = ReviewKind)]
     pub kind: OpenEnum<ReviewKind>,

@@ -24,6 +24,8 @@ pub enum AgentCommand {
         #[arg(long, value_name = "HOLD", value_parser = hold)]
         hold: Option<Hold>,
     },
+    /// Open a review of the content that an agent serves, before its approval ends by itself
+    Recertify(ActArgs),
     /// Mark an agent as on its way out; it is still served, and the reason is shown with it
     Deprecate {
         #[command(flatten)]
@@ -127,6 +129,7 @@ pub async fn run(
             };
             (id, client.patch_agent(id, &patch).await?)
         }
+        AgentCommand::Recertify(named) => return recertify(named, client, console).await,
         AgentCommand::Report {
             act: named,
             contact,
@@ -163,6 +166,22 @@ async fn report(
         console.raw_json(&reply.raw)?;
     } else {
         console.line(&format!("reported {id}; curators decide what follows"))?;
+    }
+    Ok(CommandOutcome::Done)
+}
+
+async fn recertify(
+    named: &ActArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let id = client.agent_id(&named.agent).await?;
+    let reply = client.recertify(id, &named.act(None)).await?;
+    if console.json {
+        console.raw_json(&reply.raw)?;
+    } else {
+        let review = &reply.value;
+        console.line(&format!("review {} of {} is open", review.id, review.name))?;
     }
     Ok(CommandOutcome::Done)
 }

@@ -211,6 +211,11 @@ impl Client {
         self.post(&format!("/v1/agents/{id}:{verb}"), act).await
     }
 
+    /// Opens a review of the content that an agent serves.
+    pub async fn recertify(&self, id: Uuid, act: &Act) -> CallResult<Review> {
+        self.post(&format!("/v1/agents/{id}:recertify"), act).await
+    }
+
     /// Deprecates an agent.
     pub async fn deprecate(&self, id: Uuid, what: &Deprecate) -> CallResult<Agent> {
         self.post(&format!("/v1/agents/{id}:deprecate"), what).await

@@ -64,7 +64,7 @@ pub enum ReviewCommand {
 /// Which reviews.
 #[derive(Args, Debug, Clone, Default)]
 pub struct FilterArgs {
-    /// admission or report
+    /// admission, report or recertification
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<ReviewKind>,
     /// first, none, low, high or critical; several times for more

@@ -402,12 +402,15 @@ fn decided(decision: &Decision) -> String {
     let reason = decision.reason.as_ref();
     let reason = reason.map(|reason| format!(": {reason}"));
     format!(
-        "{} by {} on {}{}{}",
+        "{} by {} on {}{}{}{}",
         decision.state,
         decision.by,
         decision.at.to_rfc3339(),
         reason.unwrap_or_default(),
-        rules(&decision.rules)
+        rules(&decision.rules),
+        decision
+            .expires_at
+            .map_or_else(String::new, |at| format!("; ends on {}", at.to_rfc3339()))
     )
 }
 

@@ -37,6 +37,8 @@ text_enum! {
         OptedOut = "opted_out",
         /// A policy forbids its content.
         Policy = "policy",
+        /// Its approval has ended, or was not given again.
+        Recertify = "recertify",
     }
 }
 

@@ -79,6 +79,8 @@ text_enum! {
         Admission = "admission",
         /// Somebody has reported an agent.
         Report = "report",
+        /// The approval of the served content ends.
+        Recertification = "recertification",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The background jobs of a process: crawl, checks of proofs, indexing, upkeep and embedding.
+//! The background jobs of a process: crawl, checks of proofs, indexing, upkeep, embedding and the terms of approvals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use crate::health::upkeep;
 use crate::meaning::job as embed;
 use crate::ownership::job as prove;
 use crate::policies::job as policies;
+use crate::reviews::terms_job as terms;
 use crate::search::follow;
 use crate::visits::outage::resume_outage;
 
@@ -64,6 +65,7 @@ pub struct Jobs {
     policies: JoinHandle<()>,
     listen: JoinHandle<()>,
     embed: Option<JoinHandle<()>>,
+    terms: JoinHandle<()>,
 }
 
 /// Timeout for the crawler to return its leases, and for the index to commit.
@@ -89,6 +91,7 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
         policies: policies::start(context, following.clone()),
         listen: listen::start(context, following.clone()),
         embed: embed::start(context, options.models, &following),
+        terms: terms::start(context, following.clone()),
         crawling,
         following,
     }
@@ -115,6 +118,7 @@ impl Jobs {
         finish("upkeep", self.upkeep).await;
         finish("policies", self.policies).await;
         finish("listener", self.listen).await;
+        finish("terms", self.terms).await;
         if let Some(embed) = self.embed {
             finish("encoder", embed).await;
         }

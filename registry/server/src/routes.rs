@@ -42,6 +42,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_undeprecate)
         .service(agents::agent_retire)
         .service(writing::agent_report)
+        .service(writing::agent_recertify)
         .service(agents::agent_versions)
         .service(agents::agent_diff)
         .service(agents::agent_findings)

@@ -152,6 +152,8 @@ impl Write {
                 C::Submitter,
                 C::SponsorId,
                 C::ApprovedVersion,
+                C::CertifiedAt,
+                C::RecertifyAt,
                 C::NewestVersion,
                 C::Tls,
                 C::Liveness,

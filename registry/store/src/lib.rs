@@ -30,6 +30,7 @@ mod row_changes;
 mod rows;
 pub mod sessions;
 pub mod settings;
+pub mod terms;
 pub mod vectors;
 pub mod versions;
 pub mod visit_leases;

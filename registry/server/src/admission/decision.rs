@@ -40,14 +40,16 @@ pub(crate) struct DecisionInput<'a> {
 
 impl DecisionInput<'_> {
     /// The last decision of a person on exactly this content, in this generation of the domain.
-    fn persons_decision(&self) -> Option<bool> {
+    /// An approval from before `oldest` has ended; an earlier decision that held again later is as old as it was.
+    fn persons_decision(&self, oldest: i64) -> Option<bool> {
         let since = self.domain.map_or(0, |row| row.generation_since);
         let key = self.version;
         self.decisions
             .iter()
             .rev()
-            .filter(|made| made.at >= since)
+            .filter(|made| made.at >= since && (!made.approved || made.reason.is_some()))
             .find(|made| made.content_digest == key.content_digest && made.signing == key.signing)
+            .filter(|made| !made.approved || made.at >= oldest)
             .map(|made| made.approved)
     }
 }
@@ -66,7 +68,8 @@ pub(crate) async fn decide_on(
 ) -> Result<Ruling, AppError> {
     let (key, change) = (case.version, case.change);
     let signature_invalid = key.signature.may_be(SignatureState::Invalid);
-    let person = case.persons_decision();
+    let term = context.config.governance.term();
+    let person = case.persons_decision(term.map_or(i64::MIN, |term| ledger.now().plus(-term).0));
     // An approval with the registration was given before anybody knew that the signature is invalid.
     let approval = case
         .registration_approval

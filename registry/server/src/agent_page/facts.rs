@@ -39,6 +39,8 @@ pub(crate) struct DecisionView {
     pub at: TimeView,
     pub reason: Option<String>,
     pub self_approved: bool,
+    /// When the approval ends.
+    pub expires: Option<TimeView>,
 }
 
 /// The trust level with its evidence: domain, coverage and signatures.
@@ -123,6 +125,7 @@ impl DecisionView {
                 .as_deref()
                 .map(|reason| text::block(reason, BLOCK)),
             self_approved: decision.self_approved,
+            expires: TimeView::maybe(decision.expires_at, now),
         }
     }
 }

@@ -4,6 +4,7 @@ use a2a_card::{Finding, Severity, security_sentences};
 use a2a_registry_api::{
     Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
 };
+use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_search::sees;
@@ -99,10 +100,13 @@ pub(crate) async fn sponsor_of(
 async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, AppError> {
     let rows = decisions::decisions_on(&context.store, &[record.agent.id]).await?;
     let state = record.known.state.into();
+    // Approved content whose approval was not given again has a rejection too, of which the hold tells.
+    let is_approved = record.known.state == VersionState::Approved;
     let made = rows
         .into_iter()
         .rev()
-        .find(|row| row.version_id == record.version.id);
+        .find(|row| row.version_id == record.version.id && (row.approved || !is_approved));
+    let expires_at = ends_at(context, record);
     Ok(match made {
         Some(row) => Decision {
             state,
@@ -111,6 +115,7 @@ async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, A
             at: Timestamp(row.at),
             reason: row.reason,
             self_approved: row.self_approved,
+            expires_at,
         },
         None => Decision {
             state,
@@ -119,8 +124,18 @@ async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, A
             at: Timestamp(record.version.observed_at),
             reason: None,
             self_approved: false,
+            expires_at,
         },
     })
+}
+
+/// When the approval of the shown version ends, unless its content is approved again.
+fn ends_at(context: &Context, record: &AgentRecord) -> Option<Timestamp> {
+    let agent = &record.agent;
+    let is_served = agent.approved_version == Some(record.version.id);
+    let term = context.config.governance.term().filter(|_| is_served)?;
+    let certified = || agent.certified_at.map(|at| at.saturating_add(term));
+    agent.recertify_at.or_else(certified).map(Timestamp)
 }
 
 /// The stored versions of an agent, newest first: those approved once, or all of them for a caller who sees

@@ -37,6 +37,12 @@ impl Approver {
             self_approved: false,
         }
     }
+
+    /// Whether a person decides now; an earlier decision of a person that holds again has no reason of its own.
+    pub(crate) fn is_person_now(&self) -> bool {
+        self.rule == Rule::Person && self.reason.is_some()
+    }
+
     /// The decision of a person, marked as self-approved if that person submitted the agent.
     pub(crate) fn person(account: &Account, state: &AgentState, reason: &str) -> Self {
         Self {

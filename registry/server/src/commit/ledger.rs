@@ -167,6 +167,7 @@ impl<'a> Ledger<'a> {
         for hold in [Hold::CriticalChange, Hold::KeyChanged] {
             self.lift(state, hold, &by.actor, "approved");
         }
+        self.approved_for_a_term(state, by);
         self.touch(state);
         let data = json!({"digest": version.digest, "rule": by.rule, "reason": by.reason});
         self.agent_event(EventKind::AgentApproved, state.agent.id, &by.actor, data);
@@ -280,59 +281,6 @@ impl<'a> Ledger<'a> {
         self.reviews.insert(review.id, review);
     }
 
-    /// Opens a review of a shown version because somebody has reported the agent. It hides nothing and closes nothing.
-    pub fn open_report(
-        &mut self,
-        state: &mut AgentState,
-        version: Uuid,
-        submitter: Option<String>,
-        actor: &str,
-    ) -> Uuid {
-        let review = review::Model {
-            id: self.new_id(),
-            agent_id: state.agent.id,
-            version_id: version,
-            kind: ReviewKind::Report.into(),
-            previous_version: None,
-            change_class: None,
-            state: ReviewState::Open.into(),
-            submitter,
-            assignee: None,
-            due_at: None,
-            decider: None,
-            reason: None,
-            created_at: self.now.0,
-            decided_at: None,
-        };
-        let id = review.id;
-        let data = json!({"agent": state.agent.id, "kind": ReviewKind::Report});
-        self.event(EventKind::ReviewOpened, &id.to_string(), actor, data);
-        self.put_review(&review);
-        state.further_reviews.push(review);
-        id
-    }
-
-    /// Closes an open review of another kind than an admission.
-    pub fn close_further(
-        &mut self,
-        state: &mut AgentState,
-        id: Uuid,
-        outcome: ReviewState,
-        by: &Approver,
-    ) {
-        let place = state.further_reviews.iter().position(|one| one.id == id);
-        let Some(mut review) = place.map(|at| state.further_reviews.remove(at)) else {
-            return;
-        };
-        review.state = outcome.into();
-        review.decided_at = Some(self.now.0);
-        review.decider = Some(by.actor.clone());
-        review.reason.clone_from(&by.reason);
-        let data = json!({"agent": state.agent.id, "state": outcome});
-        self.event(EventKind::ReviewClosed, &id.to_string(), &by.actor, data);
-        self.reviews.insert(id, review);
-    }
-
     /// Writes this review's row, without an event.
     pub fn put_review(&mut self, review: &review::Model) {
         self.reviews.insert(review.id, review.clone());
@@ -427,7 +375,13 @@ impl<'a> Ledger<'a> {
         self.states.push((version, state));
     }
 
-    fn decide(&mut self, agent: Uuid, version: &VersionKey, approved: bool, by: &Approver) {
+    pub(super) fn decide(
+        &mut self,
+        agent: Uuid,
+        version: &VersionKey,
+        approved: bool,
+        by: &Approver,
+    ) {
         self.decisions.push(decision::Model {
             id: 0,
             agent_id: agent,

@@ -3,6 +3,7 @@
 
 pub(crate) mod admitting;
 pub mod approver;
+pub mod further_reviews;
 pub mod ledger;
 pub mod locks;
 pub mod publish;

@@ -41,6 +41,12 @@ impl AgentState {
         }
     }
 
+    /// Its open reviews of this kind.
+    pub(crate) fn further_of(&self, kind: ReviewKind) -> Vec<Uuid> {
+        let of_kind = self.further_reviews.iter().filter(|one| one.kind == kind);
+        of_kind.map(|one| one.id).collect()
+    }
+
     /// Pins the keys with these thumbprints, in place of those pinned before; none leaves the pins as they are.
     pub(crate) fn pin_keys(&mut self, thumbprints: &str) {
         if !thumbprints.is_empty() {

@@ -134,6 +134,15 @@ mod tests {
     }
 
     #[test]
+    fn a_term_is_longer_than_its_notice_and_has_an_end() {
+        for (days, is_allowed) in [(14, false), (15, true), (3650, true), (3651, false)] {
+            let (_folder, path) = file(&format!("[governance]\nrecertify_after = {days}\n"));
+            let read = load(Some(&path), &Overrides::default());
+            assert_eq!(read.is_ok(), is_allowed, "{days}");
+        }
+    }
+
+    #[test]
     fn a_laptop_configuration_is_read() {
         let (_folder, path) = file(
             "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n",

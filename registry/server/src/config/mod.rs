@@ -14,6 +14,6 @@ pub use reach::read_roots;
 pub use secret::Secret;
 pub use sections::{
     AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
-    LogFormat, MAX_DECIDERS, Registration, SearchConfig, ServerConfig, StoreConfig,
-    SynchronousConfig,
+    LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, Registration, SearchConfig,
+    ServerConfig, StoreConfig, SynchronousConfig,
 };

@@ -79,7 +79,13 @@ mod tests {
         unset.sort_unstable();
         assert_eq!(
             unset,
-            ["dimensions", "key_file", "metrics_listen", "tls_cert"]
+            [
+                "dimensions",
+                "key_file",
+                "metrics_listen",
+                "recertify_after",
+                "tls_cert"
+            ]
         );
         let read: Config = toml::from_str(&text).unwrap();
         assert_eq!(read.to_toml().unwrap(), text);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::review::{ChangeClass, ReviewKind};
+use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -195,6 +196,8 @@ pub struct GovernanceConfig {
     pub approve_all: bool,
     /// Whether neither the accounts that registered an agent nor its owner may decide its reviews.
     pub four_eyes: bool,
+    /// The days after which an approval ends unless somebody approves the content again. Unset: never.
+    pub recertify_after: Option<u16>,
     /// How many accounts must approve.
     pub deciders: DecidersConfig,
 }
@@ -219,7 +222,8 @@ impl GovernanceConfig {
     pub fn approvals_needed(&self, kind: ReviewKind, class: Option<ChangeClass>) -> u32 {
         let needed = match (kind, class) {
             (ReviewKind::Report, _) => 1,
-            (ReviewKind::Admission, None) => self.deciders.first,
+            // All of the served content is approved anew, as with a first card.
+            (ReviewKind::Admission, None) | (ReviewKind::Recertification, _) => self.deciders.first,
             (ReviewKind::Admission, Some(ChangeClass::None | ChangeClass::Low)) => {
                 self.deciders.low
             }
@@ -229,11 +233,21 @@ impl GovernanceConfig {
         u32::from(needed.max(1))
     }
 
+    /// The term of an approval in microseconds; `None` where approvals do not end.
+    pub fn term(&self) -> Option<i64> {
+        self.recertify_after.map(|days| i64::from(days) * DAY)
+    }
+
     /// Whether one account may approve a change of this class, or a first card, that it has registered itself.
     pub fn registrant_may_approve(&self, class: Option<ChangeClass>) -> bool {
         !self.four_eyes && self.approvals_needed(ReviewKind::Admission, class) == 1
     }
 }
+
+/// The fewest days of a term: a day longer than the notice that is given of its end.
+pub const MIN_TERM_DAYS: u16 = 15;
+/// The most days of a term.
+pub const MAX_TERM_DAYS: u16 = 3650;
 
 /// The most accounts that may be demanded for an approval.
 pub const MAX_DECIDERS: u8 = 9;

@@ -7,8 +7,8 @@ use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
 use crate::config::{
-    AllowPorts, Config, CrawlerConfig, DecidersConfig, LimitsConfig, MAX_DECIDERS, SearchConfig,
-    ServerConfig,
+    AllowPorts, Config, CrawlerConfig, DecidersConfig, LimitsConfig, MAX_DECIDERS, MAX_TERM_DAYS,
+    MIN_TERM_DAYS, SearchConfig, ServerConfig,
 };
 
 /// Every mistake in a configuration, one sentence each.
@@ -21,6 +21,13 @@ pub(crate) fn validate(config: &Config) -> Vec<String> {
         wrong("store.sqlite_cache_megabytes must be between 9 and 65536".into());
     }
     deciders(&config.governance.deciders, &mut wrong);
+    if let Some(days) = config.governance.recertify_after
+        && !(MIN_TERM_DAYS..=MAX_TERM_DAYS).contains(&days)
+    {
+        wrong(format!(
+            "governance.recertify_after must be between {MIN_TERM_DAYS} and {MAX_TERM_DAYS} days"
+        ));
+    }
     search(&config.search, &mut wrong);
     config.embedding.mistakes().into_iter().for_each(&mut wrong);
     limits(&config.limits, &mut wrong);

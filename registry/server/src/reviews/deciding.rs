@@ -198,6 +198,18 @@ impl DecisionCase<'_> {
                 ledger.approve(state, key, question.change_class()?, &by);
             }
             (ReviewKind::Admission, Verdict::Reject) => ledger.reject(state, key, &by),
+            (ReviewKind::Recertification, _) if state.agent.approved_version != Some(key.id) => {
+                return Err(AppError::new(
+                    ErrorKind::Conflict,
+                    "This content is no longer served; decide the review of the content that is.",
+                ));
+            }
+            (ReviewKind::Recertification, Verdict::Approve) => {
+                ledger.recertify(state, key, question.id, &by);
+            }
+            (ReviewKind::Recertification, Verdict::Reject) => {
+                ledger.refuse_recertification(state, key, question.id, &by);
+            }
             (ReviewKind::Report, Verdict::Approve) => {
                 ledger.close_further(state, question.id, ReviewState::Approved, &by);
             }

@@ -293,6 +293,7 @@ impl FilterView {
                     ("", "All"),
                     ("admission", "Admission of a card"),
                     ("report", "Report of an agent"),
+                    ("recertification", "Approval that ends"),
                 ],
             ),
             classes: choices(
@@ -322,6 +323,10 @@ pub(super) fn change_badge(review: &Review) -> Badge {
     };
     if review.kind == ReviewKind::Report {
         return plain("report", "Somebody has reported this agent.", "warn");
+    }
+    if review.kind == ReviewKind::Recertification {
+        let meaning = "The approval of what is served ends.";
+        return plain("recertification", meaning, "warn");
     }
     match &review.change_class {
         Some(class) => class_badge(class),

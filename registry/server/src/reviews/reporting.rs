@@ -14,6 +14,7 @@ use crate::admission::decision::submitter_name;
 use crate::agents::views::agent_visible;
 use crate::caller::Caller;
 use crate::commit::approver::check_reason;
+use crate::commit::further_reviews::FurtherReview;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
@@ -66,7 +67,8 @@ pub async fn agent_report(
         Some(review) => review,
         None => {
             let submitter = submitter_name(&write, &state).await?;
-            ledger.open_report(&mut state, version, submitter, actor)
+            let new = FurtherReview::new(ReviewKind::Report, version, submitter);
+            ledger.open_further(&mut state, new, actor, None)
         }
     };
     let row = agent_report::Model {

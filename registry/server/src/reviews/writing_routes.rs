@@ -1,7 +1,7 @@
 //! Handlers that change reviews.
 
 use a2a_registry_api::{
-    BulkDecision, BulkOutcome, DecisionOutcome, NewComment, NewReport, ReportAccepted, Review,
+    Act, BulkDecision, BulkOutcome, DecisionOutcome, NewComment, NewReport, ReportAccepted, Review,
     ReviewComment, ReviewDecision, ReviewPatch, Seen,
 };
 use actix_web::http::StatusCode;
@@ -14,7 +14,7 @@ use crate::http::path::{AgentRef, ReviewId};
 use crate::http::problem::Problem;
 use crate::http::state::State;
 use crate::precondition::Precondition;
-use crate::reviews::{bulk, deciding, notes, reporting, waiting};
+use crate::reviews::{bulk, deciding, notes, recertification, reporting, waiting};
 
 /// Approve the content a review is about
 #[utoipa::path(
@@ -188,6 +188,31 @@ pub async fn agent_report(
 ) -> Result<HttpResponse, Problem> {
     let accepted = reporting::agent_report(&state.context, &caller.0, &agent.0, &new.0).await?;
     answer::json(StatusCode::ACCEPTED, &accepted)
+}
+
+/// Open a review of the content that an agent serves
+///
+/// As the registry does by itself before an approval ends. The reason is the first comment on the review.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
+    request_body = Act,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The opened review", body = Review),
+        (status = 409, description = "The agent serves nothing, or such a review is open already"),
+    )
+)]
+#[post("/v1/agents/{agent}:recertify")]
+pub async fn agent_recertify(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: Body<Act>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review =
+        recertification::agent_recertify(&state.context, &caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &review)
 }
 
 /// Note up to when the caller has seen its news

@@ -88,6 +88,7 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("agent_findings", ANYONE),
     ("agent_lookup", ANYONE),
     ("agent_patch", PUBLISHERS),
+    ("agent_recertify", CURATORS),
     ("agent_resume", CURATORS),
     ("agent_retire", PUBLISHERS),
     ("agent_search", ANYONE),
@@ -158,6 +159,7 @@ fn body(id: &str) -> Option<Value> {
         "domain_register" => json!({"card_url": "http://10.0.0.1/card.json"}),
         "domain_vouch"
         | "domain_new_generation"
+        | "agent_recertify"
         | "agent_suspend"
         | "agent_resume"
         | "agent_deprecate"

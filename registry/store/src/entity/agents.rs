@@ -46,6 +46,10 @@ pub mod agent {
         pub sponsor_id: Option<Uuid>,
         /// The version served.
         pub approved_version: Option<Uuid>,
+        /// Since when the term of its approval runs.
+        pub certified_at: Option<i64>,
+        /// When its approval ends, once its owner was told of that.
+        pub recertify_at: Option<i64>,
         /// The version fetched last.
         pub newest_version: Option<Uuid>,
         /// Whether the card came over valid TLS.

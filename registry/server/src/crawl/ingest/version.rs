@@ -101,9 +101,9 @@ fn tell_foreign_keys(ledger: &mut Ledger<'_>, state: &AgentState, card: &Arrival
 /// Has the oldest versions of an agent trimmed after this write, except the served one and those in review.
 fn trim_but_shown(group: &mut Group, state: &AgentState, version: Uuid) {
     let open = state.open_review.iter().chain(&state.further_reviews);
-    let asked = open.map(|question| question.version_id);
+    let asked = open.flat_map(|question| [Some(question.version_id), question.previous_version]);
     let keep = [Some(version), state.agent.approved_version];
-    let keep = keep.into_iter().flatten().chain(asked).collect();
+    let keep = keep.into_iter().chain(asked).flatten().collect();
     group.changed.push((state.agent.id, keep));
 }
 

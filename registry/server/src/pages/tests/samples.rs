@@ -308,6 +308,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             at: NOW.plus(-9 * DAY),
             reason: Some(text.into()),
             self_approved: true,
+            expires_at: None,
         },
         coverage: Coverage::Covered.into(),
         sponsor: None,

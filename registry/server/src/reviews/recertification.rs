@@ -1,0 +1,242 @@
+//! Recertification: an approval ends after a term, and the content that is served is approved anew or goes
+//! (docs/governance.md#reviews).
+
+use a2a_registry_api::{Act, Review};
+use a2a_registry_domain::admission_rules::Rule;
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::review::ReviewKind;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::DAY;
+use a2a_registry_store::entity::review_comment;
+use a2a_registry_store::{StoreError, Write, decisions, terms};
+use uuid::Uuid;
+
+use crate::admission::decision::submitter_name;
+use crate::agents::views::agent_visible;
+use crate::caller::Caller;
+use crate::commit::approver::{SYSTEM, check_reason};
+use crate::commit::further_reviews::FurtherReview;
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::{after_act, after_write};
+use crate::commit::state::{AgentState, state_of};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::reviews::view::{review_row, review_view};
+
+/// How long before its end an approval is put before the curators, and the least notice that anybody gets.
+pub const NOTICE: i64 = 14 * DAY;
+/// Agents of one transaction.
+const PAGE: u64 = 100;
+
+/// Opens a review of the content that an agent serves, before its term has come.
+///
+/// # Errors
+/// `Forbidden` for a caller who does not curate; `NotFound`; `Conflict` for an agent that serves nothing, and where such
+/// a review is open already.
+pub async fn agent_recertify(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Review, AppError> {
+    let account = caller.demand(Permission::Curate)?;
+    check_reason(&act.reason)?;
+    let seen = agent_visible(context, caller, agent).await?;
+    let write = context.store.write().await?;
+    let mut state = state_of(&write, seen.id).await?;
+    let version = state.agent.approved_version;
+    let Some(version) = version.filter(|_| state.agent.retired_at.is_none()) else {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The agent has no approved content that could be approved anew.",
+        ));
+    };
+    if let Some(open) = state.further_of(ReviewKind::Recertification).first() {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("Review {open} of the served content is open already."),
+        ));
+    }
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let new = FurtherReview {
+        kind: ReviewKind::Recertification,
+        version,
+        due_at: state.agent.recertify_at,
+        submitter: submitter_name(&write, &state).await?,
+    };
+    let review = ledger.open_further(&mut state, new, &account.name, Some(&act.reason));
+    let comment = review_comment::Model {
+        id: ledger.new_id(),
+        review_id: review,
+        author_id: account.id,
+        text: act.reason.clone(),
+        at: ledger.now().0,
+    };
+    // The review's row must exist before a row that refers to it.
+    let touched = ledger.write(&write).await?;
+    write.comment_insert(comment).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    review_view(context, review_row(context, review).await?).await
+}
+
+/// Opens the reviews that are due, and puts the agents on hold whose approval has ended. Doing it twice, here or in another
+/// process, does no harm: each agent is locked and looked at again.
+///
+/// # Errors
+/// Where the database fails; what was committed before stays.
+pub async fn pass_terms(context: &Context) -> Result<(), AppError> {
+    let Some(term) = context.config.governance.term() else {
+        return Ok(());
+    };
+    let now = context.now();
+    let begun_by = now.plus(NOTICE - term).0;
+    let store = &context.store;
+    let mut after = None;
+    loop {
+        let ids = terms::agents_without_term(store, after, PAGE).await?;
+        let Some(last) = change_page(context, &ids, Step::Begin).await? else {
+            break;
+        };
+        after = Some(last);
+    }
+    after = None;
+    loop {
+        let ids = terms::agents_certified_by(store, begun_by, after, PAGE).await?;
+        let Some(last) = change_page(context, &ids, Step::Announce { term }).await? else {
+            break;
+        };
+        after = Some(last);
+    }
+    after = None;
+    loop {
+        let ids = terms::agents_past_term(store, now.0, after, PAGE).await?;
+        let Some(last) = change_page(context, &ids, Step::End).await? else {
+            break;
+        };
+        after = Some(last);
+    }
+    Ok(())
+}
+
+/// One step in the term of an approval.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// The time of its beginning is noted, for an approval of before terms were kept.
+    Begin,
+    /// A review opens, so that somebody decides before it ends.
+    Announce {
+        /// How long a term is.
+        term: i64,
+    },
+    /// It ends.
+    End,
+}
+
+/// Takes one step for a page of agents, in one transaction; returns the last of them.
+async fn change_page(
+    context: &Context,
+    ids: &[Uuid],
+    step: Step,
+) -> Result<Option<Uuid>, AppError> {
+    let Some(last) = ids.last() else {
+        return Ok(None);
+    };
+    let write = context.store.write().await?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    for id in ids {
+        let mut state = state_of(&write, *id).await?;
+        let is_over = state.agent.retired_at.is_some() || state.holds.contains(&Hold::Recertify);
+        if is_over || state.agent.approved_version.is_none() {
+            continue;
+        }
+        match step {
+            Step::Begin => begin(&write, &mut ledger, &mut state).await?,
+            Step::Announce { term } => announce(&write, &mut ledger, &mut state, term).await?,
+            Step::End => end(&write, &mut ledger, &mut state).await?,
+        }
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(Some(*last))
+}
+
+/// The term of an approval that was made before terms were kept: it began with the last decision of a person on what is
+/// served, or without one with the first of a rule.
+async fn begin(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<(), StoreError> {
+    if state.agent.certified_at.is_some() {
+        return Ok(());
+    }
+    let made = decisions::decisions_on(write, &[state.agent.id]).await?;
+    let approved = || made.iter().filter(|made| made.approved);
+    let of_served =
+        || approved().filter(|made| Some(made.version_id) == state.agent.approved_version);
+    let by_person = of_served().rfind(|made| made.rule == Rule::Person && made.reason.is_some());
+    let began = by_person.or_else(|| approved().next());
+    state.agent.certified_at = Some(began.map_or(state.agent.created_at, |made| made.at));
+    ledger.put_agent(&state.agent);
+    Ok(())
+}
+
+/// Opens the review of what is served. The approval ends no earlier than [`NOTICE`] from here on, whatever the
+/// configuration was before.
+async fn announce(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+    term: i64,
+) -> Result<(), AppError> {
+    let soon = ledger.now().plus(NOTICE).0;
+    let (Some(certified), None) = (state.agent.certified_at, state.agent.recertify_at) else {
+        return Ok(());
+    };
+    if certified.saturating_add(term) > soon {
+        return Ok(());
+    }
+    let ends = certified.saturating_add(term).max(soon);
+    state.agent.recertify_at = Some(ends);
+    ledger.put_agent(&state.agent);
+    open_review(write, ledger, state).await
+}
+
+/// Ends an approval that nobody has given again.
+async fn end(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    let has_ended = |ends: i64| ends <= ledger.now().0;
+    if !state.agent.recertify_at.is_some_and(has_ended) {
+        return Ok(());
+    }
+    open_review(write, ledger, state).await?;
+    let reason = "the approval has ended, and nobody has approved the content again";
+    ledger.hold(state, Hold::Recertify, SYSTEM, reason);
+    Ok(())
+}
+
+/// Opens the review of what is served, unless it is open.
+async fn open_review(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<(), AppError> {
+    let Some(version) = state.agent.approved_version else {
+        return Ok(());
+    };
+    if state.further_of(ReviewKind::Recertification).is_empty() {
+        let new = FurtherReview {
+            kind: ReviewKind::Recertification,
+            version,
+            due_at: state.agent.recertify_at,
+            submitter: submitter_name(write, state).await?,
+        };
+        ledger.open_further(state, new, SYSTEM, None);
+    }
+    Ok(())
+}

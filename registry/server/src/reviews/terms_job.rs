@@ -1,0 +1,34 @@
+//! The job that lets approvals end: every process runs it, and each finds what the others have done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::reviews::recertification::pass_terms;
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Starts it.
+pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
+    let context = Arc::clone(context);
+    tokio::spawn(async move {
+        while !cancel.is_cancelled() {
+            let passed = tokio::select! {
+                () = cancel.cancelled() => return,
+                passed = pass_terms(&context) => passed,
+            };
+            if let Err(error) = passed {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "approvals could not be ended");
+            }
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    })
+}
