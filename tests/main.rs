@@ -13,6 +13,7 @@ mod support;
 
 mod admission_policies;
 mod bad_input;
+mod break_glass;
 mod checks;
 mod cli;
 mod clock_jumps;

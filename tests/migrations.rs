@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
-    account, account_group, agent, agent_report, agent_vectors, attempt, body, challenge, decision,
-    domain, dry_run_change, enrolled_key, event, group_member, hold, model, owner_marks, pace,
-    policy_set, proof, proof_check, review, review_approval, review_comment, session, setting,
-    source, source_day, source_registrant, token, version, version_source, waiver, withdrawn_urn,
+    account, account_group, agent, agent_report, agent_vectors, attempt, body, break_glass,
+    challenge, decision, domain, dry_run_change, enrolled_key, event, group_member, hold, model,
+    owner_marks, pace, policy_set, proof, proof_check, review, review_approval, review_comment,
+    session, setting, source, source_day, source_registrant, token, version, version_source, waiver,
+    withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -264,6 +265,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<review::Entity>(&connection, &mut tables).await;
     entity::<review_approval::Entity>(&connection, &mut tables).await;
     entity::<review_comment::Entity>(&connection, &mut tables).await;
+    entity::<break_glass::Entity>(&connection, &mut tables).await;
     entity::<agent_report::Entity>(&connection, &mut tables).await;
     entity::<policy_set::Entity>(&connection, &mut tables).await;
     entity::<waiver::Entity>(&connection, &mut tables).await;

@@ -8,13 +8,14 @@ use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_server::agents::acts::{
-    agent_deprecate, agent_resume, agent_retire, agent_suspend, agent_undeprecate,
+    agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_server::reviews::resuming::agent_resume;
 use a2a_registry_server::search::search;
 
 use crate::support::both_databases;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
+use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
@@ -15,6 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::decision::{BreakGlass, Decision, HoldView};
 use super::limits;
 
 /// One agent in a list.
@@ -308,6 +309,9 @@ pub struct Agent {
     pub sponsor: Option<String>,
     /// Holds on the agent; empty for callers who may not see them.
     pub holds: Vec<HoldView>,
+    /// The approval of one account alone under which the agent is served, until others confirm it; null without one.
+    #[serde(default)]
+    pub break_glass: Option<BreakGlass>,
 }
 
 impl Agent {
@@ -354,40 +358,6 @@ pub struct SignatureEntryView {
     pub verdict: OpenEnum<SignatureState>,
     /// Reason for the result, in one sentence.
     pub reason: String,
-}
-
-/// Decision on one version of a card.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Decision {
-    /// State of the version.
-    #[schema(value_type = VersionState)]
-    pub state: OpenEnum<VersionState>,
-    /// Names of the rules that decided.
-    pub rules: Vec<String>,
-    /// Account that decided, or `policy`.
-    pub by: String,
-    /// Time of the decision.
-    pub at: Timestamp,
-    /// Reason that the person gave; null if a rule decided.
-    pub reason: Option<String>,
-    /// True if the approver was also the submitter.
-    #[serde(default)]
-    pub self_approved: bool,
-    /// Time at which the approval ends unless the content is approved again; null where approvals do not end.
-    #[serde(default)]
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A hold, which keeps an agent from being listed, and its cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct HoldView {
-    /// Kind of the hold.
-    #[schema(value_type = Hold)]
-    pub hold: OpenEnum<Hold>,
-    /// Why it was set.
-    pub reason: String,
-    /// Time from which it applies.
-    pub since: Timestamp,
 }
 
 /// One stored version of a card.

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::agent::{Duplicates, Hit, HitSkill, coverage_meaning};
+use super::decision::BreakGlass;
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
 /// Review of one version of a card.
@@ -41,7 +42,7 @@ pub struct Review {
     /// Result of checking the signatures of the reviewed content.
     pub signature_verdict: SignatureVerdict,
     /// What it was opened for: `admission`, a card that no rule decides; `report`, an agent that somebody has reported;
-    /// `recertification`, served content whose approval ends.
+    /// `recertification`, served content whose approval ends; `break_glass`, content that one account has approved alone.
     #[serde(default = "admission")]
     #[schema(value_type = ReviewKind)]
     pub kind: OpenEnum<ReviewKind>,
@@ -323,6 +324,9 @@ pub struct ReviewDetail {
     pub diff: Option<Diff>,
     /// Ownership of the domain.
     pub domain_proofs: DomainProofs,
+    /// The approval of one account alone that the review confirms; null for other reviews.
+    #[serde(default)]
+    pub break_glass: Option<BreakGlass>,
     /// Account that answers for the agent inside this company.
     #[serde(default)]
     pub sponsor: Option<String>,

@@ -1,6 +1,7 @@
 //! Types of the HTTP contract (docs/contract.md): handlers and the index render them, the command line reads them. Members may be added, never renamed.
 
 mod agent;
+mod decision;
 mod domain;
 mod finding;
 mod governance;
@@ -10,6 +11,7 @@ mod people;
 mod policies;
 
 pub use agent::*;
+pub use decision::*;
 pub use domain::*;
 pub use finding::*;
 pub use governance::*;

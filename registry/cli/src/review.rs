@@ -1,6 +1,6 @@
 //! `review`: the curators' queue.
 
-use a2a_registry_api::{Review, ReviewDecision, ReviewDetail, ReviewPatch};
+use a2a_registry_api::{BreakGlass, Review, ReviewDecision, ReviewDetail, ReviewPatch};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
@@ -36,6 +36,8 @@ pub enum ReviewCommand {
     Approve(DecisionArgs),
     /// Reject the content a review is about; with --all-matching that of all open reviews that fit, 50 at most
     Reject(DecisionArgs),
+    /// Approve the content of a review alone for 24 hours, although others must approve; they confirm it meanwhile
+    BreakGlass(BreakGlassArgs),
     /// Take back your approval of a review that needs further ones
     WithdrawApproval {
         /// The review's id
@@ -64,7 +66,7 @@ pub enum ReviewCommand {
 /// Which reviews.
 #[derive(Args, Debug, Clone, Default)]
 pub struct FilterArgs {
-    /// admission, report or recertification
+    /// admission, report, recertification or `break_glass`
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<ReviewKind>,
     /// first, none, low, high or critical; several times for more
@@ -138,6 +140,19 @@ pub struct DecisionArgs {
     pub(super) yes: bool,
 }
 
+/// A decision alone.
+#[derive(Args, Debug, Clone)]
+pub struct BreakGlassArgs {
+    /// The review's id
+    id: Uuid,
+    /// The content decided on, so that nothing newer is decided by accident; asked for where not given
+    #[arg(long, value_name = "SHA256")]
+    digest: Option<String>,
+    /// Why; shown to everybody who sees the agent
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
 /// Does it.
 ///
 /// # Errors
@@ -164,6 +179,7 @@ pub async fn run(
         }
         ReviewCommand::Approve(decision) => decide("approve", decision, client, console).await,
         ReviewCommand::Reject(decision) => decide("reject", decision, client, console).await,
+        ReviewCommand::BreakGlass(alone) => break_glass(alone, client, console).await,
         ReviewCommand::WithdrawApproval { id } => {
             tell(console, &client.withdraw_approval(*id).await?)
         }
@@ -317,6 +333,18 @@ fn proofs(detail: &ReviewDetail) -> String {
     parts.join("; ")
 }
 
+/// Who has approved alone, and until when.
+pub(super) fn alone(broken: Option<&BreakGlass>) -> String {
+    broken.map_or_else(String::new, |broken| {
+        format!(
+            "approved by {} alone, to be confirmed by {}: {}",
+            broken.by,
+            broken.until.to_rfc3339(),
+            broken.reason
+        )
+    })
+}
+
 fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
     let review = &detail.review;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
@@ -349,6 +377,7 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
                 review.due.map(Timestamp::to_rfc3339).unwrap_or_default(),
             ),
             ("sponsor", text(&detail.sponsor)),
+            ("break-glass", alone(detail.break_glass.as_ref())),
             ("you cannot decide", text(&detail.cannot_decide)),
             ("reason", text(&review.reason)),
         ],
@@ -364,26 +393,51 @@ async fn decide(
     let Some(id) = decision.id else {
         return super::review_bulk::decide_all(verb == "approve", decision, client, console).await;
     };
-    let digest = match &decision.digest {
-        Some(digest) => digest.clone(),
-        None => {
-            let review = client.review(id).await?.value.review;
-            terminal::note(&format!(
-                "deciding on {} of {} ({}); its signature is {}: {}",
-                review.digest,
-                review.name,
-                review.domain,
-                review.signature_verdict.state,
-                review.signature_verdict.reason
-            ));
-            review.digest
-        }
-    };
     let body = ReviewDecision {
-        digest,
+        digest: digest_of(id, decision.digest.as_ref(), client).await?,
         reason: decision.reason.clone(),
     };
     tell(console, &client.decide(id, verb, &body).await?)
+}
+
+async fn break_glass(
+    alone: &BreakGlassArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let body = ReviewDecision {
+        digest: digest_of(alone.id, alone.digest.as_ref(), client).await?,
+        reason: alone.reason.clone(),
+    };
+    let reply = client.decide(alone.id, "break-glass", &body).await?;
+    if console.json {
+        console.raw_json(&reply.raw)?;
+        return Ok(CommandOutcome::Done);
+    }
+    let review = &reply.value;
+    let until = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
+    console.line(&format!(
+        "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it",
+        review.name, review.agent, review.id
+    ))?;
+    Ok(CommandOutcome::Done)
+}
+
+/// The digest to decide on: the one given, else the review's, which is told.
+async fn digest_of(id: Uuid, given: Option<&String>, client: &Client) -> Result<String, Failure> {
+    if let Some(digest) = given {
+        return Ok(digest.clone());
+    }
+    let review = client.review(id).await?.value.review;
+    terminal::note(&format!(
+        "deciding on {} of {} ({}); its signature is {}: {}",
+        review.digest,
+        review.name,
+        review.domain,
+        review.signature_verdict.state,
+        review.signature_verdict.reason
+    ));
+    Ok(review.digest)
 }
 
 fn tell(console: &Console, reply: &RegistryResponse<Review>) -> Result<CommandOutcome, Failure> {

@@ -382,6 +382,10 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
         ("digest", summary.card_digest.clone()),
         ("sponsor", text(&agent.sponsor)),
         ("decided", decided(&agent.decision)),
+        (
+            "break-glass",
+            super::review::alone(agent.break_glass.as_ref()),
+        ),
         ("card", summary.links.card.clone()),
         ("resolver", summary.links.resolver.clone()),
     ]

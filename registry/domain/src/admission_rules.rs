@@ -29,6 +29,8 @@ text_enum! {
         LowChange = "low-change",
         /// A change of class none to an approved card.
         NoChange = "no-change",
+        /// One account approved it alone, for a day (docs/governance.md#reviews).
+        BreakGlass = "break_glass",
         /// No policy approved it; it waits for a curator.
         NoRule = "no_rule",
     }

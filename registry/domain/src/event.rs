@@ -35,8 +35,10 @@ text_enum! {
         AgentApproved = "agent.approved",
         /// A version was rejected.
         AgentRejected = "agent.rejected",
-        /// An approval was revoked with its cause: `--approve-all`, or a proof that covered the card.
+        /// An approval was revoked with its cause: `--approve-all`, a proof that covered the card, or a broken glass.
         AgentReturned = "agent.returned",
+        /// One account approved a version alone, for a day.
+        AgentBreakGlass = "agent.break_glass",
         /// A hold was set.
         AgentHeld = "agent.held",
         /// A hold was lifted.

@@ -81,6 +81,8 @@ text_enum! {
         Report = "report",
         /// The approval of the served content ends.
         Recertification = "recertification",
+        /// An approval under break-glass is to be confirmed.
+        BreakGlass = "break_glass",
     }
 }
 

@@ -1,12 +1,15 @@
-//! Terms of approvals: which agents are served under one that ends.
+//! Terms of approvals: which agents are served under one that ends, and which under one of a single account.
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
+};
 use uuid::Uuid;
 
-use super::entity::{agent, hold};
-use super::{Handle, StoreError};
+use super::entity::{agent, break_glass, hold, review};
+use super::{Handle, StoreError, Write};
 
 /// Agents with a served version, without the hold `recertify`, that come after `after` in the order of their ids.
 fn served(after: Option<Uuid>, limit: u64) -> Select<agent::Entity> {
@@ -68,4 +71,57 @@ pub async fn agents_past_term(
 ) -> Result<Vec<Uuid>, StoreError> {
     let query = served(after, limit).filter(agent::Column::RecertifyAt.lte(now));
     ids(on, query).await
+}
+
+/// The review by which an account's decision alone is confirmed.
+pub async fn break_glass_of(
+    on: &impl Handle,
+    review: Uuid,
+) -> Result<Option<break_glass::Model>, StoreError> {
+    let found = break_glass::Entity::find_by_id(review);
+    Ok(found.one(on.connection()).await?)
+}
+
+/// Those on an agent in this state: open while they are in force, rejected where they were not confirmed.
+pub async fn break_glasses_on(
+    on: &impl Handle,
+    agent: Uuid,
+    state: ReviewState,
+) -> Result<Vec<break_glass::Model>, StoreError> {
+    let query = in_state(state).filter(break_glass::Column::AgentId.eq(agent));
+    Ok(query.all(on.connection()).await?)
+}
+
+/// A page of those in force, of all agents, that come after `after` in the order of their reviews.
+pub async fn break_glasses_in_force(
+    on: &impl Handle,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<break_glass::Model>, StoreError> {
+    let query = in_state(ReviewState::Open).limit(limit);
+    let query = match after {
+        Some(after) => query.filter(break_glass::Column::ReviewId.gt(after)),
+        None => query,
+    };
+    Ok(query.all(on.connection()).await?)
+}
+
+fn in_state(state: ReviewState) -> Select<break_glass::Entity> {
+    let reviews = Query::select()
+        .column(review::Column::Id)
+        .from(review::Entity)
+        .and_where(review::Column::Kind.eq(ReviewKind::BreakGlass.as_str()))
+        .and_where(review::Column::State.eq(state.as_str()))
+        .take();
+    break_glass::Entity::find()
+        .filter(break_glass::Column::ReviewId.in_subquery(reviews))
+        .order_by_asc(break_glass::Column::ReviewId)
+}
+
+impl Write {
+    /// Adds one.
+    pub async fn break_glass_insert(&self, row: break_glass::Model) -> Result<(), StoreError> {
+        self.changed.agents([&row.agent_id]);
+        self.insert_rows([row.into_active_model()], None).await
+    }
 }

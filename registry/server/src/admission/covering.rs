@@ -222,12 +222,17 @@ async fn by_a_rule_that_trusts(write: &Write, agent: &agent::Model) -> Result<bo
     Ok(trusting_rule(&made, agent.approved_version))
 }
 
-/// Whether the last decision that is not on a small change was by such a rule: a small change relies on the one before.
+/// Whether the last decision that is not on a small change was by such a rule: a small change relies on the one before, and
+/// so does an approval that nobody has confirmed.
 /// An approval by a rule that only a later build knows is that build's to revoke.
 fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
     let rule = |made: &decision::Model| made.rule.known();
-    let small =
-        |made: &&decision::Model| matches!(rule(made), Some(Rule::LowChange | Rule::NoChange));
+    let small = |made: &&decision::Model| {
+        matches!(
+            rule(made),
+            Some(Rule::LowChange | Rule::NoChange | Rule::BreakGlass)
+        )
+    };
     let approvals = made.iter().rev().filter(|made| made.approved);
     let mut until_served = approvals.skip_while(|made| Some(made.version_id) != approved);
     let root = until_served.find(|made| !small(made));

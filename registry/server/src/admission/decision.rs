@@ -196,6 +196,11 @@ pub(crate) async fn revoke_approval(
     let Some(key) = versions::version_keys(write, &newest).await?.pop() else {
         return Ok(());
     };
+    let by = Approver {
+        actor: actor.to_owned(),
+        ..Approver::policy(Rule::NoRule)
+    };
+    ledger.withdraw_of_approval(state, &by);
     state.agent.approved_version = None;
     state.agent.lifecycle = Lifecycle::Pending.into();
     ledger.set_state(key.id, VersionState::Pending);

@@ -149,7 +149,7 @@ async fn revoke_if_by_approve_all(context: &Context, agent: Uuid) -> Result<(), 
     let latest = decided
         .iter()
         .rev()
-        .find(|row| row.version_id == approved && row.approved);
+        .find(|row| row.version_id == approved && row.approved && row.rule != Rule::BreakGlass);
     let is_by_flag = latest.is_some_and(|row| row.rule == Rule::ApproveAll);
     if !is_by_flag || state.agent.retired_at.is_some() {
         return Ok(());

@@ -4,7 +4,7 @@ pub(crate) mod background;
 mod card;
 pub mod diff;
 mod facts;
-mod parts;
+pub(crate) mod parts;
 mod similar;
 mod uptime;
 
@@ -18,7 +18,7 @@ use askama::Template;
 use background::Background;
 use card::CardView;
 use facts::{OwnerView, ReportView, StateView, TrustView};
-use parts::{DeprecationView, HoldView, VersionsView};
+use parts::{DeprecationView, GlassView, HoldView, VersionsView};
 use similar::SimilarView;
 use uptime::UptimeView;
 
@@ -63,6 +63,7 @@ pub(crate) struct AgentPage {
     owner: OwnerView,
     uptime: Option<UptimeView>,
     deprecation: Option<DeprecationView>,
+    glass: Option<GlassView>,
     holds: Vec<HoldView>,
     versions: Result<VersionsView, String>,
     findings: Option<FindingsView>,
@@ -176,6 +177,10 @@ impl AgentPage {
                 .deprecation
                 .as_ref()
                 .map(|deprecation| DeprecationView::new(deprecation, now)),
+            glass: agent
+                .break_glass
+                .as_ref()
+                .map(|broken| GlassView::new(broken, now)),
             holds: agent
                 .holds
                 .iter()

@@ -1,6 +1,6 @@
 //! The parts of an agent's page, formatted for the template.
 
-use a2a_registry_api::{Deprecation, HoldView as Hold, Version, VersionList};
+use a2a_registry_api::{BreakGlass, Deprecation, HoldView as Hold, Version, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::pages::moment::TimeView;
@@ -51,6 +51,25 @@ impl DeprecationView {
             since: TimeView::new(deprecation.since, now),
             sunset: TimeView::maybe(deprecation.sunset, now),
             replacement: deprecation.replacement.map(|agent| agent.to_string()),
+        }
+    }
+}
+
+/// An approval of one account alone.
+pub(crate) struct GlassView {
+    pub by: String,
+    pub reason: String,
+    pub at: TimeView,
+    pub until: TimeView,
+}
+
+impl GlassView {
+    pub fn new(broken: &BreakGlass, now: Timestamp) -> Self {
+        Self {
+            by: text::line(&broken.by, LINE),
+            reason: text::block(&broken.reason, BLOCK),
+            at: TimeView::new(broken.at, now),
+            until: TimeView::new(broken.until, now),
         }
     }
 }

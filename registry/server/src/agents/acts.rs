@@ -1,10 +1,9 @@
-//! Acts on agents: suspend and resume by curators; deprecate, undeprecate and retire by owners too.
+//! Acts on agents: suspend by curators; deprecate, undeprecate and retire by owners too.
 
 use a2a_registry_api::{Act, Agent, Deprecate, Deprecation};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_store::versions;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -30,52 +29,6 @@ pub async fn agent_suspend(
 ) -> Result<Agent, AppError> {
     curators_act(context, caller, agent, act, |ledger, state, account| {
         ledger.hold(state, Hold::Operator, &account.name, &act.reason);
-        Ok(())
-    })
-    .await
-}
-
-/// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and
-/// `key_changed`.
-///
-/// # Errors
-/// `Forbidden` for a caller who does not curate; `NotFound`; `Conflict` for a retired agent, one that is not on this
-/// hold, and a hold that only its cause can end.
-pub async fn agent_resume(
-    context: &Context,
-    caller: &Caller,
-    agent: &str,
-    act: &Act,
-) -> Result<Agent, AppError> {
-    let hold = act.hold.unwrap_or(Hold::Operator);
-    let newest = match hold {
-        Hold::KeyChanged => {
-            let newest = agent_visible(context, caller, agent).await?.newest_version;
-            let newest: Vec<Uuid> = newest.into_iter().collect();
-            versions::version_keys(&context.store, &newest).await?.pop()
-        }
-        _ => None,
-    };
-    curators_act(context, caller, agent, act, |ledger, state, account| {
-        if !matches!(
-            hold,
-            Hold::Operator | Hold::CriticalChange | Hold::KeyChanged
-        ) {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!("The hold {hold} ends with its cause and cannot be lifted by a request."),
-            ));
-        }
-        if !ledger.lift(state, hold, &account.name, &act.reason) {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!("The agent is not on hold ({hold})."),
-            ));
-        }
-        if let Some(newest) = newest {
-            state.pin_keys(&newest.thumbprints);
-            ledger.put_agent(&state.agent);
-        }
         Ok(())
     })
     .await

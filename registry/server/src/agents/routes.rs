@@ -163,28 +163,6 @@ pub async fn agent_suspend(
     answer::json(StatusCode::OK, &agent)
 }
 
-/// Lift a hold
-#[utoipa::path(
-    tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
-    request_body = Act,
-    security(("token" = [])),
-    responses(
-        (status = 200, description = "The updated agent", body = Agent),
-        (status = 409, description = "The agent is retired, the hold is not set, or it ends only with its cause"),
-    )
-)]
-#[post("/v1/agents/{agent}:resume")]
-pub async fn agent_resume(
-    caller: Require<Curate>,
-    agent: AgentRef,
-    act: Body<Act>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let agent = acts::agent_resume(&state.context, &caller, &agent.0, &act.0).await?;
-    answer::json(StatusCode::OK, &agent)
-}
-
 /// Deprecate an agent
 #[utoipa::path(
     tag = "agents",

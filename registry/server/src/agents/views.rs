@@ -2,14 +2,18 @@
 
 use a2a_card::{Finding, Severity, security_sentences};
 use a2a_registry_api::{
-    Agent, Decision, FindingList, FindingView, Hit, HoldView, Match, Version, VersionList,
+    Agent, BreakGlass, Decision, FindingList, FindingView, Hit, HoldView, Match, Version,
+    VersionList,
 };
-use a2a_registry_domain::review::VersionState;
+use a2a_registry_domain::admission_rules::Rule;
+use a2a_registry_domain::review::{ReviewState, VersionState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_search::sees;
-use a2a_registry_store::entity::{agent, version};
-use a2a_registry_store::{accounts, agents, coverage, decisions, domains, ownership, versions};
+use a2a_registry_store::entity::{agent, break_glass, version};
+use a2a_registry_store::{
+    accounts, agents, coverage, decisions, domains, ownership, terms, versions,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -84,6 +88,33 @@ pub(crate) async fn view_with_holds(
         coverage: record.coverage().into(),
         sponsor: sponsor_of(context, &record.agent).await?,
         holds: record.holds.iter().map(hold_view).collect(),
+        break_glass: break_glass(context, record.agent.id).await?,
+    })
+}
+
+/// The break-glass under which an agent is served, until it is confirmed.
+async fn break_glass(context: &Context, agent: Uuid) -> Result<Option<BreakGlass>, AppError> {
+    let open = terms::break_glasses_on(&context.store, agent, ReviewState::Open).await?;
+    match open.into_iter().next() {
+        Some(row) => Ok(Some(break_glass_view(context, row).await?)),
+        None => Ok(None),
+    }
+}
+
+/// A break-glass as callers see it.
+pub(crate) async fn break_glass_view(
+    context: &Context,
+    row: break_glass::Model,
+) -> Result<BreakGlass, AppError> {
+    let by = accounts::accounts_by_ids(&context.store, &[row.account_id]).await?;
+    Ok(BreakGlass {
+        by: by
+            .into_iter()
+            .next()
+            .map_or_else(String::new, |account| account.name),
+        reason: row.reason,
+        at: Timestamp(row.at),
+        until: Timestamp(row.ends_at),
     })
 }
 
@@ -99,13 +130,18 @@ pub(crate) async fn sponsor_of(
 
 async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, AppError> {
     let rows = decisions::decisions_on(&context.store, &[record.agent.id]).await?;
+    let broken =
+        terms::break_glasses_on(&context.store, record.agent.id, ReviewState::Open).await?;
+    // One that was not confirmed decides nothing any more.
+    let is_broken = !broken.is_empty();
     let state = record.known.state.into();
     // Approved content whose approval was not given again has a rejection too, of which the hold tells.
     let is_approved = record.known.state == VersionState::Approved;
     let made = rows
         .into_iter()
         .rev()
-        .find(|row| row.version_id == record.version.id && (row.approved || !is_approved));
+        .filter(|row| row.version_id == record.version.id && (row.approved || !is_approved))
+        .find(|row| !is_approved || row.rule != Rule::BreakGlass || is_broken);
     let expires_at = ends_at(context, record);
     Ok(match made {
         Some(row) => Decision {

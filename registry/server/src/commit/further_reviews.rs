@@ -1,8 +1,10 @@
 //! Reviews beside that of a change, of other kinds, and the term of an approval that some of them are about.
 
+use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
+use a2a_registry_store::Kept;
 use a2a_registry_store::entity::review;
 use a2a_registry_store::versions::VersionKey;
 use serde_json::json;
@@ -19,6 +21,10 @@ pub struct FurtherReview {
     pub kind: ReviewKind,
     /// The version that it is about.
     pub version: Uuid,
+    /// The version that was served before.
+    pub previous: Option<Uuid>,
+    /// The class of the change between them.
+    pub class: Option<ChangeClass>,
     /// By when it is to be decided; microseconds.
     pub due_at: Option<i64>,
     /// The name of the account that has registered the agent.
@@ -31,6 +37,8 @@ impl FurtherReview {
         Self {
             kind,
             version,
+            previous: None,
+            class: None,
             due_at: None,
             submitter,
         }
@@ -51,8 +59,8 @@ impl Ledger<'_> {
             agent_id: state.agent.id,
             version_id: new.version,
             kind: new.kind.into(),
-            previous_version: None,
-            change_class: None,
+            previous_version: new.previous,
+            change_class: new.class.map(Kept::from),
             state: ReviewState::Open.into(),
             submitter: new.submitter,
             assignee: None,
@@ -94,27 +102,39 @@ impl Ledger<'_> {
         self.put_review(&review);
     }
 
-    /// Withdraws the open reviews of the served content, which is served no longer or was approved anew.
-    pub fn withdraw_recertification(&mut self, state: &mut AgentState, by: &Approver) {
-        for id in state.further_of(ReviewKind::Recertification) {
-            self.close_further(state, id, ReviewState::Withdrawn, by);
+    /// Withdraws the open reviews of an approval that was given anew or revoked.
+    pub fn withdraw_of_approval(&mut self, state: &mut AgentState, by: &Approver) {
+        for kind in [ReviewKind::Recertification, ReviewKind::BreakGlass] {
+            for id in state.further_of(kind) {
+                self.close_further(state, id, ReviewState::Withdrawn, by);
+            }
         }
     }
 
-    /// Approves the served content once more, by a review of the kind `recertification`.
-    pub fn recertify(
+    /// Approves content that is served already, by a review of another kind than an admission.
+    pub fn approve_served(
         &mut self,
         state: &mut AgentState,
         version: &VersionKey,
-        review: Uuid,
+        review: &review::Model,
         by: &Approver,
     ) {
         self.decide(state.agent.id, version, true, by);
-        self.close_further(state, review, ReviewState::Approved, by);
+        self.close_further(state, review.id, ReviewState::Approved, by);
         self.begin_term(state, by);
+        // It was opened because nothing else could end these holds.
+        let is_about_hold = review.kind == ReviewKind::Recertification
+            && review.change_class.is_some()
+            && state.open_review.is_none();
+        if is_about_hold {
+            for hold in [Hold::CriticalChange, Hold::KeyChanged] {
+                self.lift(state, hold, &by.actor, "approved");
+            }
+        }
         self.touch(state);
-        let data = json!({"digest": version.digest, "rule": by.rule, "reason": by.reason,
-            "kind": ReviewKind::Recertification});
+        let kind = review.kind.as_str();
+        let data =
+            json!({"digest": version.digest, "rule": by.rule, "reason": by.reason, "kind": kind});
         self.agent_event(EventKind::AgentApproved, state.agent.id, &by.actor, data);
     }
 
@@ -149,15 +169,16 @@ impl Ledger<'_> {
         self.recertification_follows(state);
     }
 
+    /// Begins a new term of the approval of what is served, and lifts the hold that the end of the last one has set.
     fn begin_term(&mut self, state: &mut AgentState, by: &Approver) {
         state.agent.certified_at = Some(self.now().0);
         state.agent.recertify_at = None;
-        self.withdraw_recertification(state, by);
+        self.withdraw_of_approval(state, by);
         self.lift(state, Hold::Recertify, &by.actor, "approved");
     }
 
     /// Has the open review of the served content be about what is served now.
-    fn recertification_follows(&mut self, state: &mut AgentState) {
+    pub(crate) fn recertification_follows(&mut self, state: &mut AgentState) {
         let Some(version) = state.agent.approved_version else {
             return;
         };
@@ -167,14 +188,12 @@ impl Ledger<'_> {
                 continue;
             };
             let new = FurtherReview {
-                kind: ReviewKind::Recertification,
-                version,
                 due_at: open.due_at,
-                submitter: open.submitter.clone(),
+                ..FurtherReview::new(ReviewKind::Recertification, version, open.submitter.clone())
             };
             let by = Approver {
                 reason: Some("the served content has changed".to_owned()),
-                ..Approver::policy(a2a_registry_domain::admission_rules::Rule::NoRule)
+                ..Approver::policy(Rule::NoRule)
             };
             self.close_further(state, id, ReviewState::Superseded, &by);
             self.open_further(state, new, POLICY, None);

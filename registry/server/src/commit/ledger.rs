@@ -375,7 +375,8 @@ impl<'a> Ledger<'a> {
         self.states.push((version, state));
     }
 
-    pub(super) fn decide(
+    /// Records a decision on a version, without what follows from it.
+    pub(crate) fn decide(
         &mut self,
         agent: Uuid,
         version: &VersionKey,

@@ -222,13 +222,11 @@ impl GovernanceConfig {
     pub fn approvals_needed(&self, kind: ReviewKind, class: Option<ChangeClass>) -> u32 {
         let needed = match (kind, class) {
             (ReviewKind::Report, _) => 1,
-            // All of the served content is approved anew, as with a first card.
-            (ReviewKind::Admission, None) | (ReviewKind::Recertification, _) => self.deciders.first,
-            (ReviewKind::Admission, Some(ChangeClass::None | ChangeClass::Low)) => {
-                self.deciders.low
-            }
-            (ReviewKind::Admission, Some(ChangeClass::High)) => self.deciders.high,
-            (ReviewKind::Admission, Some(ChangeClass::Critical)) => self.deciders.critical,
+            // All of the served content is approved anew in a recertification, as with a first card.
+            (_, None) => self.deciders.first,
+            (_, Some(ChangeClass::None | ChangeClass::Low)) => self.deciders.low,
+            (_, Some(ChangeClass::High)) => self.deciders.high,
+            (_, Some(ChangeClass::Critical)) => self.deciders.critical,
         };
         u32::from(needed.max(1))
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use a2a_registry_domain::review::ReviewKind;
 use a2a_registry_domain::role::Permission;
-use a2a_registry_store::entity::{account, agent, review_approval};
-use a2a_registry_store::{Handle, accounts, coverage, domains};
+use a2a_registry_store::entity::{account, agent, review, review_approval};
+use a2a_registry_store::{Handle, accounts, coverage, domains, terms};
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -31,14 +32,30 @@ pub(crate) async fn parties(
     Ok(named.into_iter().chain(registrants).flatten().collect())
 }
 
-/// Refuses a party.
+/// The accounts that may not decide a review: the parties, and who broke the glass that it confirms.
+pub(crate) async fn excluded(
+    on: &impl Handle,
+    config: &Config,
+    agent: &agent::Model,
+    question: &review::Model,
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let mut excluded = parties(on, config, agent).await?;
+    if question.kind == ReviewKind::BreakGlass {
+        let broken = terms::break_glass_of(on, question.id).await?;
+        excluded.extend(broken.map(|broken| broken.account_id));
+    }
+    Ok(excluded)
+}
+
+/// Refuses an account that is excluded.
 pub(crate) fn refuse_party(account: Uuid, parties: &BTreeSet<Uuid>) -> Result<(), AppError> {
     if !parties.contains(&account) {
         return Ok(());
     }
     Err(AppError::new(
         ErrorKind::Forbidden,
-        "Under four-eyes neither the owner of an agent nor who registered it decides its reviews; ask another curator.",
+        "Under four-eyes neither the owner of an agent nor who registered it decides its reviews, and nobody confirms a glass \
+         that they broke; ask another curator.",
     ))
 }
 
@@ -48,6 +65,15 @@ pub(crate) fn may_decide(account: &account::Model, parties: &BTreeSet<Uuid>) -> 
         .roles()
         .is_ok_and(|roles| roles.iter().any(|role| role.may(Permission::Approve)));
     account.disabled_at.is_none() && decides && !parties.contains(&account.id)
+}
+
+/// Whether an account may break the glass now: it decides reviews and is an admin.
+pub(crate) fn may_break_glass(account: &account::Model) -> bool {
+    let Ok(roles) = account.roles() else {
+        return false;
+    };
+    let may = |permission| roles.iter().any(|role| role.may(permission));
+    account.disabled_at.is_none() && may(Permission::Approve) && may(Permission::Administer)
 }
 
 /// The accounts of these approvals that may decide now: only their approvals count.

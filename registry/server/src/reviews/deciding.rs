@@ -22,7 +22,9 @@ use crate::commit::state::{AgentState, state_of};
 use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::reviews::approvers::{counting, may_decide, parties, refuse_party};
+use crate::reviews::approvers::{counting, excluded, may_decide, refuse_party};
+use crate::reviews::glass_restored::{broken_by, refuse_ended, restore};
+use crate::reviews::recertification::refuse_unserved;
 use crate::reviews::view::{review_row, review_view};
 
 /// What an account decides.
@@ -85,17 +87,8 @@ pub(super) async fn decide(
     check_reason(&decision.reason)?;
     let write = context.store.write().await?;
     let (question, mut state) = open_locked(&write, id, "decided").await?;
-    let key = version_of(&write, &question).await?;
-    if key.digest != decision.digest {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!(
-                "This review is about {}, not about the digest given.",
-                key.digest
-            ),
-        ));
-    }
-    let parties = parties(&write, &context.config, &state.agent).await?;
+    let key = content_named(&write, &question, &decision.digest).await?;
+    let parties = excluded(&write, &context.config, &state.agent, &question).await?;
     refuse_party(account.id, &parties)?;
     // The account may have been disabled, or lost the role, while this waited for the lock.
     let present = accounts::accounts_by_ids(&write, &[account.id]).await?;
@@ -113,7 +106,10 @@ pub(super) async fn decide(
         reason: &decision.reason,
     };
     match verdict {
-        Verdict::Reject => case.conclude(&mut ledger, &mut state, verdict)?,
+        Verdict::Reject => {
+            case.conclude(context, &write, &mut ledger, &mut state, verdict)
+                .await?;
+        }
         Verdict::Approve => {
             case.approve(context, &write, &mut ledger, &mut state, &parties)
                 .await?;
@@ -169,7 +165,9 @@ impl DecisionCase<'_> {
         if is_enough {
             let counted: Vec<Uuid> = counted.into_iter().collect();
             write.approvals_counted(question.id, &counted).await?;
-            return self.conclude(ledger, state, Verdict::Approve);
+            return self
+                .conclude(context, write, ledger, state, Verdict::Approve)
+                .await;
         }
         let data = json!({"agent": state.agent.id, "digest": self.key.digest,
             "approvals": so_far, "needed": needed, "reason": self.reason});
@@ -185,8 +183,10 @@ impl DecisionCase<'_> {
 
     /// Makes the decision that closes the review. A report that is approved changes nothing, and one that is rejected puts
     /// the agent on hold.
-    fn conclude(
+    async fn conclude(
         &self,
+        context: &Context,
+        write: &Write,
         ledger: &mut Ledger<'_>,
         state: &mut AgentState,
         verdict: Verdict,
@@ -198,17 +198,22 @@ impl DecisionCase<'_> {
                 ledger.approve(state, key, question.change_class()?, &by);
             }
             (ReviewKind::Admission, Verdict::Reject) => ledger.reject(state, key, &by),
-            (ReviewKind::Recertification, _) if state.agent.approved_version != Some(key.id) => {
-                return Err(AppError::new(
-                    ErrorKind::Conflict,
-                    "This content is no longer served; decide the review of the content that is.",
-                ));
+            (ReviewKind::Recertification, verdict) => {
+                refuse_unserved(state, question)?;
+                match verdict {
+                    Verdict::Approve => ledger.approve_served(state, key, question, &by),
+                    Verdict::Reject => {
+                        ledger.refuse_recertification(state, key, question.id, &by);
+                    }
+                }
             }
-            (ReviewKind::Recertification, Verdict::Approve) => {
-                ledger.recertify(state, key, question.id, &by);
+            (ReviewKind::BreakGlass, Verdict::Approve) => {
+                refuse_ended(write, ledger, question).await?;
+                ledger.approve_served(state, key, question, &by);
             }
-            (ReviewKind::Recertification, Verdict::Reject) => {
-                ledger.refuse_recertification(state, key, question.id, &by);
+            (ReviewKind::BreakGlass, Verdict::Reject) => {
+                let broken = broken_by(write, question.id).await?;
+                restore(context, write, ledger, state, &broken, &by).await?;
             }
             (ReviewKind::Report, Verdict::Approve) => {
                 ledger.close_further(state, question.id, ReviewState::Approved, &by);
@@ -277,6 +282,25 @@ pub(super) async fn open_locked(
     Ok((locked, state))
 }
 
+/// The version that a review is about, which must be the content that the caller names.
+pub(super) async fn content_named(
+    write: &Write,
+    review: &review::Model,
+    digest: &str,
+) -> Result<VersionKey, AppError> {
+    let key = version_of(write, review).await?;
+    if key.digest == digest {
+        return Ok(key);
+    }
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "This review is about {}, not about the digest given.",
+            key.digest
+        ),
+    ))
+}
+
 /// The version that a review is about.
 pub(super) async fn version_of(
     write: &Write,
@@ -299,7 +323,7 @@ pub(super) async fn hindrance(
     if row.state != ReviewState::Open {
         return Ok(Some(format!("The review is {}.", row.state.as_str())));
     }
-    let parties = parties(&context.store, &context.config, agent).await?;
+    let parties = excluded(&context.store, &context.config, agent, row).await?;
     Ok(refuse_party(account.id, &parties)
         .err()
         .map(|error| error.public))

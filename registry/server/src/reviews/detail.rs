@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use a2a_card::{AgentCard, auth_labels, security_sentences};
 use a2a_registry_api::limits::DEFAULT_SIMILAR;
 use a2a_registry_api::{
-    Diff, DomainProofs, Duplicates, EarlierDecision, Hit, HitSkill, MatchingPolicy, Review,
-    ReviewDetail,
+    BreakGlass, Diff, DomainProofs, Duplicates, EarlierDecision, Hit, HitSkill, MatchingPolicy,
+    Review, ReviewDetail,
 };
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Action;
 use a2a_registry_store::entity::{agent, decision, review, version};
-use a2a_registry_store::{accounts, agents, decisions, domains, ownership, versions};
+use a2a_registry_store::{accounts, agents, decisions, domains, ownership, terms, versions};
 use uuid::Uuid;
 
 use crate::agents::diff::diff_of;
@@ -20,7 +20,7 @@ use crate::agents::documents::interfaces;
 use crate::agents::policy_facts::facts;
 use crate::agents::records::records;
 use crate::agents::similar::similar_to;
-use crate::agents::views::{findings_of, key_binding, sponsor_of};
+use crate::agents::views::{break_glass_view, findings_of, key_binding, sponsor_of};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::detail_level::detail_level;
@@ -41,6 +41,7 @@ fn without_card(review: Review) -> ReviewDetail {
         description: None,
         skills: Vec::new(),
         sponsor: None,
+        break_glass: None,
         policies: Vec::new(),
         earlier: Vec::new(),
         comments: Vec::new(),
@@ -103,6 +104,7 @@ pub(crate) async fn review_detail(
         description: card.description.clone(),
         skills: card.skills.iter().map(skill).collect(),
         sponsor: sponsor_of(context, &agent).await?,
+        break_glass: confirmed_by(context, row).await?,
         policies: matching_policies(context, caller, &agent, &about, &card).await?,
         earlier: earlier(context, row, &about).await?,
         comments: notes.comments,
@@ -118,6 +120,17 @@ pub(crate) async fn review_detail(
         similar,
         duplicates,
     })
+}
+
+/// The approval of one account alone that a review confirms.
+async fn confirmed_by(
+    context: &Context,
+    row: &review::Model,
+) -> Result<Option<BreakGlass>, AppError> {
+    match terms::break_glass_of(&context.store, row.id).await? {
+        Some(broken) => Ok(Some(break_glass_view(context, broken).await?)),
+        None => Ok(None),
+    }
 }
 
 /// The difference, if both cards are still stored: the rest is enough to decide.

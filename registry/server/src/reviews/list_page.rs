@@ -294,6 +294,7 @@ impl FilterView {
                     ("admission", "Admission of a card"),
                     ("report", "Report of an agent"),
                     ("recertification", "Approval that ends"),
+                    ("break_glass", "Broken glass"),
                 ],
             ),
             classes: choices(
@@ -323,6 +324,10 @@ pub(super) fn change_badge(review: &Review) -> Badge {
     };
     if review.kind == ReviewKind::Report {
         return plain("report", "Somebody has reported this agent.", "warn");
+    }
+    if review.kind == ReviewKind::BreakGlass {
+        let meaning = "One account has approved this alone; others confirm it or not.";
+        return plain("break-glass", meaning, "bad");
     }
     if review.kind == ReviewKind::Recertification {
         let meaning = "The approval of what is served ends.";

@@ -3,6 +3,7 @@
 use a2a_registry_api::limits::{MAX_COMMENT, MAX_COMMENTS};
 use a2a_registry_api::{NewComment, Review, ReviewComment, ReviewPatch};
 use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::review::ReviewKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{review, review_comment};
@@ -10,7 +11,7 @@ use a2a_registry_store::{Write, accounts, review_notes};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::caller::Caller;
+use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::commit::state::{AgentState, state_of};
@@ -18,7 +19,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::memory::agents::RenderedJson;
 use crate::precondition::Precondition;
-use crate::reviews::approvers::{may_decide, parties, refuse_party};
+use crate::reviews::approvers::{excluded, may_decide, refuse_party};
 use crate::reviews::deciding::open_locked;
 use crate::reviews::view::{review_row, review_view, review_visible};
 
@@ -74,6 +75,22 @@ pub async fn comment_add(
     })
 }
 
+/// The reason of who opens a review, as its first comment.
+pub(super) fn first_comment(
+    ledger: &Ledger<'_>,
+    review: Uuid,
+    author: &Account,
+    reason: &str,
+) -> review_comment::Model {
+    review_comment::Model {
+        id: ledger.new_id(),
+        review_id: review,
+        author_id: author.id,
+        text: reason.to_owned(),
+        at: ledger.now().0,
+    }
+}
+
 fn check_text(text: &str) -> Result<(), AppError> {
     let length = text.chars().count();
     if !text.trim().is_empty() && length <= MAX_COMMENT && !text.contains('\0') {
@@ -109,9 +126,15 @@ pub(crate) async fn review_patch(
     let (mut row, state) = open_locked(&write, id, "assigned").await?;
     seen.check_part(&edited(&row))?;
     if let Some(name) = &patch.assignee {
-        row.assignee = assignee(context, &write, &state, name).await?;
+        row.assignee = assignee(context, &write, &state, &row, name).await?;
     }
     if let Some(due) = due {
+        if has_own_date(&row) {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                "This review is due when the approval ends, which nobody sets.",
+            ));
+        }
         row.due_at = due;
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
@@ -132,6 +155,11 @@ pub(crate) async fn review_patch(
     RenderedJson::with_part(&view, &part)
 }
 
+/// Whether a review is due when an approval ends.
+pub(super) fn has_own_date(row: &review::Model) -> bool {
+    row.kind == ReviewKind::Recertification || row.kind == ReviewKind::BreakGlass
+}
+
 fn due_at(text: &str, now: Timestamp) -> Result<Option<i64>, AppError> {
     if text.is_empty() {
         return Ok(None);
@@ -150,12 +178,13 @@ async fn assignee(
     context: &Context,
     write: &Write,
     state: &AgentState,
+    question: &review::Model,
     name: &str,
 ) -> Result<Option<Uuid>, AppError> {
     if name.is_empty() {
         return Ok(None);
     }
-    let parties = parties(write, &context.config, &state.agent).await?;
+    let parties = excluded(write, &context.config, &state.agent, question).await?;
     let account = accounts::account_by_name(write, name).await?;
     let Some(account) = account else {
         return Err(AppError::new(

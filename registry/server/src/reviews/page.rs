@@ -4,7 +4,7 @@ use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
 use a2a_registry_api::{
     Change, Hit, HitSkill, Interface, NewComment, ReviewDecision, ReviewDetail, ReviewPatch,
 };
-use a2a_registry_domain::review::ReviewState;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::agent_page::diff::ChangeView;
+use crate::agent_page::parts::GlassView;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::http::auth::{Read, Register};
@@ -28,6 +29,7 @@ use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::pages::trust::Badge;
 use crate::precondition::Precondition;
+use crate::reviews::break_glass::break_glass;
 use crate::reviews::deciding::{approval_withdraw, review_approve, review_reject};
 use crate::reviews::list_page::{approvals, change_badge};
 use crate::reviews::notes::{comment_add, review_patch};
@@ -49,7 +51,8 @@ pub(crate) struct ReviewForm {
     reason: String,
     text: String,
     assignee: String,
-    due: String,
+    /// Absent where the date is not the form's to set.
+    due: Option<String>,
 }
 
 /// Each character of a comment may be escaped.
@@ -75,6 +78,7 @@ pub(crate) struct ReviewPage {
     opened: TimeView,
     due: Option<TimeView>,
     due_value: String,
+    glass: GlassPart,
     assignee: String,
     approvals: String,
     description: String,
@@ -119,7 +123,7 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Does what a form of the page asks for, and leads back to the page.
+/// Does what a form of the page asks for, and leads back to the page, or to the review that was opened by that.
 ///
 /// # Errors
 /// `form-refused`, and as the act.
@@ -129,7 +133,7 @@ pub(crate) async fn submit(
     ReviewId(id): ReviewId,
     form: FormOf<Register, ReviewForm>,
 ) -> Result<HttpResponse, Problem> {
-    act(&context, &form.visitor.caller, id, form.fields).await?;
+    let id = act(&context, &form.visitor.caller, id, form.fields).await?;
     Ok(HttpResponse::SeeOther()
         .insert_header((LOCATION, format!("/reviews/{id}")))
         .finish())
@@ -140,7 +144,7 @@ async fn act(
     caller: &Caller,
     id: Uuid,
     form: ReviewForm,
-) -> Result<(), Problem> {
+) -> Result<Uuid, Problem> {
     let decision = ReviewDecision {
         digest: form.digest,
         reason: form.reason,
@@ -148,6 +152,10 @@ async fn act(
     match form.act.as_str() {
         "approve" => drop(review_approve(context, caller, id, &decision).await?),
         "reject" => drop(review_reject(context, caller, id, &decision).await?),
+        "break-glass" => {
+            let review = break_glass(context, caller, id, &decision).await?;
+            return Ok(review.id);
+        }
         "withdraw" => drop(approval_withdraw(context, caller, id).await?),
         "comment" => {
             let new = NewComment {
@@ -156,19 +164,19 @@ async fn act(
             comment_add(context, caller, id, &new).await?;
         }
         "assign" => {
-            let due = match form.due.as_str() {
-                "" => String::new(),
+            let moment = |day: String| match day.as_str() {
+                "" => day,
                 day => format!("{day}T00:00:00Z"),
             };
             let patch = ReviewPatch {
                 assignee: Some(form.assignee),
-                due: Some(due),
+                due: form.due.map(moment),
             };
             review_patch(context, caller, id, &patch, &Precondition::default()).await?;
         }
         _ => return Err(Problem::invalid("/act", "This form asks for nothing.")),
     }
-    Ok(())
+    Ok(id)
 }
 
 impl ReviewPage {
@@ -199,6 +207,7 @@ impl ReviewPage {
             opened: TimeView::new(review.created_at, now),
             due: TimeView::maybe(review.due, now),
             due_value: due.get(..10).unwrap_or_default().to_owned(),
+            glass: GlassPart::new(detail, caller, now),
             assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
             approvals: approvals(review),
             description: text::block(detail.description.as_deref().unwrap_or_default(), BLOCK),
@@ -230,6 +239,40 @@ impl ReviewPage {
             comments: caller.may(Permission::Register),
             comment_chars: MAX_COMMENT,
             reason_chars: MAX_REASON,
+        }
+    }
+}
+
+/// What the page has on approvals that end.
+struct GlassPart {
+    broken: Option<GlassView>,
+    /// Whether the form to break the glass is shown: where the caller may, and cannot approve alone.
+    can_break: bool,
+    /// Whether curators set when the review is due.
+    sets_due: bool,
+}
+
+impl GlassPart {
+    fn new(detail: &ReviewDetail, caller: &Caller, now: Timestamp) -> Self {
+        let review = &detail.review;
+        let kind = review.kind.known();
+        let fits = matches!(
+            kind,
+            Some(ReviewKind::Admission | ReviewKind::Recertification)
+        );
+        let may = caller.may(Permission::Approve) && caller.may(Permission::Administer);
+        let needs_others = detail.cannot_decide.is_some() || review.approvals_needed > 1;
+        let ends_by_itself = matches!(
+            kind,
+            Some(ReviewKind::Recertification | ReviewKind::BreakGlass)
+        );
+        Self {
+            broken: detail
+                .break_glass
+                .as_ref()
+                .map(|broken| GlassView::new(broken, now)),
+            can_break: may && fits && needs_others && review.state == ReviewState::Open,
+            sets_due: !ends_by_itself,
         }
     }
 }

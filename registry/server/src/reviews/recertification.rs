@@ -4,10 +4,10 @@
 use a2a_registry_api::{Act, Review};
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_domain::review::ReviewKind;
+use a2a_registry_domain::review::{ChangeClass, ReviewKind};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::DAY;
-use a2a_registry_store::entity::review_comment;
+use a2a_registry_store::entity::review;
 use a2a_registry_store::{StoreError, Write, decisions, terms};
 use uuid::Uuid;
 
@@ -21,6 +21,7 @@ use crate::commit::publish::{after_act, after_write};
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::reviews::notes::first_comment;
 use crate::reviews::view::{review_row, review_view};
 
 /// How long before its end an approval is put before the curators, and the least notice that anybody gets.
@@ -58,26 +59,51 @@ pub async fn agent_recertify(
         ));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    refuse_unconfirmed(&state)?;
+    let holds = [Hold::CriticalChange, Hold::KeyChanged];
+    let is_held = state.holds.iter().any(|hold| holds.contains(hold));
+    // A change that was refused leaves a hold that no review would end.
+    let is_about_hold = is_held && state.open_review.is_none();
+    let submitter = submitter_name(&write, &state).await?;
     let new = FurtherReview {
-        kind: ReviewKind::Recertification,
-        version,
         due_at: state.agent.recertify_at,
-        submitter: submitter_name(&write, &state).await?,
+        class: is_about_hold.then_some(ChangeClass::Critical),
+        ..FurtherReview::new(ReviewKind::Recertification, version, submitter)
     };
     let review = ledger.open_further(&mut state, new, &account.name, Some(&act.reason));
-    let comment = review_comment::Model {
-        id: ledger.new_id(),
-        review_id: review,
-        author_id: account.id,
-        text: act.reason.clone(),
-        at: ledger.now().0,
-    };
+    let comment = first_comment(&ledger, review, account, &act.reason);
     // The review's row must exist before a row that refers to it.
     let touched = ledger.write(&write).await?;
     write.comment_insert(comment).await?;
     write.commit().await?;
     after_act(context, &touched).await;
     review_view(context, review_row(context, review).await?).await
+}
+
+/// Refuses a decision on what was served once, and on what is not confirmed.
+pub(super) fn refuse_unserved(
+    state: &AgentState,
+    question: &review::Model,
+) -> Result<(), AppError> {
+    if state.agent.approved_version == Some(question.version_id) {
+        return refuse_unconfirmed(state);
+    }
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        "This content is no longer served; decide the review of the content that is.",
+    ))
+}
+
+/// Refuses to approve content that is served under break-glass by anything but its confirmation, which never counts who
+/// broke the glass.
+fn refuse_unconfirmed(state: &AgentState) -> Result<(), AppError> {
+    match state.further_of(ReviewKind::BreakGlass).first() {
+        None => Ok(()),
+        Some(open) => Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("What is served is not confirmed yet; decide review {open} first."),
+        )),
+    }
 }
 
 /// Opens the reviews that are due, and puts the agents on hold whose approval has ended. Doing it twice, here or in another
@@ -147,7 +173,8 @@ async fn change_page(
     for id in ids {
         let mut state = state_of(&write, *id).await?;
         let is_over = state.agent.retired_at.is_some() || state.holds.contains(&Hold::Recertify);
-        if is_over || state.agent.approved_version.is_none() {
+        let is_unconfirmed = !state.further_of(ReviewKind::BreakGlass).is_empty();
+        if is_over || is_unconfirmed || state.agent.approved_version.is_none() {
             continue;
         }
         match step {
@@ -221,7 +248,7 @@ async fn end(
 }
 
 /// Opens the review of what is served, unless it is open.
-async fn open_review(
+pub(super) async fn open_review(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
@@ -230,11 +257,10 @@ async fn open_review(
         return Ok(());
     };
     if state.further_of(ReviewKind::Recertification).is_empty() {
+        let submitter = submitter_name(write, state).await?;
         let new = FurtherReview {
-            kind: ReviewKind::Recertification,
-            version,
             due_at: state.agent.recertify_at,
-            submitter: submitter_name(write, state).await?,
+            ..FurtherReview::new(ReviewKind::Recertification, version, submitter)
         };
         ledger.open_further(state, new, SYSTEM, None);
     }

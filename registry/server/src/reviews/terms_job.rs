@@ -7,6 +7,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::error::AppError;
+use crate::reviews::glass_restored::end_break_glasses;
 use crate::reviews::recertification::pass_terms;
 
 /// How often it looks.
@@ -19,7 +21,7 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
         while !cancel.is_cancelled() {
             let passed = tokio::select! {
                 () = cancel.cancelled() => return,
-                passed = pass_terms(&context) => passed,
+                passed = pass(&context) => passed,
             };
             if let Err(error) = passed {
                 let error = error.internal.unwrap_or(error.public);
@@ -31,4 +33,10 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
             }
         }
     })
+}
+
+async fn pass(context: &Context) -> Result<(), AppError> {
+    let ended = end_break_glasses(context).await;
+    pass_terms(context).await?;
+    ended
 }

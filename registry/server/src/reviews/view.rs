@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::was_never_owned;
-use crate::reviews::approvers::{counting, parties};
+use crate::reviews::approvers::{counting, excluded};
 use crate::signatures::KeyBinding;
 use crate::visibility::keeper;
 
@@ -180,7 +180,7 @@ impl People {
             let of_it: Vec<review_approval::Model> = of_it.cloned().collect();
             let agent = agents.iter().find(|agent| agent.id == row.agent_id);
             if let (Some(agent), false) = (agent, of_it.is_empty()) {
-                let parties = parties(on, &context.config, agent).await?;
+                let parties = excluded(on, &context.config, agent, row).await?;
                 let counting = counting(on, &of_it, &parties).await?;
                 counting_now.extend(counting.into_iter().map(|account| (row.id, account)));
             }

@@ -2,7 +2,7 @@
 
 use a2a_registry_api::limits::MAX_WAITING;
 use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
-use a2a_registry_domain::review::ReviewState;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::review;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::caller::{Account, Caller};
 use crate::context::Context;
 use crate::error::AppError;
-use crate::reviews::approvers::parties;
+use crate::reviews::approvers::excluded;
 use crate::reviews::view::{own_agents, views};
 
 /// What waits for the caller.
@@ -77,22 +77,22 @@ async fn to_decide(context: &Context, account: &Account) -> Result<Vec<Review>, 
     Ok(reviews)
 }
 
-/// The reviews that an account may decide under four-eyes.
+/// The reviews that an account may decide: under four-eyes not its own, and no confirmation of its own glass.
 async fn without_own(
     context: &Context,
     account: Uuid,
     rows: Vec<review::Model>,
 ) -> Result<Vec<review::Model>, AppError> {
-    if !context.config.governance.four_eyes {
-        return Ok(rows);
-    }
     let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
     let agents = agents::agents_by_ids(&context.store, &ids).await?;
     let mut free = Vec::with_capacity(rows.len());
     for row in rows {
+        let can_exclude = context.config.governance.four_eyes || row.kind == ReviewKind::BreakGlass;
         let agent = agents.iter().find(|agent| agent.id == row.agent_id);
-        if let Some(agent) = agent
-            && !parties(&context.store, &context.config, agent)
+        if !can_exclude {
+            free.push(row);
+        } else if let Some(agent) = agent
+            && !excluded(&context.store, &context.config, agent, &row)
                 .await?
                 .contains(&account)
         {

@@ -1,8 +1,8 @@
 //! Handlers that change reviews.
 
 use a2a_registry_api::{
-    Act, BulkDecision, BulkOutcome, DecisionOutcome, NewComment, NewReport, ReportAccepted, Review,
-    ReviewComment, ReviewDecision, ReviewPatch, Seen,
+    Act, Agent, BulkDecision, BulkOutcome, DecisionOutcome, NewComment, NewReport, ReportAccepted,
+    Review, ReviewComment, ReviewDecision, ReviewPatch, Seen,
 };
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, patch, post, web};
@@ -14,7 +14,9 @@ use crate::http::path::{AgentRef, ReviewId};
 use crate::http::problem::Problem;
 use crate::http::state::State;
 use crate::precondition::Precondition;
-use crate::reviews::{bulk, deciding, notes, recertification, reporting, waiting};
+use crate::reviews::{
+    break_glass, bulk, deciding, notes, recertification, reporting, resuming, waiting,
+};
 
 /// Approve the content a review is about
 #[utoipa::path(
@@ -57,6 +59,31 @@ pub async fn review_reject(
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let review = deciding::review_reject(&state.context, &caller, review.0, &decision.0).await?;
+    answer::json(StatusCode::OK, &review)
+}
+
+/// Approve the content of a review alone, for a day
+///
+/// For an account that is both curator and admin, where others must approve. A review of the kind `break_glass` opens, by
+/// which others confirm it; without that what was before returns.
+#[utoipa::path(
+    tag = "reviews",
+    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
+    request_body = ReviewDecision,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The review by which others confirm it", body = Review),
+        (status = 409, description = "The review is closed or about another content, the caller may approve it alone, the glass is broken for the agent already, or was not confirmed for this content before"),
+    )
+)]
+#[post("/v1/reviews/{review}:break-glass")]
+pub async fn review_break_glass(
+    caller: Require<Approve>,
+    review: ReviewId,
+    decision: Body<ReviewDecision>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let review = break_glass::break_glass(&state.context, &caller, review.0, &decision.0).await?;
     answer::json(StatusCode::OK, &review)
 }
 
@@ -164,6 +191,30 @@ pub async fn review_patch(
 ) -> Result<HttpResponse, Problem> {
     let review = notes::review_patch(&state.context, &caller, review.0, &patch.0, &seen).await?;
     Ok(answer::changed_rendered(review))
+}
+
+/// Lift a hold
+///
+/// One that a change has set is lifted so only by an account that may approve that change alone.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "Id or URN of the agent")),
+    request_body = Act,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is retired, the hold is not set, or it ends only with its cause"),
+    )
+)]
+#[post("/v1/agents/{agent}:resume")]
+pub async fn agent_resume(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: Body<Act>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let agent = resuming::agent_resume(&state.context, &caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
 }
 
 /// Report an agent

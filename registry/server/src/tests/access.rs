@@ -74,6 +74,7 @@ const SEEING: &[Who] = &[Curator, CuratorReading, Auditor, Admin, Bootstrap];
 const READERS_OF_EVENTS: &[Who] = &[Curator, Auditor, Admin, Bootstrap];
 const CURATORS: &[Who] = &[Curator, Admin, Bootstrap];
 const APPROVERS: &[Who] = &[Curator, Bootstrap];
+const CURATING_ADMINS: &[Who] = &[Bootstrap];
 const PEOPLE: &[Who] = &[Auditor, Admin, Bootstrap];
 const ADMINS: &[Who] = &[Admin, Bootstrap];
 
@@ -127,6 +128,7 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("waiver_end", CURATORS),
     ("reindex", ADMINS),
     ("review_approve", APPROVERS),
+    ("review_break_glass", CURATING_ADMINS),
     ("review_list", ACCOUNTS),
     ("review_reject", APPROVERS),
     ("review_show", ACCOUNTS),
@@ -177,7 +179,9 @@ fn body(id: &str) -> Option<Value> {
         "review_patch" | "agent_patch" | "domain_patch" | "key_enrol" => json!({}),
         "card_lint" => json!({"name": "Echo"}),
         "domain_transfer" => json!({"account": "another"}),
-        "review_approve" | "review_reject" => json!({"digest": "sha256:0", "reason": "a test"}),
+        "review_approve" | "review_reject" | "review_break_glass" => {
+            json!({"digest": "sha256:0", "reason": "a test"})
+        }
         "token_create" => json!({"account": "another", "role": "publisher", "name": "test"}),
         "account_create" => json!({"name": "somebody", "roles": ["reader"]}),
         "account_patch" => json!({"roles": ["reader"]}),

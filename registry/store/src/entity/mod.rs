@@ -15,5 +15,5 @@ pub use domains::{attempt, domain, pace, proof, source, source_day, source_regis
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
 pub use policies::{dry_run_change, policy_set, waiver};
-pub use reviews::{agent_report, review_approval, review_comment};
+pub use reviews::{agent_report, break_glass, review_approval, review_comment};
 pub use vectors::{agent_vectors, model};

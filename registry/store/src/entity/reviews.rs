@@ -1,4 +1,4 @@
-//! Rows: what people write about a review.
+//! Rows: what people write about a review, and what one of them has decided alone.
 
 /// One approval of a review by an account.
 pub mod review_approval {
@@ -80,6 +80,53 @@ pub mod agent_report {
         pub contact: Option<String>,
         /// Microseconds.
         pub at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// An approval that one account has given alone, until others confirm it.
+pub mod break_glass {
+    use a2a_registry_domain::review::ReviewKind;
+    use sea_orm::entity::prelude::*;
+
+    use crate::Kept;
+
+    /// An approval that one account has given alone, until others confirm it.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "break_glasses")]
+    pub struct Model {
+        /// The review by which it is confirmed. It is in force while that is open.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub review_id: Uuid,
+        /// The agent.
+        pub agent_id: Uuid,
+        /// Who broke the glass.
+        pub account_id: Uuid,
+        /// The kind of the review that was decided so.
+        pub asked: Kept<ReviewKind>,
+        /// The version that was approved.
+        pub version_id: Uuid,
+        /// Its content digest.
+        pub content_digest: String,
+        /// Its signing summary.
+        pub signing: String,
+        /// Why.
+        pub reason: String,
+        /// The version that was served before.
+        pub before_version: Option<Uuid>,
+        /// The holds that were lifted, with spaces between.
+        pub before_holds: String,
+        /// The pinned keys of before.
+        pub before_pins: String,
+        /// When.
+        pub at: i64,
+        /// When it ends unless it is confirmed.
+        pub ends_at: i64,
     }
 
     /// None: joins are written where they are needed.

@@ -1,0 +1,112 @@
+//! Resuming an agent: a curator lifts the hold of a curator, and a hold that a change has set where one may decide that change
+//! alone.
+
+use a2a_registry_api::{Act, Agent};
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::review::{ChangeClass, ReviewKind};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::{Write, versions};
+use uuid::Uuid;
+
+use crate::agents::views::{agent_show, agent_visible};
+use crate::caller::{Account, Caller};
+use crate::commit::approver::check_reason;
+use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_act;
+use crate::commit::state::{AgentState, state_of};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::reviews::approvers::parties;
+
+/// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and `key_changed`.
+///
+/// # Errors
+/// `Forbidden` for a caller who does not curate, and where others must approve the change that has set the hold;
+/// `NotFound`; `Conflict` for a retired agent, one that is not on this hold, and a hold that only its cause can end.
+pub async fn agent_resume(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    act: &Act,
+) -> Result<Agent, AppError> {
+    let account = caller.demand(Permission::Curate)?;
+    let hold = act.hold.unwrap_or(Hold::Operator);
+    let id = agent_visible(context, caller, agent).await?.id;
+    check_reason(&act.reason)?;
+    let write = context.store.write().await?;
+    let mut state = state_of(&write, id).await?;
+    if state.agent.retired_at.is_some() {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The agent has been retired for good.",
+        ));
+    }
+    match hold {
+        Hold::Operator => {}
+        Hold::CriticalChange | Hold::KeyChanged => {
+            caller.demand(Permission::Approve)?;
+            refuse_alone(context, &write, &state, account).await?;
+        }
+        _ => return Err(ends_with_cause(&state, hold)),
+    }
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    if !ledger.lift(&mut state, hold, &account.name, &act.reason) {
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("The agent is not on hold ({hold})."),
+        ));
+    }
+    if hold == Hold::KeyChanged {
+        let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
+        if let Some(newest) = versions::version_keys(&write, &newest).await?.pop() {
+            state.pin_keys(&newest.thumbprints);
+            ledger.put_agent(&state.agent);
+        }
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    agent_show(context, caller, &id.to_string()).await
+}
+
+/// Refuses to lift the hold of a change that the account may not approve alone.
+async fn refuse_alone(
+    context: &Context,
+    write: &Write,
+    state: &AgentState,
+    account: &Account,
+) -> Result<(), AppError> {
+    let question = state.open_review.as_ref();
+    let class = match question {
+        Some(question) => question.change_class()?,
+        None => Some(ChangeClass::Critical),
+    };
+    let governance = &context.config.governance;
+    let needed = governance.approvals_needed(ReviewKind::Admission, class);
+    let parties = parties(write, &context.config, &state.agent).await?;
+    if needed == 1 && !parties.contains(&account.id) {
+        return Ok(());
+    }
+    let way = match question {
+        Some(question) => format!("approve review {0}, or break the glass there", question.id),
+        None => "reopen the question with `agent recertify`, and have the served content approved"
+            .to_owned(),
+    };
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!("Others than you must decide on the change that has set this hold: {way}."),
+    ))
+}
+
+fn ends_with_cause(state: &AgentState, hold: Hold) -> AppError {
+    let open = state.further_of(ReviewKind::Recertification);
+    let way = match (hold, open.first()) {
+        (Hold::Recertify, Some(open)) => format!("; approve review {open}"),
+        (Hold::Recertify, None) => "; open a review with `agent recertify`".to_owned(),
+        _ => String::new(),
+    };
+    AppError::new(
+        ErrorKind::Conflict,
+        format!("The hold {hold} ends with its cause and cannot be lifted by a request{way}."),
+    )
+}
