@@ -118,8 +118,8 @@ async fn a_card_goes_from_registered_to_retired() {
     let resume = ["agent", "resume", &id, "--reason", "settled"];
     assert_printed(&served.run(&resume).await, "is approved");
     served.found("q=repeat").await;
-    let deprecate = ["agent", "deprecate", &id, "--reason", "use the new one"];
-    let sunset = [&deprecate[..], &["--sunset", "2099-01-31"]].concat();
+    let deprecate = ["agent", "deprecate", &id, "--message", "use the new one"];
+    let sunset = [&deprecate[..], &["--date", "2099-01-31"]].concat();
     assert_printed(&served.run(&sunset).await, "is deprecated: use the new one");
     served.found("q=repeat&lifecycle=deprecated").await;
     let shown = served.run(&["show", &id]).await;

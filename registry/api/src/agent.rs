@@ -217,15 +217,20 @@ pub struct Deprecation {
     pub message: String,
     /// Time of the deprecation.
     pub since: Timestamp,
-    /// Id of the agent to use instead.
+    /// Id of the agent to use instead; null without one, and for callers who may not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Uuid>,
-    /// Time after which the agent may stop working.
+    /// Time after which the agent may stop working; the registry does nothing by itself then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<Timestamp>,
 }
 
 impl Deprecation {
+    /// Whether the time after which it may stop working has passed.
+    pub fn has_passed(&self, now: Timestamp) -> bool {
+        self.sunset.is_some_and(|sunset| sunset <= now)
+    }
+
     /// The notice as one sentence for people, without its full stop.
     pub fn sentence(&self) -> String {
         let mut sentence = self.message.trim_end_matches('.').to_owned();

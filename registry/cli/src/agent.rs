@@ -28,13 +28,17 @@ pub enum AgentCommand {
     Recertify(ActArgs),
     /// Mark an agent as on its way out; it is still served, and the reason is shown with it
     Deprecate {
-        #[command(flatten)]
-        act: ActArgs,
-        /// The agent to move to, by its id or URN
+        /// Its id, URN, host or card URL
+        #[arg(value_name = "AGENT")]
+        agent: String,
+        /// Why, and what to do; shown to everybody who sees the agent
+        #[arg(long, visible_alias = "reason", value_name = "TEXT")]
+        message: String,
+        /// The agent to move to, by its id or URN; shown to those who may see it
         #[arg(long, value_name = "AGENT")]
         replacement: Option<String>,
         /// Time after which it may stop working: a day such as 2027-01-31, or a moment as in RFC 3339
-        #[arg(long, value_name = "TIME", value_parser = moment)]
+        #[arg(long, visible_alias = "date", value_name = "TIME", value_parser = moment)]
         sunset: Option<Timestamp>,
     },
     /// Undo a deprecation
@@ -109,13 +113,14 @@ pub async fn run(
         AgentCommand::Resume { act: named, hold } => act(client, "resume", named, *hold).await?,
         AgentCommand::Undeprecate(named) => act(client, "undeprecate", named, None).await?,
         AgentCommand::Deprecate {
-            act: named,
+            agent,
+            message,
             replacement,
             sunset,
         } => {
-            let id = client.agent_id(&named.agent).await?;
+            let id = client.agent_id(agent).await?;
             let what = Deprecate {
-                reason: named.reason.clone(),
+                reason: message.clone(),
                 replacement: replacement.clone(),
                 sunset: *sunset,
             };

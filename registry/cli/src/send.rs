@@ -11,6 +11,7 @@ use a2a_registry_api::Agent;
 use a2a_registry_domain::ids::{SystemEntropy, new_id};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::timestamp::Timestamp;
 use bytes::Bytes;
 use clap::Args;
 use url::Url;
@@ -83,10 +84,11 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
+    let now = Arc::new(SystemClock).now();
     let bytes = if arguments.direct {
         fetch_card(&arguments.agent).await?
     } else {
-        load_card(arguments, client, console).await?
+        load_card(arguments, client, console, now.into()).await?
     };
     let parsed = a2a_card::parse(&bytes).map_err(|error| {
         Failure::new(format!(
@@ -94,7 +96,6 @@ pub async fn run(
             arguments.agent
         ))
     })?;
-    let now = Arc::new(SystemClock).now();
     let message_id = new_id(now.into(), &SystemEntropy::default()).to_string();
     let options = SendOptions {
         bearer: given(&arguments.bearer),
@@ -121,6 +122,7 @@ async fn load_card(
     arguments: &SendArgs,
     client: &Client,
     console: &Console,
+    now: Timestamp,
 ) -> Result<Bytes, Failure> {
     let word = &arguments.agent;
     let id = match client.agent_to_act_on(word).await {
@@ -139,7 +141,7 @@ async fn load_card(
             terminal::note(&line);
         }
     }
-    let concerns = concerns(&agent);
+    let concerns = concerns(&agent, now);
     for concern in &concerns {
         terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
     }
@@ -155,7 +157,7 @@ async fn load_card(
 }
 
 /// What whoever sends to an agent should know before: all that the registry holds against it.
-fn concerns(agent: &Agent) -> Vec<String> {
+fn concerns(agent: &Agent, now: Timestamp) -> Vec<String> {
     let summary = &agent.hit.summary;
     let mut concerns = Vec::new();
     match summary.lifecycle.known() {
@@ -183,8 +185,14 @@ fn concerns(agent: &Agent) -> Vec<String> {
     // A hold does not take a deprecation away. One that was made before messages were kept has none.
     let said = summary.deprecation.as_ref();
     if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
-        let said = said.map(|deprecation| format!(": {}", deprecation.sentence()));
-        concerns.push(format!("is deprecated{}", said.unwrap_or_default()));
+        let text = said.map(|deprecation| format!(": {}", deprecation.sentence()));
+        let has_passed = said.is_some_and(|deprecation| deprecation.has_passed(now));
+        let passed = if has_passed {
+            " (that date has passed)"
+        } else {
+            ""
+        };
+        concerns.push(format!("is deprecated{}{passed}", text.unwrap_or_default()));
     }
     let verdict = &agent.signature_verdict;
     if verdict.state == SignatureState::Invalid {

@@ -12,6 +12,8 @@ pub(crate) struct DeprecationView {
     pub message: String,
     pub since: TimeView,
     pub sunset: Option<TimeView>,
+    /// Whether that time has passed.
+    pub has_passed: bool,
     pub replacement: Option<String>,
 }
 
@@ -50,6 +52,7 @@ impl DeprecationView {
             message: text::block(&deprecation.message, BLOCK),
             since: TimeView::new(deprecation.since, now),
             sunset: TimeView::maybe(deprecation.sunset, now),
+            has_passed: deprecation.has_passed(now),
             replacement: deprecation.replacement.map(|agent| agent.to_string()),
         }
     }

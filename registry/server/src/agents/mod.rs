@@ -10,6 +10,7 @@ pub mod owner;
 pub(crate) mod policy_facts;
 pub mod records;
 pub mod rendered;
+pub(crate) mod replacements;
 pub mod routes;
 pub mod similar;
 pub mod snippet;

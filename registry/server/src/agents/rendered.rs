@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::agents::policy_facts::{invoke_matches, labels_of, tried_matches};
 use crate::agents::records::records;
+use crate::agents::replacements::is_visible;
 use crate::agents::views::{keeper_of, view_with_holds};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -33,7 +34,17 @@ pub(crate) async fn agent_rendered(
     context.dry_runs.answered(&policies, caller, shown);
     let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
     let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
-    Ok(with_holds.unwrap_or(&rendered.without_holds).clone())
+    let answer = with_holds.unwrap_or(&rendered.without_holds);
+    if let Some(replacement) = rendered.replacement
+        && !is_visible(context, caller, replacement).await?
+    {
+        let mut view = parsed(answer)?;
+        if let Some(deprecation) = &mut view.hit.summary.deprecation {
+            deprecation.replacement = None;
+        }
+        return RenderedJson::of(&view);
+    }
+    Ok(answer.clone())
 }
 
 /// The entry of an agent that the caller may see.
@@ -113,6 +124,8 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
         false => Some(RenderedJson::of(&view)?),
     };
     view.holds.clear();
+    let deprecation = view.hit.summary.deprecation.as_ref();
+    let replacement = deprecation.and_then(|deprecation| deprecation.replacement);
     let entry = Arc::new(RenderedAgent {
         id,
         stamp,
@@ -122,6 +135,7 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
         invoke: invoke_matches(context, &record),
         discover: tried_matches(context, &record),
         keeper: keeper_of(context, &record.agent).await?,
+        replacement,
         without_holds: RenderedJson::of(&view)?,
         with_holds,
     });

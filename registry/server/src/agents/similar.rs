@@ -9,6 +9,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
+use crate::agents::replacements::hide_in_hits;
 use crate::agents::views::agent_visible;
 use crate::caller::Caller;
 use crate::context::Context;
@@ -65,7 +66,8 @@ pub(crate) async fn similar_to(
         limit: size as usize,
         vectors: serving.map(|serving| (Arc::clone(&serving.vectors), serving.cutoff)),
     };
-    let found = run(context, move |index| similar_or_by_words(index, &request)).await?;
+    let mut found = run(context, move |index| similar_or_by_words(index, &request)).await?;
+    hide_in_hits(context, caller, &mut found.hits).await?;
     let mode = match found.by_meaning {
         true => Mode::Semantic,
         false => Mode::Lexical,

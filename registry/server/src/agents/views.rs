@@ -21,6 +21,7 @@ use uuid::Uuid;
 use crate::agents::documents::summary;
 use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::agents::records::{AgentRecord, records};
+use crate::agents::replacements::hide_in_agent;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -67,6 +68,7 @@ pub(crate) async fn agent_view(
     if !sees_holds {
         view.holds.clear();
     }
+    hide_in_agent(context, caller, &mut view).await?;
     Ok(view)
 }
 

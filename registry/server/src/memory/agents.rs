@@ -92,6 +92,8 @@ pub(crate) struct RenderedAgent {
     pub(crate) discover: Option<Matches>,
     /// The account that sees its holds, beside those who see everything.
     pub(crate) keeper: Option<Uuid>,
+    /// The replacement that its deprecation names, which not every caller may see.
+    pub(crate) replacement: Option<Uuid>,
     pub(crate) without_holds: RenderedJson,
     /// `None` if it is on no hold.
     pub(crate) with_holds: Option<RenderedJson>,
@@ -179,6 +181,7 @@ mod tests {
             domain: 1,
             visible_to: vec![PUBLIC.into()],
             keeper: None,
+            replacement: None,
             without_holds: RenderedJson::of(&"x".repeat(bytes)).unwrap(),
             with_holds: None,
         })

@@ -7,6 +7,7 @@ use a2a_registry_search::{
 };
 use bytes::Bytes;
 
+use crate::agents::replacements::hide_in_hits;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -126,11 +127,12 @@ pub(crate) async fn frozen_page(
         FrozenHits::read(index, &held, offset, &request)
     })
     .await?;
-    let answer = SearchAnswer {
+    let mut answer = SearchAnswer {
         total: order.total,
         groups: order.groups,
         ..page.answer
     };
+    hide_in_hits(context, caller, &mut answer.hits).await?;
     let more = order.hits() > page.end as u64;
     // All hits of the page may have been hidden since; the list still gives the start of the next page.
     let position = match answer.hits.last() {

@@ -17,6 +17,7 @@ use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
 use a2a_registry_search::{SearchRequest, Sort, asked_text};
 use bytes::Bytes;
 
+use crate::agents::replacements::hide_in_hits;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
@@ -158,10 +159,11 @@ async fn live_page(
         request.freeze = true;
     }
     let labels = request.visible_to.clone();
-    let (answer, mode) = run(context, move |index| {
+    let (mut answer, mode) = run(context, move |index| {
         search_or_full_text(index, request.clone())
     })
     .await?;
+    hide_in_hits(context, caller, &mut answer.hits).await?;
     let more = answer.more;
     let frozen = freeze(context, &labels, canonical, &answer, mode);
     let frozen = frozen.map(|(key, _)| (key, answer.hits.len()));
@@ -219,7 +221,8 @@ pub async fn lookup(
 ) -> Result<Lookup, AppError> {
     demand_database(context)?;
     let (key, labels) = (query.key()?, caller.labels(&context.policies.in_force()));
-    let rows = run(context, move |index| index.lookup(&key, &labels, LOOKUPS)).await?;
+    let mut rows = run(context, move |index| index.lookup(&key, &labels, LOOKUPS)).await?;
+    hide_in_hits(context, caller, &mut rows).await?;
     if rows.is_empty() {
         return Err(AppError::not_found(
             "No agent that you may see has this URL, URN or digest.",

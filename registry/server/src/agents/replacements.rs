@@ -1,0 +1,72 @@
+//! Replacements of deprecated agents: a caller is told of one only if it may see it.
+
+use a2a_registry_api::Agent;
+use a2a_registry_search::HitRow;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::agents::views::agent_visible;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+
+/// What a stored hit with a replacement has in its text.
+const MARK: &[u8] = br#""replacement":""#;
+
+/// Whether the caller may see a replacement. It may be hidden, retired or deleted since it was named.
+pub(crate) async fn is_visible(
+    context: &Context,
+    caller: &Caller,
+    replacement: Uuid,
+) -> Result<bool, AppError> {
+    match agent_visible(context, caller, &replacement.to_string()).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the replacement from the view of an agent, unless the caller may see it.
+pub(crate) async fn hide_in_agent(
+    context: &Context,
+    caller: &Caller,
+    view: &mut Agent,
+) -> Result<(), AppError> {
+    let deprecation = view.hit.summary.deprecation.as_ref();
+    let Some(named) = deprecation.and_then(|deprecation| deprecation.replacement) else {
+        return Ok(());
+    };
+    if !is_visible(context, caller, named).await?
+        && let Some(deprecation) = &mut view.hit.summary.deprecation
+    {
+        deprecation.replacement = None;
+    }
+    Ok(())
+}
+
+/// Removes from stored hits the replacements that the caller may not see. A hit without one is not parsed.
+pub(crate) async fn hide_in_hits(
+    context: &Context,
+    caller: &Caller,
+    rows: &mut [HitRow],
+) -> Result<(), AppError> {
+    for row in rows {
+        if !row.hit.windows(MARK.len()).any(|part| part == MARK) {
+            continue;
+        }
+        let broken = |error| AppError::internal(format!("a stored hit cannot be parsed: {error}"));
+        let mut hit: Value = serde_json::from_slice(&row.hit).map_err(broken)?;
+        let Some(deprecation) = hit.get_mut("deprecation").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        let named = deprecation.get("replacement").and_then(Value::as_str);
+        let named = named.and_then(|named| named.parse::<Uuid>().ok());
+        if let Some(named) = named
+            && !is_visible(context, caller, named).await?
+        {
+            deprecation.remove("replacement");
+            row.hit = serde_json::to_vec(&hit).map_err(broken)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Deprecation: its replacement is told to whom may see that agent, and its date changes nothing by itself, on both engines.
+
+use a2a_registry_api::{Act, AgentList, AgentPatch, Deprecate};
+use a2a_registry_domain::lifecycle::Visibility;
+use a2a_registry_domain::role::Role;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_server::agents::acts::{
+    agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
+};
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::rendered::agent_answered;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::search::query::{LookupQuery, SearchQuery};
+use a2a_registry_server::search::{lookup, search};
+use time::Duration;
+use uuid::Uuid;
+
+use crate::reviews::account;
+use crate::support::both_databases;
+use crate::support::shown::agent_show;
+use crate::support::stage::{Stage, card};
+
+both_databases!(
+    a_replacement_is_told_to_whom_may_see_it,
+    a_date_that_passes_changes_nothing_and_all_can_be_taken_back
+);
+
+/// The replacement that a caller is told of: by the agent, by its kept answer, by a search and by a look-up, which agree.
+async fn told(stage: &Stage, caller: &Caller, agent: Uuid) -> Option<Uuid> {
+    let id = agent.to_string();
+    let shown = agent_show(&stage.app, caller, &id).await.unwrap();
+    let kept = agent_answered(&stage.app, caller, &id).await.unwrap();
+    let query = SearchQuery {
+        q: Some("old".into()),
+        ..SearchQuery::default()
+    };
+    let found = search(&stage.app, caller, &query).await.unwrap();
+    let found: AgentList = serde_json::from_slice(&found).unwrap();
+    let hit = found.agents.into_iter().find(|hit| hit.summary.id == agent);
+    let query = LookupQuery {
+        url: Some("old.dev".into()),
+        ..LookupQuery::default()
+    };
+    let looked_up = lookup(&stage.app, caller, &query).await.unwrap();
+    let all = [
+        shown.hit,
+        kept.hit,
+        hit.unwrap(),
+        looked_up.agents.into_iter().next().unwrap(),
+    ];
+    let all = all.map(|hit| hit.summary.deprecation.unwrap().replacement);
+    assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+    all[0]
+}
+
+async fn a_replacement_is_told_to_whom_may_see_it(url: &str) {
+    let stage = Stage::new(url).await;
+    let (app, admin) = (&stage.app, &stage.admin);
+    let old = stage.publish_approved("old.dev", &card("Old", "old")).await;
+    let new = stage
+        .publish_approved("new.dev", &card("New", "other"))
+        .await;
+    let reader = account(&stage, "reader", Role::Reader).await;
+    let what = Deprecate {
+        reason: "moved".into(),
+        replacement: Some(new.id.to_string()),
+        sunset: None,
+    };
+    agent_deprecate(app, admin, &old.id.to_string(), &what)
+        .await
+        .unwrap();
+    stage.settle().await;
+    let anyone = Caller::default();
+    assert_eq!(told(&stage, &anyone, old.id).await, Some(new.id));
+    let internal = AgentPatch {
+        visibility: Some(Visibility::Internal),
+        ..AgentPatch::default()
+    };
+    agent_patch(app, admin, &new.id.to_string(), &internal)
+        .await
+        .unwrap();
+    stage.settle().await;
+    assert_eq!(told(&stage, &anyone, old.id).await, None);
+    assert_eq!(told(&stage, &reader, old.id).await, Some(new.id));
+    let act = Act {
+        reason: "a complaint".into(),
+        hold: None,
+    };
+    agent_suspend(app, admin, &new.id.to_string(), &act)
+        .await
+        .unwrap();
+    stage.settle().await;
+    assert_eq!(told(&stage, &reader, old.id).await, None);
+    assert_eq!(told(&stage, admin, old.id).await, Some(new.id));
+    // One that the caller may not see cannot be named, as if there were none.
+    let publisher = account(&stage, "publisher", Role::Publisher).await;
+    let hidden = agent_deprecate(app, &publisher, &old.id.to_string(), &what).await;
+    let hidden = hidden.unwrap_err();
+    let missing = Deprecate {
+        replacement: Some(Uuid::from_u128(7).to_string()),
+        ..what.clone()
+    };
+    let missing = agent_deprecate(app, &publisher, &old.id.to_string(), &missing).await;
+    assert_eq!(hidden.public, missing.unwrap_err().public);
+}
+
+async fn a_date_that_passes_changes_nothing_and_all_can_be_taken_back(url: &str) {
+    let stage = Stage::new(url).await;
+    let (app, admin) = (&stage.app, &stage.admin);
+    let agent = stage.publish_approved("old.dev", &card("Old", "old")).await;
+    let id = agent.id.to_string();
+    let sunset = Timestamp::from(stage.now() + Duration::days(10));
+    let what = Deprecate {
+        reason: "it ends".into(),
+        replacement: None,
+        sunset: Some(sunset),
+    };
+    agent_deprecate(app, admin, &id, &what).await.unwrap();
+    stage.advance(Duration::days(11));
+    stage.settle().await;
+    assert!(stage.found_by_anyone().await.contains(&agent.id));
+    let shown = agent_show(app, &Caller::default(), &id).await.unwrap();
+    let deprecation = shown.hit.summary.deprecation.unwrap();
+    assert!(deprecation.has_passed(app.now()) && !deprecation.has_passed(Timestamp(0)));
+    // Neither the date nor a hold keeps it from being taken back; retirement does.
+    let act = Act {
+        reason: "it stays".into(),
+        hold: None,
+    };
+    agent_suspend(app, admin, &id, &act).await.unwrap();
+    agent_undeprecate(app, admin, &id, &act).await.unwrap();
+    let what = Deprecate {
+        sunset: None,
+        ..what
+    };
+    agent_deprecate(app, admin, &id, &what).await.unwrap();
+    agent_retire(app, admin, &id, &act).await.unwrap();
+    let late = agent_undeprecate(app, admin, &id, &act).await;
+    assert_eq!(late.unwrap_err().kind, ErrorKind::Conflict);
+}
