@@ -91,7 +91,7 @@ fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
 }
 
 /// The algorithm, unless the headers forbid trying it.
-fn algorithm(
+pub(super) fn algorithm(
     protected: &Value,
     unprotected: Option<&Value>,
 ) -> Result<Algorithm, VerificationResult> {
