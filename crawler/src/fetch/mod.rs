@@ -1,14 +1,15 @@
 //! Outgoing requests: all of them pass the guard, and everything about them is limited.
 //!
 //! [`Fetcher::get`] is the low level that all fetches of the crawl share (cards, challenges, key sets, catalogs);
-//! [`Fetcher::fetch_source`] fetches cards on top of it. [`Fetcher::post_json`] sends to a service that the operator
-//! has configured, through a fetcher whose guard has its own settings.
+//! [`Fetcher::fetch_source`] fetches cards on top of it. [`Fetcher::post_json`] and [`Fetcher::post_form`] send to
+//! a service that the operator has configured, through a fetcher whose guard has its own settings.
 
 mod body;
 mod catalog;
 mod client;
 mod exchange;
 mod failure;
+mod form;
 mod freshness;
 mod keys;
 mod limits;
@@ -30,6 +31,7 @@ use time::OffsetDateTime;
 use url::Url;
 
 pub use failure::FetchError;
+pub use form::{ClientPassword, FormOptions};
 pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
 pub use keys::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
@@ -94,6 +96,8 @@ pub struct GetOptions<'a> {
     pub redirects: usize,
     /// Most bytes of body, if fewer than the limits allow.
     pub body: usize,
+    /// Sent as `Authorization: Bearer …` to this URL only, and to no URL that it redirects to.
+    pub bearer: Option<&'a Bearer>,
 }
 
 impl Default for GetOptions<'_> {
@@ -104,6 +108,7 @@ impl Default for GetOptions<'_> {
             validators: None,
             redirects: usize::MAX,
             body: usize::MAX,
+            bearer: None,
         }
     }
 }
@@ -216,7 +221,12 @@ impl Fetcher {
             tls &= url.scheme() == "https";
             asked.push(url.clone());
             *trail = Trail::default();
+            let bearer = options.bearer.filter(|_| asked.len() == 1);
             let request = self.asking(url, options);
+            let request = match bearer {
+                Some(bearer) => bearer.added_to(request),
+                None => request,
+            };
             let response = self.send(request, trail).await?;
             let status = response.status().as_u16();
             if let Some(refused) = redirect::refused_status(status) {

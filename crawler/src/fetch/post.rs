@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use url::Url;
 
@@ -43,6 +44,10 @@ impl Bearer {
         // Keeps libraries from logging it, and HTTP/2 from storing it in its compression table.
         value.set_sensitive(true);
         Ok(Self(value))
+    }
+
+    pub(super) fn added_to(&self, request: RequestBuilder) -> RequestBuilder {
+        request.header(AUTHORIZATION, &self.0)
     }
 
     /// Replaces the token in `text`: a service may quote its input, and its messages reach logs and people.
@@ -90,27 +95,44 @@ impl Fetcher {
     ///
     /// A request is never repeated, so the service handles it at most once.
     pub async fn post_json(&self, url: &Url, json: Vec<u8>, options: &PostOptions<'_>) -> Fetched {
+        let authorization = options.bearer.map(|Bearer(value)| value);
+        let most = BodyLimits {
+            body: options.body,
+            reason: options.reason,
+        };
+        self.post(url, (JSON, json), authorization, most).await
+    }
+
+    /// Sends a body with its media type to one URL, and reads the response as JSON.
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        body: (HeaderValue, Vec<u8>),
+        authorization: Option<&HeaderValue>,
+        most: BodyLimits,
+    ) -> Fetched {
         let begun = self.begin();
         let mut trail = Trail::default();
-        let posted = self.post(url, json, options, &mut trail);
+        let posted = self.posted(url, body, authorization, most, &mut trail);
         let answer = self.in_time(&begun, posted).await;
         begun.end(url, answer, &trail)
     }
 
-    async fn post(
+    async fn posted(
         &self,
         url: &Url,
-        json: Vec<u8>,
-        options: &PostOptions<'_>,
+        (media, body): (HeaderValue, Vec<u8>),
+        authorization: Option<&HeaderValue>,
+        most: BodyLimits,
         trail: &mut Trail,
     ) -> Result<HttpResponse, FetchError> {
         let url = self.guard.check_parsed(url.clone())?;
-        if json.len() > self.limits.sent {
+        if body.len() > self.limits.sent {
             return Err(FetchError::new(
                 AttemptOutcome::Refused,
                 &format!(
                     "the request body has {} bytes; at most {} are allowed",
-                    json.len(),
+                    body.len(),
                     self.limits.sent
                 ),
             ));
@@ -120,9 +142,9 @@ impl Fetcher {
             .client
             .post(url)
             .header(ACCEPT, JSON)
-            .header(CONTENT_TYPE, JSON)
-            .body(json);
-        if let Some(Bearer(value)) = options.bearer {
+            .header(CONTENT_TYPE, media)
+            .body(body);
+        if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
         let response = self.send(request, trail).await?;
@@ -136,10 +158,6 @@ impl Fetcher {
                 ),
             ));
         }
-        let most = BodyLimits {
-            body: options.body,
-            reason: options.reason,
-        };
         self.answer(response, most, tls, trail).await
     }
 }
