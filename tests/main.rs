@@ -27,6 +27,7 @@ mod duplicates;
 mod events;
 mod fixtures;
 mod governance_story;
+mod identity;
 mod index;
 mod ingest;
 mod interop;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     account, account_group, agent, agent_report, agent_vectors, attempt, body, break_glass,
-    challenge, decision, domain, dry_run_change, enrolled_key, event, group_member, hold, model,
-    owner_marks, pace, policy_set, proof, proof_check, review, review_approval, review_comment,
-    session, setting, source, source_day, source_registrant, token, version, version_source, waiver,
-    withdrawn_urn,
+    challenge, decision, domain, dry_run_change, enrolled_key, event, group_member, hold, identity,
+    model, owner_marks, pace, policy_set, proof, proof_check, review, review_approval,
+    review_comment, session, setting, sign_in_attempt, source, source_day, source_registrant,
+    token, version, version_source, waiver, withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -243,6 +243,8 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<group_member::Entity>(&connection, &mut tables).await;
     entity::<token::Entity>(&connection, &mut tables).await;
     entity::<session::Entity>(&connection, &mut tables).await;
+    entity::<identity::Entity>(&connection, &mut tables).await;
+    entity::<sign_in_attempt::Entity>(&connection, &mut tables).await;
     entity::<setting::Entity>(&connection, &mut tables).await;
     entity::<domain::Entity>(&connection, &mut tables).await;
     entity::<proof::Entity>(&connection, &mut tables).await;

@@ -24,13 +24,13 @@ const CARD: &str = "/.well-known/agent-card.json";
 const POLL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A browser on the pages of a registry.
-struct Visitor {
+pub(crate) struct Visitor {
     url: String,
-    browser: Browser,
+    pub(crate) browser: Browser,
 }
 
 impl Visitor {
-    async fn of(url: &str, with_script: bool) -> Self {
+    pub(crate) async fn of(url: &str, with_script: bool) -> Self {
         let browser = Browser::open().await;
         if !with_script {
             browser.without_script().await;
@@ -41,13 +41,13 @@ impl Visitor {
         }
     }
 
-    async fn visit(&self, path: &str) {
+    pub(crate) async fn visit(&self, path: &str) {
         let url = format!("{}{path}", self.url);
         self.browser.page().goto(url).await.unwrap();
     }
 
     /// The first matching element, once it exists.
-    async fn find(&self, selector: &str) -> WebElement {
+    pub(crate) async fn find(&self, selector: &str) -> WebElement {
         let found = self.browser.page().query(By::Css(selector));
         match found.wait(DEADLINE, POLL_PAUSE).first().await {
             Ok(found) => found,
@@ -55,18 +55,18 @@ impl Visitor {
         }
     }
 
-    async fn click(&self, selector: &str) {
+    pub(crate) async fn click(&self, selector: &str) {
         self.find(selector).await.click().await.unwrap();
     }
 
-    async fn type_into(&self, selector: &str, text: &str) {
+    pub(crate) async fn type_into(&self, selector: &str, text: &str) {
         let field = self.find(selector).await;
         field.clear().await.unwrap();
         field.send_keys(text).await.unwrap();
     }
 
     /// The visible text of the page.
-    async fn text(&self) -> String {
+    pub(crate) async fn text(&self) -> String {
         let body = self.browser.page().find(By::Css("body")).await;
         match body {
             Ok(body) => body.text().await.unwrap_or_default(),
@@ -75,7 +75,7 @@ impl Visitor {
     }
 
     /// Waits until all of these words are visible.
-    async fn sees(&self, words: &[&str]) {
+    pub(crate) async fn sees(&self, words: &[&str]) {
         let found = poll_until_deadline(async || {
             let text = self.text().await;
             words.iter().all(|word| text.contains(word)).then_some(())
@@ -89,7 +89,7 @@ impl Visitor {
     }
 
     /// Checks that the page needs no horizontal scrolling, on a phone and on a desktop.
-    async fn fits(&self) {
+    pub(crate) async fn fits(&self) {
         for (width, height) in [(390, 844), (1280, 800)] {
             self.browser.resize(width, height).await;
             let script = "return document.documentElement.scrollWidth";
@@ -104,7 +104,7 @@ impl Visitor {
     }
 
     /// Ends the visit; the browser has complained of nothing but refused requests with that status.
-    async fn leave(self, refused: &str) {
+    pub(crate) async fn leave(self, refused: &str) {
         let complaints = self.browser.complaints().await;
         let expected = |line: &String| !refused.is_empty() && line.contains(refused);
         assert!(complaints.iter().all(expected), "{complaints:?}");

@@ -13,8 +13,8 @@ use crate::support::waiting::eventually;
 use crate::support::{http, prepared};
 
 /// Screens on which each page is looked at.
-const SCREENS: [(u32, u32); 2] = [(390, 844), (1280, 800)];
-const THEMES: [&str; 2] = ["light", "dark"];
+pub(crate) const SCREENS: [(u32, u32); 2] = [(390, 844), (1280, 800)];
+pub(crate) const THEMES: [&str; 2] = ["light", "dark"];
 
 /// Bytes of the first view with a page full of hits: page, style sheet and script, as they are sent.
 const FIRST_VIEW: usize = 50 * 1024;
@@ -52,7 +52,7 @@ const PAINT: &str = "
         .observe({type: 'largest-contentful-paint', buffered: true});";
 
 /// Runs axe-core over the page; returns what it objects to.
-const AXE: &str = "
+pub(crate) const AXE: &str = "
     const done = arguments[arguments.length - 1];
     axe.run().then(({violations}) => done(violations.map(
         ({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 3).map((node) => node.html).join(' | ')}`)));";
@@ -155,13 +155,13 @@ async fn reported(demo: &Demo, agent: &str) -> String {
 }
 
 /// The script of axe-core, which the preparation of the tests installs.
-fn axe() -> String {
+pub(crate) fn axe() -> String {
     let modules = PathBuf::from(prepared("A2A_REGISTRY_TEST_NODE"));
     std::fs::read_to_string(modules.join("axe-core/axe.min.js")).unwrap()
 }
 
 /// Where the pictures go, beside the program; git ignores the folder.
-fn pictures() -> PathBuf {
+pub(crate) fn pictures() -> PathBuf {
     let program = PathBuf::from(prepared("A2A_REGISTRY_BIN"));
     let target = program.ancestors().nth(2).unwrap_or(Path::new("."));
     target.join("screenshots")

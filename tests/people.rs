@@ -1,5 +1,7 @@
-//! Accounts, groups and tokens in the database: what is counted and compared under a lock, on both engines, and what two
+//! Accounts, groups, tokens and attempts to sign in, in the database: what is counted and compared under a lock, on both engines, and what two
 //! replicas say at the same time.
+
+use std::collections::BTreeSet;
 
 use a2a_registry_api::limits::{MAX_SESSIONS, MAX_TOKENS};
 use a2a_registry_api::{AccountPatch, GroupMembers, NewAccount, NewToken};
@@ -11,8 +13,11 @@ use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_server::authentication::{authenticate, authenticate_session};
 use a2a_registry_server::caller::Credential;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::identity::account_of;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::providers::Holder;
+use a2a_registry_store::entity::sign_in_attempt;
 use futures::future::join_all;
 
 use crate::support::both_databases;
@@ -23,7 +28,9 @@ both_databases!(
     one_admin_is_left_by_whoever_is_faster,
     tokens_made_at_once_keep_to_the_bound,
     sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token,
-    groups_keep_what_was_set_last
+    groups_keep_what_was_set_last,
+    somebody_of_an_issuer_is_one_account,
+    an_attempt_to_sign_in_is_finished_once
 );
 
 fn roles(roles: &[Role]) -> AccountPatch {
@@ -210,4 +217,114 @@ async fn a_change_acts_at_once_in_every_replica() {
         .await
         .unwrap();
     assert_eq!(there().await.unwrap_err().kind, ErrorKind::Unauthenticated);
+}
+
+fn holder(subject: &str, groups: &[&str], issued_at: i64) -> Holder {
+    let lead = groups.contains(&"leads").then_some(Role::Curator);
+    Holder {
+        issuer: "https://login.example".into(),
+        subject: subject.into(),
+        account_name: "ann@corp".into(),
+        groups: Some(groups.iter().map(ToString::to_string).collect()),
+        roles: [Role::Reader].into_iter().chain(lead).collect(),
+        issued_at,
+    }
+}
+
+/// Made once by whoever is first, brought up to date by newer tokens only, and never taken for somebody else of that name.
+async fn somebody_of_an_issuer_is_one_account(url: &str) {
+    let stage = Stage::new(url).await;
+    let first = holder("1", &["staff"], 10);
+    let made = join_all((0..8).map(|_| account_of(&stage.app, &first))).await;
+    let ids: BTreeSet<_> = made.into_iter().map(|made| made.unwrap().id).collect();
+    assert_eq!(ids.len(), 1);
+    let other = account_of(&stage.app, &holder("2", &[], 10)).await.unwrap();
+    assert!(!ids.contains(&other.id));
+    assert!(other.name.starts_with("ann-") && other.name.ends_with("@corp"));
+    let shown = async || {
+        let page = PageRequest::default();
+        let list = account_list(&stage.app, &stage.admin, &page).await.unwrap();
+        let found = list.accounts.into_iter().find(|one| one.name == "ann@corp");
+        let found = found.unwrap();
+        let groups = found.groups.into_iter().map(|group| group.name);
+        (found.roles.len(), groups.collect::<Vec<_>>())
+    };
+    assert_eq!(shown().await, (1, vec!["staff".to_owned()]));
+    for (groups, issued_at, roles) in [
+        (&["leads", "staff"][..], 20, 2),
+        // A token of before the last one changes nothing.
+        (&["robots"], 15, 2),
+        (&[], 20, 1),
+        (&["leads"], 30, 2),
+    ] {
+        let next = holder("1", groups, issued_at);
+        account_of(&stage.app, &next).await.unwrap();
+        let wanted = if issued_at == 15 {
+            &["leads", "staff"][..]
+        } else {
+            groups
+        };
+        let (count, names) = shown().await;
+        assert_eq!(
+            (count, names),
+            (roles, wanted.iter().map(ToString::to_string).collect())
+        );
+    }
+    // An access token that does not speak of groups changes nothing either.
+    let silent = Holder {
+        groups: None,
+        ..holder("1", &[], 40)
+    };
+    account_of(&stage.app, &silent).await.unwrap();
+    assert_eq!(shown().await, (2, vec!["leads".to_owned()]));
+    // The roles that an admin has set hold, until they are again what the map gave.
+    let seen = Precondition::default();
+    let set = async |to: &[Role]| {
+        let patch = roles(to);
+        account_patch(&stage.app, &stage.admin, "ann@corp", &patch, &seen)
+            .await
+            .unwrap();
+    };
+    set(&[Role::Publisher]).await;
+    account_of(&stage.app, &holder("1", &[], 50)).await.unwrap();
+    assert_eq!(shown().await, (1, Vec::new()));
+    let me = account_of(&stage.app, &holder("1", &[], 50)).await.unwrap();
+    assert_eq!(me.roles.as_deref(), Some("publisher"));
+    set(&[Role::Reader, Role::Curator]).await;
+    let me = account_of(&stage.app, &holder("1", &[], 60)).await.unwrap();
+    assert_eq!(me.roles.as_deref(), Some("reader"));
+}
+
+async fn an_attempt_to_sign_in_is_finished_once(url: &str) {
+    let stage = Stage::new(url).await;
+    let row = sign_in_attempt::Model {
+        state: "s".into(),
+        browser: "b".into(),
+        issuer: "https://login.example".into(),
+        next: "/account".into(),
+        expires_at: 100,
+    };
+    let begin = async || {
+        let write = stage.store.write().await.unwrap();
+        write.attempt_insert(row.clone()).await.unwrap();
+        write.commit().await.unwrap();
+    };
+    let finish = async |browser: &str, issuer: &str, now: i64| {
+        let write = stage.store.write().await.unwrap();
+        let taken = write.attempt_take("s", browser, issuer, now).await.unwrap();
+        write.commit().await.unwrap();
+        taken.is_some()
+    };
+    begin().await;
+    assert!(!finish("c", &row.issuer, 10).await);
+    assert!(!finish("b", "https://other.example", 10).await);
+    let finished = join_all((0..8).map(|_| finish("b", &row.issuer, 10))).await;
+    assert_eq!(finished.iter().filter(|done| **done).count(), 1);
+    begin().await;
+    assert!(!finish("b", &row.issuer, 100).await);
+    begin().await;
+    let write = stage.store.write().await.unwrap();
+    write.attempts_forget(100).await.unwrap();
+    write.commit().await.unwrap();
+    assert!(!finish("b", &row.issuer, 10).await);
 }

@@ -22,6 +22,7 @@ mod m0011_people;
 mod m0012_sessions;
 mod m0013_reviews;
 mod m0014_policies;
+mod m0015_identity;
 mod m0017_terms;
 mod m0018_waivers;
 
@@ -47,6 +48,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0012_sessions::Migration),
             Box::new(m0013_reviews::Migration),
             Box::new(m0014_policies::Migration),
+            Box::new(m0015_identity::Migration),
             Box::new(m0017_terms::Migration),
             Box::new(m0018_waivers::Migration),
         ]

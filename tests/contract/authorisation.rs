@@ -129,6 +129,10 @@ const TABLE: &[(&str, Row)] = &[
     ("session_list", ACCOUNTS),
     // There is none with that id.
     (
+        "session_show",
+        [SignIn, Missing, Missing, Missing, Missing, Missing, Missing],
+    ),
+    (
         "session_revoke",
         [SignIn, Missing, Missing, Missing, Missing, Missing, Missing],
     ),

@@ -19,6 +19,7 @@ pub mod inside;
 pub mod origin;
 pub mod outcomes;
 pub mod program;
+pub mod provider;
 pub mod sdk;
 pub mod serving;
 pub mod setup;

@@ -6,11 +6,12 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 45] = [
+const ORDER: [&str; 47] = [
     "config",
     "error",
     "metrics",
     "network",
+    "providers",
     "data_dir",
     "policy_labels",
     "policy_sets",
@@ -23,6 +24,7 @@ const ORDER: [&str; 45] = [
     "database",
     "index_pool",
     "commit",
+    "identity",
     "authentication",
     "http",
     "pages",

@@ -198,6 +198,9 @@ pub struct Me {
     /// What the token of the request may be used for, of what the account's roles allow now.
     #[schema(value_type = Vec<Scope>)]
     pub scopes: Vec<OpenEnum<Scope>>,
-    /// The token of the request.
-    pub token: Token,
+    /// The token of the request; null for an access token of an identity provider.
+    pub token: Option<Token>,
+    /// The identity provider whose access token the request has; null for a token of this registry.
+    #[serde(default)]
+    pub issuer: Option<String>,
 }

@@ -108,10 +108,14 @@ pub async fn whoami(client: &Client, console: &Console) -> Result<CommandOutcome
         return Ok(CommandOutcome::Done);
     }
     facts(&reply.value.account, console)?;
-    let token = &reply.value.token;
-    let end = end_of(token);
     console.line(&format!("scopes   {}", list_of(&reply.value.scopes)))?;
-    console.line(&format!("token    {} ({}) {end}", token.id, token.name))?;
+    if let Some(token) = &reply.value.token {
+        let end = end_of(token);
+        console.line(&format!("token    {} ({}) {end}", token.id, token.name))?;
+    }
+    if let Some(issuer) = &reply.value.issuer {
+        console.line(&format!("token    an access token of {issuer}"))?;
+    }
     Ok(CommandOutcome::Done)
 }
 

@@ -8,8 +8,8 @@ use a2a_registry_api::{
     NewComment, NewGeneration, NewPolicies, NewReport, NewToken, NewWaiver, Policies,
     PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
     Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
-    ReviewDetail, ReviewList, ReviewPatch, Seen, Similar, TokenList, Transfer, Verification,
-    VersionList, Vouch, Waiting, Waiver, WaiverList,
+    ReviewDetail, ReviewList, ReviewPatch, Seen, SessionList, Similar, TokenList, Transfer,
+    Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;
@@ -301,6 +301,20 @@ impl Client {
     /// A page of tokens.
     pub async fn tokens(&self, size: Option<u32>, token: Option<&str>) -> CallResult<TokenList> {
         self.get("/v1/tokens", &page(size, token)).await
+    }
+
+    /// A page of sessions.
+    pub async fn sessions(
+        &self,
+        size: Option<u32>,
+        token: Option<&str>,
+    ) -> CallResult<SessionList> {
+        self.get("/v1/sessions", &page(size, token)).await
+    }
+
+    /// Revokes a session.
+    pub async fn revoke_session(&self, id: Uuid) -> Result<(), ClientError> {
+        self.delete(&format!("/v1/sessions/{id}")).await
     }
 
     /// The caller.

@@ -37,6 +37,7 @@ mod review_notes;
 mod search;
 mod send;
 mod serve;
+mod session;
 mod show;
 mod sign;
 mod signals;
@@ -133,6 +134,9 @@ enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// List and revoke sessions of the pages
+    #[command(subcommand)]
+    Session(session::SessionCommand),
     /// List, show, create, change, disable and enable accounts
     #[command(subcommand)]
     Account(account::AccountCommand),
@@ -255,6 +259,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Review(command) => review::run(&command, &client, console).await,
         Command::Agent(command) => agent::run(&command, &client, console).await,
         Command::Token(command) => token::run(&command, &client, console).await,
+        Command::Session(command) => session::run(&command, &client, console).await,
         Command::Account(command) => account::run(&command, &client, console).await,
         Command::Group(command) => group::run(&command, &client, console).await,
         Command::Policy(command) => policy::run(&command, &client, console).await,

@@ -1,4 +1,4 @@
-//! Authentication of callers by the secret of a token or of a session. Nothing of it is kept between requests, so that a
+//! Authentication of callers by the secret of a token or of a session, or by an access token. Nothing of it is kept between requests, so that a
 //! change of an account, a token or a session acts at the next request, in every process.
 
 use a2a_registry_domain::role::{Roles, Scopes};
@@ -13,12 +13,19 @@ use uuid::Uuid;
 use crate::caller::{Account, Caller, Credential};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::identity::account_of;
+use crate::providers::Holder;
 
-/// Authenticates a caller by the secret of a token.
+/// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
 ///
 /// # Errors
-/// `Unauthenticated` for a token that is unknown, revoked or expired, or whose account is disabled.
+/// `Unauthenticated` for a token that is unknown, revoked or expired, or whose account is disabled; as
+/// [`Provider::access_token_holder`](crate::providers::Provider::access_token_holder) for an access token.
 pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
+    if let Some(provider) = context.providers.named_in(secret) {
+        let holder = provider.access_token_holder(secret).await?;
+        return by_access_token(context, &holder).await;
+    }
     let refused = || {
         AppError::new(
             ErrorKind::Unauthenticated,
@@ -36,6 +43,20 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
     let roles = account.roles()?;
     let credential = Credential::Token(token.id);
     caller_of(context, account, roles, token.scopes(), credential).await
+}
+
+/// The caller that the holder of an access token is: its account, with all that its roles allow.
+async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller, AppError> {
+    let account = account_of(context, holder).await?;
+    if account.disabled_at.is_some() {
+        return Err(AppError::new(
+            ErrorKind::Unauthenticated,
+            "The account of this access token is disabled.",
+        ));
+    }
+    let roles = account.roles()?;
+    let credential = Credential::AccessToken(holder.issuer.clone());
+    caller_of(context, account, roles, None, credential).await
 }
 
 /// The caller that an account is, with its groups, by a token or session with these scopes.
@@ -116,7 +137,10 @@ pub async fn authenticate_session(
     let Some((session, account)) = found else {
         return Ok(None);
     };
-    if account.disabled_at.is_some() {
+    // Nobody is signed in with a provider that the operator has taken away.
+    let issuer = session.issuer.as_deref();
+    let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
+    if account.disabled_at.is_some() || !is_trusted {
         return Ok(None);
     }
     let roles = account.roles()?;

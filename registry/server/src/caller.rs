@@ -11,12 +11,14 @@ use crate::error::{AppError, ErrorKind};
 use crate::policy_labels::{common_narrowing, narrowing};
 
 /// How an account is authenticated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
     /// By this token.
     Token(Uuid),
     /// By the cookie of this session, on pages only.
     Session(Uuid),
+    /// By an access token of this issuer.
+    AccessToken(String),
 }
 
 /// An account, authenticated by a token or a session.

@@ -27,6 +27,7 @@ use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::paging::Signer;
+use crate::providers::Providers;
 
 /// The parts of the registry: handlers and jobs hold one of these and nothing else.
 #[derive(Debug)]
@@ -35,6 +36,7 @@ pub struct Context {
     pub(crate) store: Store,
     pub(crate) index: Index,
     pub(crate) network: Network,
+    pub(crate) providers: Providers,
     pub(crate) rules: Rules,
     pub(crate) policies: Policies,
     pub(crate) clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! The only network access of this process: the resolver, and the guarded fetcher.
+//! The only network access of this process: the resolver, and the guarded fetchers.
 
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub struct Network {
     pub resolver: Arc<dyn Resolver>,
     /// Fetches cards and checks proofs, with the same resolver and within the guard of the crawler.
     pub fetcher: Arc<Fetcher>,
+    /// Asks identity providers, with the same resolver and within the guard of `[identity]`; `None` where there are none.
+    pub identity_fetcher: Option<Arc<Fetcher>>,
 }
 
 impl Network {
@@ -39,7 +41,8 @@ impl Network {
     /// The HTTP client cannot be made.
     pub fn none(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let resolver = Arc::new(StaticResolver::new());
-        Self::with(fetcher_config(config), clock, resolver)
+        let [fetching, _] = fetcher_configs(config);
+        Self::with(fetching, None, clock, resolver)
     }
 
     /// Network access with this resolver.
@@ -58,35 +61,52 @@ impl Network {
                 StartError("crawler.contact must be a URL, such as https://example.com/crawler or mailto:ops@example.com".into())
             })?),
         };
-        let config = FetcherConfig {
+        let [fetching, identity] = fetcher_configs(config);
+        let fetching = FetcherConfig {
             contact,
             extra_ca: read_roots(&crawler.extra_ca).map_err(StartError)?,
-            ..fetcher_config(config)
+            ..fetching
         };
-        Self::with(config, clock, resolver)
+        let extra_ca = read_roots(&config.identity.extra_ca);
+        let identity = FetcherConfig {
+            extra_ca: extra_ca.map_err(|error| StartError(format!("identity.{error}")))?,
+            ..identity
+        };
+        let asks = !config.identity.providers.is_empty();
+        Self::with(fetching, asks.then_some(identity), clock, resolver)
     }
 
     fn with(
-        config: FetcherConfig,
+        fetching: FetcherConfig,
+        identity: Option<FetcherConfig>,
         clock: Arc<dyn Clock>,
         resolver: Arc<dyn Resolver>,
     ) -> Result<Self, StartError> {
-        let fetcher = Fetcher::new(config, Arc::clone(&resolver), clock)
-            .map_err(|error| StartError(error.to_string()))?;
+        let made = |config| {
+            Fetcher::new(config, Arc::clone(&resolver), Arc::clone(&clock))
+                .map(Arc::new)
+                .map_err(|error| StartError(error.to_string()))
+        };
         Ok(Self {
+            fetcher: made(fetching)?,
+            identity_fetcher: identity.map(made).transpose()?,
             resolver,
-            fetcher: Arc::new(fetcher),
         })
     }
 }
 
-/// What the configuration says of requests, without the contact and without certificates from files.
-fn fetcher_config(config: &Config) -> FetcherConfig {
-    FetcherConfig {
-        guard: Guard::new(config.crawler.guard()),
+/// What the configuration says of the crawler's requests and of those to identity providers, without the contact and without
+/// certificates from files.
+fn fetcher_configs(config: &Config) -> [FetcherConfig; 2] {
+    let limited = |guard, key_hosts| FetcherConfig {
+        guard: Guard::new(guard),
         limits: FetchLimits::default(),
         contact: None,
         extra_ca: Vec::new(),
-        key_hosts: config.crawler.key_hosts.clone(),
-    }
+        key_hosts,
+    };
+    [
+        limited(config.crawler.guard(), config.crawler.key_hosts.clone()),
+        limited(config.identity.guard(), Vec::new()),
+    ]
 }

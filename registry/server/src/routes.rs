@@ -8,8 +8,8 @@ use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::about;
 use crate::accounts::{
-    page as account_page, people_routes as people, routes as tokens, session_routes as sessions,
-    sign_in,
+    page as account_page, people_routes as people, provider_sign_in, routes as tokens,
+    session_routes as sessions, sign_in,
 };
 use crate::agent_page;
 use crate::agents::{card_routes as cards, routes as agents};
@@ -88,6 +88,7 @@ fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
         .service(tokens::token_list)
         .service(tokens::token_revoke)
         .service(sessions::session_list)
+        .service(sessions::session_show)
         .service(sessions::session_revoke)
         .service(people::me)
         .service(people::account_list)
@@ -135,6 +136,8 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(sign_in::show)
         .service(sign_in::submit)
         .service(sign_in::sign_out)
+        .service(provider_sign_in::begin)
+        .service(provider_sign_in::finish)
         .service(account_page::show)
         .service(account_page::token_make)
         .service(account_page::token_end)
@@ -176,6 +179,8 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/sign-in", "GET"),
     ("/sign-in", "POST"),
     ("/sign-out", "POST"),
+    ("/sign-in/{provider}", "POST"),
+    ("/sign-in/{provider}/callback", "GET"),
     ("/account", "GET"),
     ("/account/domains", "POST"),
     ("/account/tokens", "POST"),

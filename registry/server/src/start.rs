@@ -33,6 +33,7 @@ use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
 use crate::policy_sets::newest_set;
+use crate::providers::Providers;
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
@@ -125,6 +126,7 @@ impl Context {
             .await
             .map_err(|error| database_failed(&error))?;
         let context = Self {
+            providers: Providers::new(&config, network.identity_fetcher.as_ref(), &clock)?,
             network,
             cards: CardCache::new(config.limits.card_cache_megabytes),
             agents: AgentCache::new(

@@ -13,6 +13,7 @@ mod headers;
 mod lint;
 mod pages;
 mod people;
+mod provider_sign_in;
 mod sessions;
 mod tls;
 mod tokens;

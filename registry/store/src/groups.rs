@@ -65,6 +65,15 @@ pub async fn members_of(
         .await?)
 }
 
+/// Whether nobody is in a group.
+pub async fn group_is_empty(on: &impl Handle, group: Uuid) -> Result<bool, StoreError> {
+    let member = group_member::Entity::find()
+        .filter(group_member::Column::GroupId.eq(group))
+        .one(on.connection())
+        .await?;
+    Ok(member.is_none())
+}
+
 /// The groups of these accounts, each with the account, by origin and name.
 pub async fn groups_of(
     on: &impl Handle,

@@ -18,6 +18,7 @@ pub mod entity;
 mod error;
 pub mod events;
 pub mod groups;
+pub mod identities;
 mod kept;
 mod listen;
 mod networks;

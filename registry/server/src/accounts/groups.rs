@@ -1,5 +1,7 @@
 //! Groups of accounts. Those of the origin `admin` are made here; those of other origins are only shown.
 
+use std::collections::HashMap;
+
 use a2a_registry_api::limits::{MAX_GROUPS, MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
 use a2a_registry_api::{Group, GroupList, GroupMembers};
 use a2a_registry_domain::event::EventKind;
@@ -236,15 +238,17 @@ async fn views(on: &impl Handle, rows: Vec<account_group::Model>) -> Result<Vec<
     ids.sort_unstable();
     ids.dedup();
     let accounts = accounts::accounts_by_ids(on, &ids).await?;
+    let named = accounts
+        .into_iter()
+        .map(|account| (account.id, account.name));
+    let named: HashMap<Uuid, String> = named.collect();
+    let mut by_group: HashMap<Uuid, Vec<String>> = HashMap::new();
+    for member in members {
+        let name = named.get(&member.account_id).cloned();
+        by_group.entry(member.group_id).or_default().extend(name);
+    }
     let view = |row: account_group::Model| {
-        let of_it = members.iter().filter(|member| member.group_id == row.id);
-        let names = of_it.filter_map(|member| {
-            let account = accounts
-                .iter()
-                .find(|account| account.id == member.account_id);
-            account.map(|account| account.name.clone())
-        });
-        let mut names: Vec<String> = names.collect();
+        let mut names = by_group.remove(&row.id).unwrap_or_default();
         names.sort_unstable();
         Group {
             origin: row.origin,

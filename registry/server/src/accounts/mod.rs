@@ -1,10 +1,12 @@
 //! Accounts, their groups, their tokens and their sessions.
 
+mod attempts;
 pub(crate) mod bootstrap;
 pub mod groups;
 pub mod page;
 pub mod people;
 pub mod people_routes;
+pub mod provider_sign_in;
 mod records;
 pub mod routes;
 pub mod session_routes;

@@ -52,6 +52,8 @@ struct AccountPage {
 
 struct SessionLine {
     id: Uuid,
+    /// The identity provider that it was made with.
+    issuer: Option<String>,
     browser: String,
     is_this: bool,
     began: TimeView,
@@ -177,7 +179,7 @@ impl AccountPage {
         .map_err(|error: AppError| Problem::from(error))?;
         let this = match by.credential {
             Credential::Session(id) => Some(id),
-            Credential::Token(_) => None,
+            Credential::Token(_) | Credential::AccessToken(_) => None,
         };
         let now = context.now();
         let Account {
@@ -231,6 +233,10 @@ impl SessionLine {
     fn new(session: &Session, this: Option<Uuid>, now: Timestamp) -> Self {
         Self {
             id: session.id,
+            issuer: session
+                .issuer
+                .as_deref()
+                .map(|issuer| text::line(issuer, LINE)),
             browser: text::line(&session.browser, LINE),
             is_this: Some(session.id) == this,
             began: TimeView::new(session.created_at, now),

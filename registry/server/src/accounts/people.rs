@@ -28,19 +28,22 @@ use a2a_registry_store::groups::ADMIN_ORIGIN;
 /// `Unauthenticated` for an anonymous client.
 pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
     let by = caller.account()?;
-    // The API takes tokens only.
-    let Credential::Token(token) = by.credential else {
-        return Err(AppError::internal("a session asks who it is"));
+    let row = account_named(&context.store, &by.id.to_string()).await?;
+    let (token, issuer) = match &by.credential {
+        Credential::Token(id) => {
+            let token = accounts::token_by_id(&context.store, *id).await?;
+            let token = token.ok_or_else(|| AppError::no_token(id))?;
+            (Some(token_view(token, &row)), None)
+        }
+        Credential::AccessToken(issuer) => (None, Some(issuer.clone())),
+        // The API takes no cookies.
+        Credential::Session(_) => return Err(AppError::internal("a session asks who it is")),
     };
-    let gone = || AppError::no_token(token);
-    let mut rows = accounts::accounts_by_ids(&context.store, &[by.id]).await?;
-    let row = rows.pop().ok_or_else(gone)?;
-    let token = accounts::token_by_id(&context.store, token).await?;
-    let token = token_view(token.ok_or_else(gone)?, &row);
     Ok(Me {
         account: account_view(&context.store, row).await?,
-        scopes: token.scopes.clone(),
+        scopes: by.scopes.iter().map(Into::into).collect(),
         token,
+        issuer,
     })
 }
 

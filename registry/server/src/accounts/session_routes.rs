@@ -1,8 +1,8 @@
 //! Sessions of accounts, on the API.
 
-use a2a_registry_api::SessionList;
+use a2a_registry_api::{Session, SessionList};
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, delete, get, web};
+use actix_web::{HttpRequest, HttpResponse, delete, get, web};
 
 use crate::accounts::sessions;
 use crate::http::answer;
@@ -30,6 +30,25 @@ pub async fn session_list(
 ) -> Result<HttpResponse, Problem> {
     let sessions = sessions::session_list(&state.context, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &sessions)
+}
+
+/// Show one session
+#[utoipa::path(
+    tag = "sessions",
+    params(("session" = uuid::Uuid, Path, description = "Id of the session")),
+    security(("token" = [])),
+    responses((status = 200, description = "The session", body = Session,
+        headers(("ETag" = String, description = "Changes when the response changes"))))
+)]
+#[get("/v1/sessions/{session}")]
+pub async fn session_show(
+    request: HttpRequest,
+    caller: Require<Read>,
+    session: SessionId,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let session = sessions::session_show(&state.context, &caller, session.0).await?;
+    answer::resource(&request, &session)
 }
 
 /// Revoke a session

@@ -24,11 +24,19 @@ const LONGEST: i64 = 24 * HOUR;
 /// Characters of the words about a browser.
 const BROWSER: usize = 60;
 
+/// What a session is begun with, and without which it ends.
+enum Proof<'a> {
+    /// This token.
+    Token(Uuid),
+    /// This identity provider.
+    Issuer(&'a str),
+}
+
 /// Begins a session of a caller with a token; returns its secret. The one longest unseen makes way where the account has
 /// too many.
 ///
 /// # Errors
-/// `Unauthenticated` where the token or account has ended meanwhile.
+/// `Unauthenticated` where the token or account has ended meanwhile, and for an access token, which is for services.
 pub async fn session_begin(
     context: &Context,
     caller: &Caller,
@@ -36,36 +44,75 @@ pub async fn session_begin(
 ) -> Result<String, AppError> {
     let by = caller.account()?;
     let Credential::Token(token) = by.credential else {
-        return Err(AppError::internal("a session is made of a session"));
+        return Err(AppError::new(
+            ErrorKind::Unauthenticated,
+            "Nobody signs in with an access token: sign in with its identity provider.",
+        ));
     };
+    begin(context, by.id, &Proof::Token(token), user_agent).await
+}
+
+/// Begins a session of somebody who has signed in with an identity provider, as [`session_begin`] does.
+///
+/// # Errors
+/// `Unauthenticated` where the account has ended meanwhile.
+pub async fn session_begin_with_provider(
+    context: &Context,
+    account: Uuid,
+    issuer: &str,
+    user_agent: &str,
+) -> Result<String, AppError> {
+    begin(context, account, &Proof::Issuer(issuer), user_agent).await
+}
+
+async fn begin(
+    context: &Context,
+    account: Uuid,
+    proof: &Proof<'_>,
+    user_agent: &str,
+) -> Result<String, AppError> {
     let refused = || AppError::new(ErrorKind::Unauthenticated, "This token has ended.");
     let now = context.now();
     let write = context.store.write().await?;
     write.accounts_lock().await?;
     // Both again under the lock: a token that is revoked, or an account that is disabled, ends what is there by then.
-    let token = accounts::token_by_id(&write, token).await?;
-    let token = token.ok_or_else(refused)?;
-    let account = account_enabled(&write, by.id).await?.ok_or_else(refused)?;
-    make_way(&write, by.id, now).await?;
+    let token = match proof {
+        Proof::Token(id) => Some(
+            accounts::token_by_id(&write, *id)
+                .await?
+                .ok_or_else(refused)?,
+        ),
+        Proof::Issuer(_) => None,
+    };
+    let issuer = match proof {
+        Proof::Token(_) => None,
+        Proof::Issuer(issuer) => Some(*issuer),
+    };
+    let account = account_enabled(&write, account)
+        .await?
+        .ok_or_else(refused)?;
+    make_way(&write, account.id, now).await?;
     let secret = session_secret(context);
     let longest = now.plus(LONGEST).0;
+    let token_end = token.as_ref().and_then(|token| token.expires_at);
     let row = session::Model {
         id: new_id(now, context.entropy.as_ref()),
-        account_id: by.id,
+        account_id: account.id,
         hash: hash(&secret),
-        token_id: Some(token.id),
-        issuer: None,
+        token_id: token.as_ref().map(|token| token.id),
+        issuer: issuer.map(str::to_owned),
         roles: account.roles()?.to_string(),
         browser: browser(user_agent),
         created_at: now.0,
         last_seen_at: now.0,
-        expires_at: token.expires_at.map_or(longest, |end| end.min(longest)),
-        scopes: token.scopes,
+        expires_at: token_end.map_or(longest, |end| end.min(longest)),
+        scopes: token.and_then(|token| token.scopes),
     };
     write.session_insert(row.clone()).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
-    let data = json!({"account": by.name, "token": token.id});
-    ledger.event(EventKind::SessionBegun, &row.id.to_string(), &by.name, data);
+    let name = account.name.as_str();
+    let data = json!({"account": name, "token": row.token_id, "issuer": issuer});
+    ledger.event(EventKind::SessionBegun, &row.id.to_string(), name, data);
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);
@@ -169,6 +216,24 @@ pub async fn session_list(
         sessions: rows.into_iter().filter_map(view).collect(),
         next_page_token: last.and_then(|last| context.signer.token("sessions", caller, &last)),
     })
+}
+
+/// One session: of everybody's for an admin, else of the caller's own.
+///
+/// # Errors
+/// `NotFound` if no session has this id, or it is another account's.
+pub async fn session_show(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+) -> Result<Session, AppError> {
+    let by = caller.demand(Permission::Read)?;
+    let row = sessions::session_by_id(&context.store, id, context.now().0).await?;
+    let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
+    let row = row.ok_or_else(|| AppError::no_session(id))?;
+    let owner = accounts::accounts_by_ids(&context.store, &[row.account_id]).await?;
+    let owner = owner.first().ok_or_else(|| AppError::no_session(id))?;
+    Ok(session_view(row, &owner.name))
 }
 
 /// The caller's own sessions that have not ended, newest first.

@@ -37,6 +37,8 @@ struct SignInPage {
     form_token: String,
     next: String,
     problem: Option<String>,
+    /// The name and the title of each identity provider.
+    providers: Vec<(String, String)>,
     /// Why nobody can sign in here.
     refused: Option<String>,
 }
@@ -71,23 +73,25 @@ pub(crate) async fn show(
     request: HttpRequest,
 ) -> HttpResponse {
     let asked: Next = serde_html_form::from_str(request.query_string()).unwrap_or_default();
-    form(
-        &context,
-        &request,
-        &visitor,
-        &asked.next,
-        None,
-        StatusCode::OK,
-    )
+    let said = SignInProblem {
+        next: &asked.next,
+        problem: None,
+    };
+    form(&context, &request, &visitor, &said, StatusCode::OK)
 }
 
-/// The page with the form, bound to the browser by a cookie.
-fn form(
+/// Where somebody wants to go, and what has gone wrong on the way.
+pub(super) struct SignInProblem<'a> {
+    pub next: &'a str,
+    pub problem: Option<&'a Problem>,
+}
+
+/// The page with the forms, bound to the browser by a cookie.
+pub(super) fn form(
     context: &Context,
     request: &HttpRequest,
     visitor: &Visitor,
-    next: &str,
-    problem: Option<&Problem>,
+    said: &SignInProblem<'_>,
     status: StatusCode,
 ) -> HttpResponse {
     request.extensions_mut().insert(Personal);
@@ -96,8 +100,15 @@ fn form(
     let template = SignInPage {
         frame: Frame::of(context.config(), "sign-in", visitor),
         form_token: form_token(&secret),
-        next: local(next),
-        problem: problem.map(|problem| text::line(&problem.to_string(), text::BLOCK)),
+        next: local(said.next),
+        problem: said
+            .problem
+            .map(|problem| text::line(&problem.to_string(), text::BLOCK)),
+        providers: context
+            .providers
+            .for_people()
+            .map(|one| (one.name().to_owned(), text::line(one.title(), text::LINE)))
+            .collect(),
         refused: refusal(request, context.config()),
     };
     let mut response = page(status, &template);
@@ -129,16 +140,12 @@ pub(crate) async fn submit(
         Err(problem) => {
             crate::pages::log(&problem);
             let status = problem.kind().status;
+            let said = SignInProblem {
+                next: &form.0.next,
+                problem: Some(&problem),
+            };
             let nobody = Visitor::default();
-            let next = &form.0.next;
-            self::form(
-                &state.context,
-                &request,
-                &nobody,
-                next,
-                Some(&problem),
-                status,
-            )
+            self::form(&state.context, &request, &nobody, &said, status)
         }
     }
 }
@@ -210,7 +217,7 @@ pub(crate) fn local(next: &str) -> String {
 ///
 /// With HTTPS nobody is refused, be it served here or by a proxy in front at the address of `public_url`; without it only
 /// who comes from this machine to a loopback address is not.
-fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
+pub(super) fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
     if config.server.tls_cert.is_some() {
         return None;
     }

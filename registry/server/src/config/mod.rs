@@ -1,6 +1,7 @@
 //! Configuration: file < environment < flags, one struct per concern, validated whole at start.
 
 mod embedding;
+mod identity;
 mod load;
 mod print;
 mod reach;
@@ -9,6 +10,7 @@ mod sections;
 mod validate;
 
 pub use embedding::EmbeddingConfig;
+pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
 pub use load::{ConfigError, Overrides, load};
 pub use reach::read_roots;
 pub use secret::Secret;

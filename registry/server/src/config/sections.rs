@@ -9,7 +9,7 @@ use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::config::EmbeddingConfig;
+use crate::config::{EmbeddingConfig, IdentityConfig};
 
 /// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
 /// the environment.
@@ -24,6 +24,8 @@ pub struct Config {
     pub crawler: CrawlerConfig,
     /// `[governance]`
     pub governance: GovernanceConfig,
+    /// `[identity]`
+    pub identity: IdentityConfig,
     /// `[search]`
     pub search: SearchConfig,
     /// `[embedding]`

@@ -37,6 +37,7 @@ pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
     write
         .dry_run_changes_forget(today.saturating_sub(DRY_RUN_DAYS))
         .await?;
+    write.attempts_forget(now.0).await?;
     write.commit().await?;
     if dropped > 0 {
         tracing::info!(

@@ -20,6 +20,7 @@ use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::state::State;
+use crate::providers::Providers;
 
 /// Any caller, with or without a token. An invalid token is refused even where none is needed.
 #[derive(Debug, Clone)]
@@ -146,12 +147,17 @@ fn caller<T: 'static>(
     Either::Right(known.boxed_local())
 }
 
-/// Whether a header holds a token of this registry, valid or not.
+/// Whether a header holds a token of this registry, or an access token of a configured identity provider, valid or not.
 fn means_us(request: &HttpRequest) -> bool {
+    let providers = state(request).map(|state| &state.context.providers).ok();
     let lines = request.headers().get_all(header::AUTHORIZATION);
     lines
         .flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace))
-        .any(|word| word.starts_with(TOKEN_PREFIX.as_bytes()))
+        .any(|word| {
+            let text = std::str::from_utf8(word).unwrap_or_default();
+            let names = |providers: &Providers| providers.named_in(text).is_some();
+            text.starts_with(TOKEN_PREFIX) || providers.is_some_and(names)
+        })
 }
 
 /// The caller of a card request. Tokens without the prefix were made before it existed, or chosen by an operator;

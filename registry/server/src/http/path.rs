@@ -56,6 +56,9 @@ pub struct WaiverId(pub Uuid);
 /// `{policy}`: its identifier in the set, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRef(pub String);
+/// `{provider}`: the name of an identity provider, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderRef(pub String);
 
 /// `{slug}` and other plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +84,7 @@ from_path! {
     AccountRef("account", |text| Ok(Self(text)));
     GroupRef("group", |text| Ok(Self(text)));
     Kid("kid", |text| Ok(Self(text)));
+    ProviderRef("provider", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));
     SourceRef("source", |text| Ok(Self(text)));
     ReviewId("review", |text| id(&text, AppError::no_review).map(Self));

@@ -144,6 +144,7 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("token_revoke", ACCOUNTS),
     ("session_list", ACCOUNTS),
     ("session_revoke", ACCOUNTS),
+    ("session_show", ACCOUNTS),
     ("me", SIGNED_IN),
     ("account_list", PEOPLE),
     ("account_create", ADMINS),

@@ -18,15 +18,15 @@ use crate::tests::access::{TABLE, Who, request};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 /// The secret of a browser that has opened the form of signing in.
-const BEFORE: &str = "0123456789012345678901234567890123456789012";
+pub(super) const BEFORE: &str = "0123456789012345678901234567890123456789012";
 
-fn near(request: TestRequest) -> TestRequest {
+pub(super) fn near(request: TestRequest) -> TestRequest {
     request
         .peer_addr("127.0.0.1:9".parse().unwrap())
         .insert_header(("host", "127.0.0.1:8080"))
 }
 
-fn form(path: &str, fields: &[(&str, &str)]) -> TestRequest {
+pub(super) fn form(path: &str, fields: &[(&str, &str)]) -> TestRequest {
     near(TestRequest::post().uri(path)).set_form(fields)
 }
 
@@ -69,7 +69,7 @@ async fn account_page(registry: &Registry, secret: &str) -> TestResponse {
     registry.ask(with(request, secret)).await
 }
 
-fn text(answer: &TestResponse) -> String {
+pub(super) fn text(answer: &TestResponse) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 

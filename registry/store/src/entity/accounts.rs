@@ -1,4 +1,4 @@
-//! Rows: accounts, tokens, sessions and settings.
+//! Rows: accounts, whom of an identity provider they are, tokens, sessions and settings.
 
 /// An account.
 pub mod account {
@@ -149,6 +149,65 @@ pub mod session {
         pub fn scopes(&self) -> Option<Scopes> {
             self.scopes.as_deref().map(super::known_scopes)
         }
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Whom of an issuer an account is.
+pub mod identity {
+    use sea_orm::entity::prelude::*;
+
+    /// Whom of an issuer an account is.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "identities")]
+    pub struct Model {
+        /// The URL of the issuer.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub issuer: String,
+        /// What the issuer calls somebody for good.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub subject: String,
+        /// The account.
+        pub account_id: Uuid,
+        /// The roles that the map gave last, joined by commas.
+        pub roles: String,
+        /// When the newest of the claims that were taken over were issued; seconds since 1970.
+        pub claims_at: i64,
+        /// Microseconds.
+        pub created_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// An attempt to sign in with an identity provider, until its answer comes.
+pub mod sign_in_attempt {
+    use sea_orm::entity::prelude::*;
+
+    /// An attempt to sign in.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "sign_in_attempts")]
+    pub struct Model {
+        /// SHA-256 of what the provider hands back, lower hex.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub state: String,
+        /// SHA-256 of the secret of the browser's cookie, lower hex.
+        pub browser: String,
+        /// The URL of the issuer.
+        pub issuer: String,
+        /// The path to go to afterwards.
+        pub next: String,
+        /// Microseconds.
+        pub expires_at: i64,
     }
 
     /// None: joins are written where they are needed.

@@ -9,7 +9,9 @@ mod policies;
 mod reviews;
 mod vectors;
 
-pub use accounts::{account, account_group, group_member, session, setting, token};
+pub use accounts::{
+    account, account_group, group_member, identity, session, setting, sign_in_attempt, token,
+};
 pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
 pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};

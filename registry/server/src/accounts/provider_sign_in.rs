@@ -1,0 +1,161 @@
+//! Signing in to the pages with an identity provider.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{LOCATION, SET_COOKIE, USER_AGENT};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+
+use crate::accounts::attempts::{attempt_begin, attempt_finish, no_attempt};
+use crate::accounts::sessions::{session_begin_with_provider, session_end};
+use crate::accounts::sign_in::{SignInProblem, form, local, refusal};
+use crate::error::{AppError, ErrorKind};
+use crate::http::client_address::client_address;
+use crate::http::cookies::{self, NewCookie, Personal};
+use crate::http::forms::{FormFields, OpenForm};
+use crate::http::path::ProviderRef;
+use crate::http::problem::Problem;
+use crate::http::problem_kinds;
+use crate::http::state::State;
+use crate::http::visitor::{Visitor, by_session};
+use crate::identity::account_of;
+use crate::pages::frame::Frame;
+use crate::pages::text::LINE;
+use crate::pages::{page, text};
+use crate::providers::CodeAnswer;
+
+/// The page that leads to a provider. A form that redirected there would be stopped by the policy for forms.
+#[derive(Template)]
+#[template(path = "departure.html")]
+struct DeparturePage {
+    frame: Frame,
+    title: String,
+    address: String,
+}
+
+/// The fields of the form.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct ProviderForm {
+    next: String,
+}
+
+impl FormFields for ProviderForm {}
+
+/// Begins to sign in with a provider.
+#[post("/sign-in/{provider}")]
+pub(crate) async fn begin(
+    state: web::Data<State>,
+    request: HttpRequest,
+    provider: ProviderRef,
+    fields: OpenForm<ProviderForm>,
+) -> HttpResponse {
+    let next = local(&fields.0.next);
+    match begun(&state, &request, &provider.0, &next).await {
+        Ok(departure) => {
+            request.extensions_mut().insert(Personal);
+            page(StatusCode::OK, &departure)
+        }
+        Err(problem) => refused(&state, &request, &next, &problem),
+    }
+}
+
+async fn begun(
+    state: &State,
+    request: &HttpRequest,
+    provider: &str,
+    next: &str,
+) -> Result<DeparturePage, Problem> {
+    let context = &state.context;
+    if let Some(reason) = refusal(request, context.config()) {
+        return Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason));
+    }
+    let provider = context.providers.by_name(provider).ok_or_else(unknown)?;
+    if let Some(address) = client_address(request, &context.config().server.trusted_proxies) {
+        state.sign_ins.admit_address(address)?;
+    }
+    let browser = cookies::cookie(request, cookies::BEFORE).ok_or_else(no_attempt)?;
+    let address = attempt_begin(context, provider, &browser, next).await?;
+    Ok(DeparturePage {
+        frame: Frame::new(context.config(), "sign-in"),
+        title: text::line(provider.title(), LINE),
+        address: address.into(),
+    })
+}
+
+fn unknown() -> AppError {
+    AppError::not_found("This registry has no identity provider of that name.")
+}
+
+/// Takes the answer of a provider, and goes to where the visitor wanted to.
+#[get("/sign-in/{provider}/callback")]
+pub(crate) async fn finish(
+    state: web::Data<State>,
+    request: HttpRequest,
+    provider: ProviderRef,
+) -> HttpResponse {
+    request.extensions_mut().insert(Personal);
+    let signed_in = signed_in(&state, &request, &provider.0).await;
+    // A session of before has ended: its new secret, if it got one, is not for the browser.
+    request.extensions_mut().remove::<NewCookie>();
+    match signed_in {
+        Ok((secret, next)) => {
+            let mut response = HttpResponse::SeeOther()
+                .insert_header((LOCATION, local(&next)))
+                .finish();
+            let set = cookies::set(cookies::SESSION, &secret);
+            for cookie in set.into_iter().chain(cookies::clear(cookies::BEFORE)) {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
+            response
+        }
+        Err(problem) => refused(&state, &request, "", &problem),
+    }
+}
+
+/// Begins a session; one that the browser had before ends. Returns its secret, and the path to go to.
+async fn signed_in(
+    state: &State,
+    request: &HttpRequest,
+    provider: &str,
+) -> Result<(String, String), Problem> {
+    let context = &state.context;
+    if let Some(reason) = refusal(request, context.config()) {
+        return Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason));
+    }
+    let provider = context.providers.by_name(provider).ok_or_else(unknown)?;
+    let browser = cookies::cookie(request, cookies::BEFORE).ok_or_else(no_attempt)?;
+    let answer: CodeAnswer =
+        serde_html_form::from_str(request.query_string()).map_err(|_| no_attempt())?;
+    let (holder, next) = attempt_finish(context, provider, &browser, &answer).await?;
+    let account = account_of(context, &holder).await?;
+    if account.disabled_at.is_some() {
+        let text = "Your account in this registry is disabled; ask an admin.";
+        return Err(AppError::new(ErrorKind::Forbidden, text).into());
+    }
+    state.sign_ins.admit_account(account.id)?;
+    let before = by_session(request).await?;
+    let name = request.headers().get(USER_AGENT);
+    let name = name.and_then(|name| name.to_str().ok()).unwrap_or_default();
+    let secret = session_begin_with_provider(context, account.id, provider.issuer(), name).await?;
+    if let Some(before) = before {
+        session_end(context, &before.caller).await?;
+    }
+    Ok((secret, next))
+}
+
+/// The page for signing in, with what went wrong.
+fn refused(state: &State, request: &HttpRequest, next: &str, problem: &Problem) -> HttpResponse {
+    crate::pages::log(problem);
+    let said = SignInProblem {
+        next,
+        problem: Some(problem),
+    };
+    form(
+        &state.context,
+        request,
+        &Visitor::default(),
+        &said,
+        problem.kind().status,
+    )
+}

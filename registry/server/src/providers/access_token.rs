@@ -1,0 +1,41 @@
+//! Access tokens (RFC 9068).
+
+use serde_json::{Map, Value};
+
+use super::id_token::audiences;
+use super::refused::Refused;
+use super::times::issued_at;
+
+/// The types of an access token.
+const TYPES: [&str; 2] = ["at+jwt", "application/at+jwt"];
+
+/// Checks verified claims; returns when they were issued. `now` is in seconds since 1970.
+pub(super) fn check(
+    typ: Option<&str>,
+    claims: &Map<String, Value>,
+    issuer: &str,
+    wanted: &[String],
+    now: i64,
+) -> Result<i64, Refused> {
+    // An identity token says who somebody is to another client, and opens nothing (RFC 8725 section 3.11).
+    let is_access_token = |typ: &str| TYPES.iter().any(|one| typ.eq_ignore_ascii_case(one));
+    if !typ.is_some_and(is_access_token) {
+        return Err(Refused::Type);
+    }
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    if text("iss") != Some(issuer) {
+        return Err(Refused::Issuer);
+    }
+    let is_for_us = |audience: &&str| wanted.iter().any(|own| own == audience);
+    if !audiences(claims).iter().any(is_for_us) {
+        return Err(Refused::Audience);
+    }
+    if text("client_id").is_none() {
+        return Err(Refused::Party);
+    }
+    // Whoever has only copied such a token must not be able to use it (RFC 7800), and nothing here checks the proof.
+    if claims.contains_key("cnf") {
+        return Err(Refused::Bound);
+    }
+    issued_at(claims, now)
+}

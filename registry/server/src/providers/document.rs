@@ -1,0 +1,78 @@
+//! What a provider says of itself (OpenID Connect Discovery, RFC 8414) and its keys.
+
+use std::sync::Arc;
+
+use a2a_card::{KeySet, MAX_KEY_SET_BYTES};
+use a2a_crawler::fetch::{Fetcher, GetOptions, MAX_DETAIL, visible};
+use serde::Deserialize;
+use url::Url;
+
+/// Bytes of the document.
+const MAX_DOCUMENT: usize = 64 * 1024;
+
+/// The members of the document that matter here.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Document {
+    pub issuer: String,
+    pub authorization_endpoint: Option<Url>,
+    pub token_endpoint: Option<Url>,
+    pub userinfo_endpoint: Option<Url>,
+    pub jwks_uri: Url,
+    #[serde(default)]
+    pub authorization_response_iss_parameter_supported: bool,
+    #[serde(default)]
+    pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
+}
+
+/// What is known of a provider.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub document: Document,
+    pub keys: KeySet,
+}
+
+/// Asks a provider for its document and its keys. Redirects are not followed: the issuer's URL alone says who it is.
+pub(super) async fn fetch(fetcher: &Fetcher, issuer: &str) -> Result<Arc<Known>, String> {
+    let address = format!(
+        "{}/.well-known/openid-configuration",
+        issuer.trim_end_matches('/')
+    );
+    let address = Url::parse(&address).map_err(|error| error.to_string())?;
+    let document = get(fetcher, &address, MAX_DOCUMENT).await?;
+    let document: Document = serde_json::from_slice(&document)
+        .map_err(|error| format!("{address} is no document of a provider: {error}"))?;
+    if document.issuer != issuer {
+        return Err(format!(
+            "{address} is the document of another issuer: {}",
+            visible(&document.issuer, MAX_DETAIL)
+        ));
+    }
+    for endpoint in [&document.authorization_endpoint, &document.token_endpoint] {
+        if let Some(Err(refusal)) = endpoint
+            .as_ref()
+            .map(|url| fetcher.guard().check_parsed(url.clone()))
+        {
+            return Err(format!("an endpoint in {address} is refused: {refusal}"));
+        }
+    }
+    let keys = get(fetcher, &document.jwks_uri, MAX_KEY_SET_BYTES).await?;
+    let keys =
+        KeySet::from_jwks(&keys).map_err(|error| format!("{}: {error}", document.jwks_uri))?;
+    if keys.is_empty() {
+        return Err(format!("{} has no key that can be used", document.jwks_uri));
+    }
+    Ok(Arc::new(Known { document, keys }))
+}
+
+async fn get(fetcher: &Fetcher, address: &Url, body: usize) -> Result<Vec<u8>, String> {
+    let options = GetOptions {
+        redirects: 0,
+        body,
+        ..GetOptions::default()
+    };
+    match fetcher.get(address, &options).await.answer {
+        Ok(answer) if answer.status == 200 => Ok(answer.body),
+        Ok(answer) => Err(format!("{address} responded with status {}", answer.status)),
+        Err(error) => Err(format!("{address} could not be fetched: {error}")),
+    }
+}

@@ -1,0 +1,77 @@
+//! Identity providers: what each says of itself, its keys, and its tokens, checked with them. Nothing here knows accounts.
+
+mod access_token;
+mod authorization;
+mod document;
+mod holder;
+mod id_token;
+mod provider;
+mod refused;
+mod times;
+mod userinfo;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use a2a_card::SignedClaims;
+use a2a_crawler::Clock;
+use a2a_crawler::fetch::Fetcher;
+
+pub use authorization::{Attempt, CodeAnswer, redirect_uri};
+pub use holder::Holder;
+pub use provider::Provider;
+pub use refused::{Refused, refused};
+
+use crate::config::Config;
+use crate::error::StartError;
+
+/// The identity providers of the configuration.
+#[derive(Debug)]
+pub struct Providers(Vec<Arc<Provider>>);
+
+impl Providers {
+    /// The providers of a configuration, asked through this fetcher. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// A secret's file that cannot be read.
+    pub fn new(
+        config: &Config,
+        fetcher: Option<&Arc<Fetcher>>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
+        let Some(fetcher) = fetcher else {
+            return Ok(Self(Vec::new()));
+        };
+        let all = config.identity.providers.iter().map(|(name, own)| {
+            let made = Provider::new(name, own, Arc::clone(fetcher), Arc::clone(clock));
+            made.map(Arc::new)
+                .map_err(|error| StartError(format!("identity.providers.{name}.{error}")))
+        });
+        all.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Those that people can sign in with, in the order of their names.
+    pub fn for_people(&self) -> impl Iterator<Item = &Arc<Provider>> {
+        self.0.iter().filter(|provider| provider.signs_people_in())
+    }
+
+    /// The one with this name that people can sign in with.
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
+        self.for_people().find(|provider| provider.name() == name)
+    }
+
+    /// The one with this issuer.
+    pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<Provider>> {
+        self.0.iter().find(|provider| provider.issuer() == issuer)
+    }
+
+    /// The one that a token names as its issuer, whether or not it has issued it. `None` for what is no JWT.
+    pub fn named_in(&self, token: &str) -> Option<&Arc<Provider>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.by_issuer(&SignedClaims::claimed_issuer(token)?)
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a token of a provider is not taken.
+
+use a2a_card::{SignatureFault, TokenFault};
+
+use crate::error::{AppError, ErrorKind};
+
+/// Why a token is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Its form, header or signature has this fault.
+    Signature(SignatureFault),
+    /// The provider has no key of the name that it gives.
+    Key,
+    /// Its `typ` is of another kind of token.
+    Type,
+    /// Its issuer is another one.
+    Issuer,
+    /// It is for others.
+    Audience,
+    /// It was issued to another client.
+    Party,
+    /// It is past its end, or has none.
+    Expired,
+    /// It is not valid yet.
+    NotYet,
+    /// It does not say when it was issued, or at an impossible time.
+    IssuedAt,
+    /// It was made for another attempt to sign in.
+    Nonce,
+    /// It does not say whom it is about.
+    Subject,
+    /// It is bound to a key that its sender must prove to have.
+    Bound,
+}
+
+impl Refused {
+    /// What is wrong, as the end of a sentence.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Signature(SignatureFault::Mismatch) => "its signature is wrong",
+            Self::Signature(SignatureFault::Algorithm) => {
+                "it is not signed by one of the algorithms EdDSA, ES256, ES384, PS256 and RS256"
+            }
+            Self::Signature(SignatureFault::KeyAlgorithm) => {
+                "the key that it names is for another algorithm"
+            }
+            Self::Signature(_) => "its form or its header is wrong",
+            Self::Key => "its issuer publishes no key of the name that it gives",
+            Self::Type => "its header says that it is a token of another type",
+            Self::Issuer => "its issuer is another one",
+            Self::Audience => "it is for another audience",
+            Self::Party => "it was issued to another client",
+            Self::Expired => "it has expired",
+            Self::NotYet => "it is not valid yet",
+            Self::IssuedAt => "it does not say when it was issued, or at a time that cannot be",
+            Self::Nonce => "it was made for another attempt to sign in",
+            Self::Subject => "it does not say whom it is about",
+            Self::Bound => "it is bound to a key of its holder, which is not supported",
+        }
+    }
+}
+
+impl From<TokenFault> for Refused {
+    fn from(fault: TokenFault) -> Self {
+        match fault {
+            TokenFault::Refused(fault) => Self::Signature(fault),
+            TokenFault::KeyUnknown => Self::Key,
+        }
+    }
+}
+
+/// That a token of this kind is not taken.
+pub fn refused(kind: &str, why: Refused) -> AppError {
+    let reason = why.reason();
+    AppError::new(
+        ErrorKind::Unauthenticated,
+        format!("This {kind} is refused: {reason}."),
+    )
+}

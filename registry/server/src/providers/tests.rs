@@ -1,0 +1,434 @@
+//! Tests of what tokens are worth. That a real provider's are taken is tested from outside.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use a2a_card::SigningKey;
+use a2a_crawler::Clock;
+use a2a_crawler::dns::StaticResolver;
+use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
+use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_registry_domain::role::Role;
+use actix_web::{App, HttpResponse, HttpServer, web};
+use ring::rand::SystemRandom;
+use ring::signature::Ed25519KeyPair;
+use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+
+use super::id_token::Expected;
+use super::*;
+use crate::config::{ProviderConfig, RequireConfig};
+use crate::error::ErrorKind;
+
+const NOW: i64 = 2_000_000_000;
+const ISSUER: &str = "https://login.example.com";
+
+fn claims(changes: Value) -> Map<String, Value> {
+    let mut claims = json!({
+        "iss": ISSUER, "aud": "registry", "sub": "ann", "nonce": "n", "client_id": "service",
+        "exp": NOW + 300, "iat": NOW - 5, "groups": ["staff"],
+    });
+    let claims = claims.as_object_mut().unwrap();
+    for (name, value) in changes.as_object().unwrap() {
+        match value {
+            Value::Null => claims.remove(name),
+            value => claims.insert(name.clone(), value.clone()),
+        };
+    }
+    claims.clone()
+}
+
+#[test]
+fn an_identity_token_is_refused_for_each_thing_that_is_wrong() {
+    use Refused::{Audience, Expired, IssuedAt, Issuer, Nonce, NotYet, Party, Type};
+    let check = |typ: Option<&str>, changes: Value| {
+        let expected = Expected {
+            issuer: ISSUER,
+            client_id: "registry",
+            nonce: "n",
+            now: NOW,
+        };
+        id_token::check(typ, &claims(changes), &expected)
+    };
+    for good in [
+        json!({}),
+        json!({"aud": ["registry"]}),
+        json!({"aud": ["registry", "other"], "azp": "registry"}),
+        json!({"exp": NOW - 59, "nbf": NOW + 59, "iat": NOW + 59}),
+        json!({"exp": NOW as f64 + 0.5}),
+    ] {
+        assert!(check(Some("JWT"), good.clone()).is_ok(), "{good}");
+    }
+    assert_eq!(check(None, json!({})), Ok(NOW - 5));
+    for (changes, why) in [
+        (json!({"iss": "https://login.example.com/"}), Issuer),
+        (json!({"iss": null}), Issuer),
+        (json!({"iss": [ISSUER]}), Issuer),
+        (json!({"aud": "other"}), Audience),
+        (json!({"aud": null}), Audience),
+        (json!({"aud": []}), Audience),
+        (json!({"aud": ["registry", "other"]}), Party),
+        (json!({"azp": "other"}), Party),
+        (json!({"azp": 1}), Party),
+        (json!({"exp": NOW - 60}), Expired),
+        (json!({"exp": null}), Expired),
+        (json!({"exp": "soon"}), Expired),
+        (json!({"exp": 1e300}), Expired),
+        (json!({"nbf": NOW + 61}), NotYet),
+        (json!({"nbf": "soon"}), NotYet),
+        (json!({"iat": NOW + 61}), IssuedAt),
+        (json!({"iat": null}), IssuedAt),
+        (json!({"iat": -1}), IssuedAt),
+        (json!({"nonce": "m"}), Nonce),
+        (json!({"nonce": null}), Nonce),
+    ] {
+        assert_eq!(check(None, changes.clone()), Err(why), "{changes}");
+    }
+    for typ in ["at+jwt", "logout+jwt", "", "JWT "] {
+        assert_eq!(check(Some(typ), json!({})), Err(Type), "{typ}");
+    }
+}
+
+#[test]
+fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
+    use Refused::{Audience, Bound, Expired, IssuedAt, Issuer, NotYet, Party, Type};
+    let check = |typ: Option<&str>, changes: Value| {
+        access_token::check(typ, &claims(changes), ISSUER, &["registry".into()], NOW)
+    };
+    for typ in ["at+jwt", "AT+JWT", "application/at+jwt"] {
+        assert!(check(Some(typ), json!({"nonce": null})).is_ok(), "{typ}");
+    }
+    let several = json!({"aud": ["other", "registry"]});
+    assert!(check(Some("at+jwt"), several).is_ok());
+    for (changes, why) in [
+        (json!({"iss": "https://evil.example"}), Issuer),
+        (json!({"aud": "registry2"}), Audience),
+        (json!({"aud": null}), Audience),
+        (json!({"client_id": null}), Party),
+        (json!({"exp": NOW - 61}), Expired),
+        (json!({"exp": null}), Expired),
+        (json!({"nbf": NOW + 100}), NotYet),
+        (json!({"iat": null}), IssuedAt),
+        (json!({"cnf": {"jkt": "x"}}), Bound),
+    ] {
+        assert_eq!(
+            check(Some("at+jwt"), changes.clone()),
+            Err(why),
+            "{changes}"
+        );
+    }
+    for typ in [None, Some("JWT"), Some("at+jwt+x")] {
+        assert_eq!(check(typ, json!({})), Err(Type), "{typ:?}");
+    }
+    // Where no audience is configured nothing is for this registry.
+    let none = access_token::check(Some("at+jwt"), &claims(json!({})), ISSUER, &[], NOW);
+    assert_eq!(none, Err(Audience));
+}
+
+fn config() -> ProviderConfig {
+    ProviderConfig {
+        issuer: ISSUER.into(),
+        client_id: "registry".into(),
+        audiences: vec!["registry".into()],
+        roles: [("leads".to_owned(), vec![Role::Curator])].into(),
+        require: Some(RequireConfig {
+            claim: "groups".into(),
+            values: vec!["staff".into(), "true".into()],
+        }),
+        ..ProviderConfig::default()
+    }
+}
+
+fn held(config: &ProviderConfig, changes: Value, access: bool) -> Result<Holder, ErrorKind> {
+    let found = holder::holder("corp", config, &claims(changes), NOW, access);
+    found.map_err(|error| error.kind)
+}
+
+#[test]
+fn nobody_enters_but_by_what_is_required() {
+    assert!(held(&config(), json!({}), false).is_ok());
+    assert!(held(&config(), json!({"groups": "staff"}), false).is_ok());
+    assert!(held(&config(), json!({"groups": true}), false).is_ok());
+    for groups in [
+        json!(null),
+        json!([]),
+        json!(["Staff"]),
+        json!({"staff": true}),
+        json!([["staff"]]),
+    ] {
+        let refused = held(&config(), json!({"groups": groups}), false);
+        assert_eq!(refused, Err(ErrorKind::Forbidden), "{groups}");
+    }
+    let nobody = ProviderConfig {
+        require: None,
+        ..config()
+    };
+    assert_eq!(held(&nobody, json!({}), false), Err(ErrorKind::Forbidden));
+    let no_role = ProviderConfig {
+        default_roles: Vec::new(),
+        ..config()
+    };
+    assert_eq!(held(&no_role, json!({}), false), Err(ErrorKind::Forbidden));
+    let lead = json!({"groups": ["staff", "leads"]});
+    assert!(held(&no_role, lead, false).is_ok());
+}
+
+#[test]
+fn groups_are_those_of_the_claim_and_give_the_roles_of_the_map() {
+    let lead = json!({"groups": ["staff", "leads", "staff"]});
+    let lead = held(&config(), lead, false).unwrap();
+    assert_eq!(lead.groups.unwrap(), ["leads", "staff"]);
+    assert_eq!(lead.roles.to_string(), "reader,curator");
+    let apart = ProviderConfig {
+        groups_claim: "teams".into(),
+        ..config()
+    };
+    // An identity token without the claim says that there are none, an access token says nothing.
+    assert_eq!(
+        held(&apart, json!({}), false).unwrap().groups,
+        Some(Vec::new())
+    );
+    assert_eq!(held(&apart, json!({}), true).unwrap().groups, None);
+    let many = |count: usize| json!({"teams": (0..count).collect::<Vec<_>>()});
+    assert!(held(&apart, many(100), false).is_ok());
+    for teams in [
+        many(101),
+        json!({"teams": [""]}),
+        json!({"teams": ["a\nb"]}),
+        json!({"teams": "x".repeat(201)}),
+    ] {
+        assert_eq!(held(&apart, teams, false), Err(ErrorKind::Forbidden));
+    }
+}
+
+#[test]
+fn the_name_of_an_account_ends_with_its_provider() {
+    let named = |name: Value| {
+        let held = held(&config(), json!({"preferred_username": name}), false).unwrap();
+        assert!(held.account_name.len() <= 100 && held.other_account_name().len() <= 100);
+        held.account_name
+    };
+    assert_eq!(named(json!("ann.lee")), "ann.lee@corp");
+    assert_eq!(named(json!("admin")), "admin@corp");
+    assert_eq!(named(json!("bob@other")), "bob@other@corp");
+    assert_eq!(named(json!("\u{202e}<b>")), "b@corp");
+    assert_eq!(named(json!(7)), "ann@corp");
+    assert!(named(json!("x".repeat(5000))).ends_with("@corp"));
+    let odd = named(json!("\u{5f20}\u{4f1f}"));
+    assert_eq!(odd.len(), "01234567@corp".len(), "{odd}");
+    for sub in [
+        json!(null),
+        json!(""),
+        json!("a\0b"),
+        json!(7),
+        json!("x".repeat(256)),
+    ] {
+        let refused = held(&config(), json!({"sub": sub}), false);
+        assert_eq!(refused, Err(ErrorKind::Unauthenticated), "{sub}");
+    }
+}
+
+#[test]
+fn what_an_attempt_keeps_secret_depends_on_browser_and_state() {
+    let attempt = |browser, state| Attempt { browser, state };
+    let one = attempt("b", "s");
+    let others = [attempt("c", "s"), attempt("b", "t")];
+    for other in others {
+        assert_ne!(one.nonce(), other.nonce());
+        assert_ne!(one.verifier(), other.verifier());
+    }
+    assert_ne!(one.nonce(), one.verifier());
+    assert_eq!(one.verifier().len(), 43);
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Debug)]
+struct MovedClock(Mutex<OffsetDateTime>);
+
+impl Clock for MovedClock {
+    fn now(&self) -> OffsetDateTime {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// A provider on loopback whose keys a test changes.
+struct Site {
+    issuer: String,
+    keys: Arc<Mutex<Vec<(String, SigningKey)>>>,
+    is_away: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+    clock: Arc<MovedClock>,
+}
+
+fn new_key() -> SigningKey {
+    let random = SystemRandom::new();
+    let key = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
+    SigningKey::from_bytes(key.as_ref(), &random).unwrap()
+}
+
+impl Site {
+    async fn start() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let site = Self {
+            keys: Arc::new(Mutex::new(vec![("one".into(), new_key())])),
+            is_away: Arc::default(),
+            asked: Arc::default(),
+            clock: Arc::new(MovedClock(Mutex::new(
+                OffsetDateTime::from_unix_timestamp(NOW).unwrap(),
+            ))),
+            issuer,
+        };
+        let document = json!({"issuer": site.issuer, "jwks_uri": format!("{}/keys", site.issuer)});
+        let (keys, away, asked) = (site.keys.clone(), site.is_away.clone(), site.asked.clone());
+        let server = HttpServer::new(move || {
+            let (keys, away, asked) = (keys.clone(), away.clone(), asked.clone());
+            let document = document.clone();
+            App::new().default_service(web::to(move |request: actix_web::HttpRequest| {
+                let answer = if away.load(Ordering::SeqCst) {
+                    HttpResponse::ServiceUnavailable().finish()
+                } else if request.path() == "/keys" {
+                    let keys = keys.lock().unwrap();
+                    let sets = keys.iter().map(|(kid, key)| key.public_jwks(kid));
+                    let sets = sets.map(|set| serde_json::from_str::<Value>(&set).unwrap());
+                    let keys: Vec<Value> = sets.map(|set| set["keys"][0].clone()).collect();
+                    HttpResponse::Ok().json(json!({"keys": keys}))
+                } else {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    HttpResponse::Ok().json(&document)
+                };
+                async move { answer }
+            }))
+        });
+        let server = server.workers(1).disable_signals();
+        tokio::spawn(server.listen(listener).unwrap().run());
+        site
+    }
+
+    fn provider(&self) -> Arc<Provider> {
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let guard = GuardConfig {
+            allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+            allow_http: true,
+            allow_ports: AllowPorts::Any,
+            ..GuardConfig::default()
+        };
+        let fetcher = FetcherConfig {
+            guard: Guard::new(guard),
+            limits: FetchLimits::default(),
+            contact: None,
+            extra_ca: Vec::new(),
+            key_hosts: Vec::new(),
+        };
+        let resolver = Arc::new(StaticResolver::new());
+        let fetcher = Fetcher::new(fetcher, resolver, Arc::clone(&clock)).unwrap();
+        let config = ProviderConfig {
+            issuer: self.issuer.clone(),
+            ..config()
+        };
+        Arc::new(Provider::new("corp", &config, Arc::new(fetcher), clock).unwrap())
+    }
+
+    /// A token by the key of that position.
+    fn token(&self, at: usize) -> String {
+        let keys = self.keys.lock().unwrap();
+        let (kid, key) = &keys[at];
+        let now = self.clock.now().unix_timestamp();
+        let claims = claims(json!({"iss": self.issuer, "iat": now, "exp": now + 300}));
+        let random = SystemRandom::new();
+        key.sign_claims(&Value::Object(claims), "at+jwt", kid, &random)
+            .unwrap()
+    }
+
+    fn rotate(&self, kid: &str) {
+        self.keys.lock().unwrap().insert(0, (kid.into(), new_key()));
+    }
+
+    fn wait(&self, seconds: u64) {
+        *self.clock.0.lock().unwrap() += Duration::from_secs(seconds);
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+async fn outcome(provider: &Arc<Provider>, token: &str) -> Result<String, ErrorKind> {
+    let held = provider.access_token_holder(token).await;
+    held.map(|holder| holder.subject)
+        .map_err(|error| error.kind)
+}
+
+#[actix_web::test]
+async fn a_new_key_is_asked_for_at_once_and_then_once_a_minute() {
+    let site = Site::start().await;
+    let provider = site.provider();
+    for _ in 0..3 {
+        assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
+    }
+    assert_eq!(site.asked(), 1);
+    site.rotate("two");
+    assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
+    assert_eq!(outcome(&provider, &site.token(1)).await.unwrap(), "ann");
+    assert_eq!(site.asked(), 2);
+    site.rotate("three");
+    for _ in 0..3 {
+        let refused = outcome(&provider, &site.token(0)).await;
+        assert_eq!(refused, Err(ErrorKind::Unauthenticated));
+    }
+    assert_eq!(site.asked(), 2);
+    site.wait(61);
+    assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
+    assert_eq!(site.asked(), 3);
+}
+
+#[actix_web::test]
+async fn known_keys_go_on_while_a_provider_is_away() {
+    let site = Site::start().await;
+    let provider = site.provider();
+    site.is_away.store(true, Ordering::SeqCst);
+    let first = outcome(&provider, &site.token(0)).await;
+    assert_eq!(first, Err(ErrorKind::Unavailable));
+    site.is_away.store(false, Ordering::SeqCst);
+    // Not again at once.
+    let first = outcome(&provider, &site.token(0)).await;
+    assert_eq!(first, Err(ErrorKind::Unavailable));
+    site.wait(5);
+    assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
+    site.is_away.store(true, Ordering::SeqCst);
+    site.wait(24 * 3600);
+    assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
+    let attempt = Attempt {
+        browser: "b",
+        state: "s",
+    };
+    let begun = provider.authorization_url(&attempt, "https://a/").await;
+    let error = begun.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert!(error.public.contains("corp"), "{error:?}");
+    // A token of a key that nobody knows is refused meanwhile, and does no harm.
+    site.rotate("two");
+    let refused = outcome(&provider, &site.token(0)).await;
+    assert_eq!(refused, Err(ErrorKind::Unauthenticated));
+    assert_eq!(outcome(&provider, &site.token(1)).await.unwrap(), "ann");
+}
+
+#[actix_web::test]
+async fn the_document_of_another_issuer_is_worth_nothing() {
+    let site = Site::start().await;
+    let clock: Arc<dyn Clock> = site.clock.clone();
+    let genuine = site.provider();
+    let config = ProviderConfig {
+        issuer: format!("{}/", site.issuer),
+        ..config()
+    };
+    let fetcher = Arc::clone(&genuine.fetcher);
+    let other = Arc::new(Provider::new("corp", &config, fetcher, clock).unwrap());
+    let error = other.access_token_holder(&site.token(0)).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert!(error.internal.unwrap().contains("another issuer"));
+}

@@ -1,0 +1,81 @@
+//! Signing in with the provider in a real browser, with script and without.
+
+use serde_json::json;
+
+use super::with_corp;
+use crate::page_journeys::Visitor;
+use crate::page_quality::{AXE, SCREENS, THEMES, axe, pictures};
+
+impl Visitor {
+    /// Checks the page that is open with axe-core on every screen, and takes its pictures.
+    async fn is_sound(&self, name: &str) {
+        let axe = axe();
+        for theme in THEMES {
+            self.browser.theme(theme).await;
+            for (width, height) in SCREENS {
+                self.browser.resize(width, height).await;
+                let page = self.browser.page();
+                page.execute(axe.as_str(), Vec::new()).await.unwrap();
+                let objections = page.execute_async(AXE, Vec::new()).await.unwrap();
+                assert_eq!(*objections.json(), json!([]), "{name}");
+                let file = pictures().join(format!("{name}-{width}-{theme}.png"));
+                self.browser.picture(&file).await;
+            }
+        }
+    }
+}
+
+async fn somebody_signs_in(with_script: bool) {
+    let (corp, served) = with_corp().await;
+    let visitor = Visitor::of(&served.url, with_script).await;
+    visitor.visit("/waiting").await;
+    visitor.sees(&["Sign in with corp", "Token"]).await;
+    if with_script {
+        visitor.fits().await;
+        visitor.is_sound("sign-in-provider").await;
+    }
+    visitor.click("#sign-in-corp button").await;
+    visitor.type_into("input[name=login]", "ann").await;
+    visitor.type_into("input[name=password]", "whatever").await;
+    visitor.click("button[type=submit]").await;
+    // Back where it began.
+    visitor.sees(&["Waiting for you", "ann@corp"]).await;
+    visitor.visit("/account").await;
+    visitor
+        .sees(&[
+            "ann@corp",
+            "reader, curator",
+            "staff",
+            &format!("from {}", corp.issuer),
+            &format!("Signed in with {}", corp.issuer),
+            "this one",
+        ])
+        .await;
+    if with_script {
+        visitor.fits().await;
+        visitor.is_sound("account-provider").await;
+    }
+    visitor.click("#sign-out button").await;
+    visitor.find("nav a[href='/sign-in']").await;
+    visitor.visit("/account").await;
+    visitor.sees(&["Sign in with corp"]).await;
+    // Who is still known to the provider is asked for nothing there.
+    visitor.click("#sign-in-corp button").await;
+    visitor.sees(&["Who you are", "ann@corp"]).await;
+    // The provider's own page wants a font and an icon that nobody has here.
+    let complaints = visitor.browser.complaints().await;
+    let ours = complaints.iter().filter(|line| line.contains(&served.url));
+    assert_eq!(ours.collect::<Vec<_>>(), Vec::<&String>::new());
+    visitor.leave("").await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_signs_in_with_the_provider() {
+    somebody_signs_in(true).await;
+}
+
+#[tokio::test]
+async fn a_person_signs_in_with_the_provider_without_script() {
+    somebody_signs_in(false).await;
+}
