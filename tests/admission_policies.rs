@@ -42,7 +42,7 @@ both_databases!(
     replicas_hold_an_agent_once
 );
 
-const OPEN: (&str, &str) = ("all", "permit (principal, action, resource);");
+pub(crate) const OPEN: (&str, &str) = ("all", "permit (principal, action, resource);");
 const NO_PAYMENTS: (&str, &str) = (
     "no-payments",
     "forbid (principal, action == Action::\"admit\", resource) when { resource.skills.contains(\"pay\") };",
@@ -69,7 +69,7 @@ fn policies(texts: &[(&str, &str)]) -> NewPolicies {
 }
 
 /// Makes a set, and has it decide and act on what is there.
-async fn put(stage: &Stage, texts: &[(&str, &str)]) {
+pub(crate) async fn put(stage: &Stage, texts: &[(&str, &str)]) {
     let any = Precondition::default();
     policies_put(&stage.app, &stage.admin, &policies(texts), &any)
         .await
@@ -119,7 +119,7 @@ async fn register_as(stage: &Stage, caller: &Caller, domain: &str) -> Result<(),
     done.map(|_| ()).map_err(|error| error.kind)
 }
 
-fn waiver(agent: Uuid, policy: &str, digest: &str) -> NewWaiver {
+pub(crate) fn waiver(agent: Uuid, policy: &str, digest: &str) -> NewWaiver {
     NewWaiver {
         policy: policy.into(),
         agent: agent.to_string(),
@@ -129,7 +129,7 @@ fn waiver(agent: Uuid, policy: &str, digest: &str) -> NewWaiver {
     }
 }
 
-async fn digest_shown(stage: &Stage, agent: Uuid) -> String {
+pub(crate) async fn digest_shown(stage: &Stage, agent: Uuid) -> String {
     let shown = agent_answered(&stage.app, &stage.admin, &agent.to_string()).await;
     shown.unwrap().hit.summary.card_digest
 }

@@ -1,4 +1,5 @@
-//! The story of one agent, from its registration to its return after an approval that ended, on both engines.
+//! The story of one agent: held by a policy, approved by others, waived, changed, served by one account alone, confirmed, held
+//! again, and approved anew, on both engines.
 
 use a2a_registry_api::Registration;
 use a2a_registry_domain::event::EventKind;
@@ -7,6 +8,8 @@ use a2a_registry_domain::role::Role;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::policies::job::round;
+use a2a_registry_server::policies::waivers::waiver_grant;
 use a2a_registry_server::reviews::break_glass::break_glass;
 use a2a_registry_server::reviews::deciding::review_approve;
 use a2a_registry_server::reviews::glass_restored::end_break_glasses;
@@ -16,6 +19,7 @@ use a2a_registry_store::events::events_after;
 use time::Duration;
 use uuid::Uuid;
 
+use crate::admission_policies::{OPEN, digest_shown, put, waiver};
 use crate::recertification::open_of;
 use crate::reviews::{account, decision};
 use crate::support::both_databases;
@@ -38,6 +42,10 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
     let ann = account(&stage, "ann", Role::Curator).await;
     let ben = account(&stage, "ben", Role::Curator).await;
 
+    // Policies forbid what it offers.
+    let forbids = "forbid (principal, action == Action::\"admit\", resource) when { resource.tags.contains(\"tests\") };";
+    put(&stage, &[OPEN, ("no-tests", forbids)]).await;
+
     // A publisher registers, and the card comes in.
     let what = Registration {
         domain: Some(DOMAIN.into()),
@@ -48,13 +56,21 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
         .visit(|_| OriginAnswer::Card(card("Echo", "1.0")))
         .await;
     let agent = stage.agent(DOMAIN).await.id;
-    // JOIN: held by policy. A policy that forbids `admit` holds the agent here, and a waiver lets it on.
+    assert_eq!(stage.holds(agent).await, ["policy"]);
+    let digest = digest_shown(&stage, agent).await;
+    let own = waiver_grant(app, &publisher, &waiver(agent, "no-tests", &digest)).await;
+    assert_eq!(own.unwrap_err().kind, ErrorKind::Forbidden);
 
     // Four eyes approve it.
     let first = open_of(&stage, agent, ReviewKind::Admission).await.unwrap();
     let own = review_approve(app, &publisher, first.id, &decision(&first)).await;
     assert_eq!(own.unwrap_err().kind, ErrorKind::Forbidden);
     review_approve(app, &ann, first.id, &decision(&first))
+        .await
+        .unwrap();
+    // What people approve, policies hold all the same, until one of them is waived.
+    assert_eq!(seen(&stage, agent).await, None);
+    waiver_grant(app, &ann, &waiver(agent, "no-tests", &digest))
         .await
         .unwrap();
     assert_eq!(seen(&stage, agent).await, Some(card("Echo", "1.0")));
@@ -71,6 +87,12 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
     let confirmation = break_glass(app, &stage.admin, change.id, &decision(&change))
         .await
         .unwrap();
+    // The waiver was for other content.
+    assert_eq!(stage.holds(agent).await, ["policy"]);
+    let digest = digest_shown(&stage, agent).await;
+    waiver_grant(app, &ben, &waiver(agent, "no-tests", &digest))
+        .await
+        .unwrap();
     assert_eq!(seen(&stage, agent).await, Some(card("Other", "1.0")));
     for one in [&ann, &ben] {
         review_approve(app, one, confirmation.id, &decision(&confirmation))
@@ -80,8 +102,15 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
     pass(&stage, 2).await;
     assert_eq!(seen(&stage, agent).await, Some(card("Other", "1.0")));
 
+    // The waiver expires, and the policy bites; then the policy is taken back.
+    pass(&stage, 30).await;
+    assert_eq!(stage.holds(agent).await, ["policy"]);
+    assert_eq!(seen(&stage, agent).await, None);
+    put(&stage, &[OPEN]).await;
+    assert_eq!(seen(&stage, agent).await, Some(card("Other", "1.0")));
+
     // The approval ends undecided, and the agent goes.
-    pass(&stage, 74).await;
+    pass(&stage, 44).await;
     let again = open_of(&stage, agent, ReviewKind::Recertification)
         .await
         .unwrap();
@@ -89,7 +118,6 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
     pass(&stage, 14).await;
     assert_eq!(stage.holds(agent).await, ["recertify"]);
     assert_eq!(seen(&stage, agent).await, None);
-    // JOIN: a waiver expires and bites. What it had let on is held by the policy again.
 
     // Approving what is served brings it back.
     let approved = review_approve(app, &ben, again.id, &decision(&again)).await;
@@ -101,13 +129,23 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
         acts(&stage, agent).await,
         [
             EventKind::AgentDiscovered,
+            EventKind::AgentHeld,
             EventKind::AgentApproved,
+            EventKind::WaiverGranted,
+            EventKind::AgentReleased,
             EventKind::AgentChanged,
             EventKind::AgentHeld,
             EventKind::AgentApproved,
             EventKind::AgentReleased,
             EventKind::AgentBreakGlass,
+            EventKind::AgentHeld,
+            EventKind::WaiverGranted,
+            EventKind::AgentReleased,
             EventKind::AgentApproved,
+            EventKind::WaiverEnded,
+            EventKind::WaiverEnded,
+            EventKind::AgentHeld,
+            EventKind::AgentReleased,
             EventKind::AgentHeld,
             EventKind::AgentReleased,
             EventKind::AgentApproved,
@@ -120,6 +158,7 @@ async fn pass(stage: &Stage, days: i64) {
     stage.advance(Duration::days(days));
     end_break_glasses(&stage.app).await.unwrap();
     pass_terms(&stage.app).await.unwrap();
+    round(&stage.app, || false).await.unwrap();
 }
 
 /// The card that anybody is served; a search, the agent and its card agree on whether there is one.

@@ -102,7 +102,7 @@ fn in_order(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
 }
 
 /// The groups as policies name them: two groups of one name, of two origins, are two.
-fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
+pub(crate) fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
     let named = groups.iter().map(|(_, group)| {
         let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
         Principal::group(issuer, &group.name)

@@ -12,6 +12,7 @@ use a2a_registry_store::{Handle, Write, accounts, domains, groups, versions, wai
 use uuid::Uuid;
 
 use crate::agent_facts::{ShownCard, change_word};
+use crate::authentication::named_in_policies;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
@@ -212,14 +213,10 @@ pub(crate) async fn registrant(
     let Some(account) = found.filter(usable) else {
         return Ok(Principal::default());
     };
-    let groups = groups::groups_of(on, &[account.id]).await?.into_iter();
-    let name = |group: a2a_registry_store::entity::account_group::Model| {
-        let issuer = (group.origin != groups::ADMIN_ORIGIN).then_some(group.origin.as_str());
-        Principal::group(issuer, &group.name)
-    };
+    let groups = groups::groups_of(on, &[account.id]).await?;
     Ok(Principal {
         account: Some(account.name),
-        groups: groups.map(|(_, group)| name(group)).collect(),
+        groups: named_in_policies(&groups),
     })
 }
 
