@@ -56,4 +56,5 @@ mod service;
 mod stock;
 mod store;
 mod tidy;
+mod unmanaged;
 mod virtual_crawl;

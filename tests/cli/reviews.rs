@@ -1,6 +1,7 @@
 //! Reviews on the command line and on their pages: many at once, comments of whatever kind, reports, and what waits.
 
 use reqwest::RequestBuilder;
+use serde_json::{Value, json};
 
 use super::client::assert_printed;
 use crate::support::cards::card;
@@ -121,4 +122,49 @@ async fn anybody_reports_and_an_owner_names_a_sponsor() {
     let form = served.request(reqwest::Method::POST, &path);
     let form = sent(form, "same-origin", "reason=It+lies+again.");
     assert_eq!(form.send().await.unwrap().status(), 202);
+}
+
+#[tokio::test]
+async fn an_assignment_is_not_made_to_a_review_that_somebody_has_changed() {
+    let served = Setup::new().start().await;
+    let (_origin, review) = waiting(&served, "Echo").await;
+    let path = format!("/v1/reviews/{review}");
+    let seen = served.admin(&path).await;
+    let tag = seen.headers["etag"].to_str().unwrap().to_owned();
+    let assign = async |tag: &str, due: &str| {
+        let request = served.as_admin(reqwest::Method::PATCH, &path);
+        let request = request.header("if-match", tag).json(&json!({ "due": due }));
+        request.send().await.unwrap()
+    };
+    let first = assign(&tag, "2099-01-31T00:00:00Z").await;
+    assert_eq!(first.status(), 200);
+    let newer = first.headers()["etag"].to_str().unwrap().to_owned();
+    let late = assign(&tag, "2099-02-01T00:00:00Z").await;
+    assert_eq!(late.status(), 412);
+    let now: Value = served.read(&path).await;
+    assert_eq!(now["due"], "2099-01-31T00:00:00Z");
+    // A comment is no change of what is assigned.
+    let comment = served.run(&["review", "comment", &review, "wait"]).await;
+    assert_printed(&comment, "commented as admin");
+    assert_eq!(assign(&newer, "").await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_rejected_report_says_beforehand_what_it_does() {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
+    let id = served.publish(&origin.url("/a.json")).await;
+    let report = ["agent", "report", &id, "--reason", "It lies."];
+    Program::run(served.anonymous(&report)).await;
+    let review = served.open_review(|review| review.name == "Echo").await;
+    let review = review.id.to_string();
+    let shown = served.run(&["review", "show", &review]).await;
+    assert_printed(&shown, "`reject` puts the agent on hold (operator)");
+    for path in ["/reviews".to_owned(), format!("/reviews/{review}")] {
+        let page = served.admin(&path).await.text();
+        assert!(page.contains("id=\"report-note\""), "{path}: {page}");
+    }
+    let queue = served.admin("/reviews").await.text();
+    assert!(queue.contains("/?unmanaged=true"), "{queue}");
 }

@@ -34,7 +34,8 @@ pub enum ReviewCommand {
     },
     /// Approve the content a review is about; with --all-matching that of all open reviews that fit, 50 at most
     Approve(DecisionArgs),
-    /// Reject the content a review is about; with --all-matching that of all open reviews that fit, 50 at most
+    /// Reject the content a review is about; with --all-matching that of all open reviews that fit, 50 at most. To reject
+    /// a report puts the agent on hold
     Reject(DecisionArgs),
     /// Approve the content of a review alone for 24 hours, although others must approve; they confirm it meanwhile
     BreakGlass(BreakGlassArgs),

@@ -1,6 +1,7 @@
 //! What people have written about a review, and what its card says of itself, in lines.
 
 use a2a_registry_api::ReviewDetail;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 
 use super::console::Console;
 use super::failure::Failure;
@@ -37,6 +38,11 @@ pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
     for policy in &detail.policies {
         let (effect, id, mode) = (&policy.effect, &policy.id, &policy.mode);
         console.line(&format!("policy {id} ({mode}): {effect}"))?;
+    }
+    if review.kind == ReviewKind::Report && review.state == ReviewState::Open {
+        console.line(
+            "decision: `reject` puts the agent on hold (operator), `approve` leaves it as it is",
+        )?;
     }
     said(console, detail)
 }

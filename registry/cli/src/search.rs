@@ -59,6 +59,9 @@ pub struct SearchArgs {
     /// Result of checking the card's signatures: unsigned, valid, untrusted, invalid or unknown
     #[arg(long, value_name = "STATE")]
     signature: Vec<String>,
+    /// Only agents that nobody answers for: neither an owner nor a sponsor
+    #[arg(long)]
+    unmanaged: bool,
     /// A label that curators set, as key=value
     #[arg(long, value_name = "KEY=VALUE")]
     label: Vec<String>,
@@ -105,6 +108,11 @@ impl SearchArgs {
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
             signature: self.signature.clone(),
+            unmanaged: self
+                .unmanaged
+                .then(|| "true".to_owned())
+                .into_iter()
+                .collect(),
             sort: self.sort.clone(),
             facets: self.facets.clone(),
             mode: self.mode.clone(),
@@ -155,6 +163,9 @@ impl SearchArgs {
             .iter()
             .for_each(|limit| flag("limit", &limit.to_string()));
         flag("page-token", token);
+        if self.unmanaged {
+            words.push("--unmanaged".to_owned());
+        }
         if self.explain {
             words.push("--explain".to_owned());
         }
@@ -312,6 +323,7 @@ mod tests {
             "book".into(),
             "flights".into(),
             "--explain".into(),
+            "--unmanaged".into(),
         ];
         words.extend(names.iter().map(|name| format!("--{name}=value of {name}")));
         words.push("--limit=7".into());
@@ -325,6 +337,7 @@ mod tests {
         assert_eq!(query["q"], "book flights");
         assert_eq!(query["page_size"], 7);
         assert_eq!(query["explain"], true);
+        assert_eq!(query["unmanaged"], serde_json::json!(["true"]));
         assert_eq!(
             SearchArgs {
                 words: vec![" ".into()],

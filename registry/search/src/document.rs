@@ -61,6 +61,8 @@ pub struct Document {
     pub liveness: String,
     /// Result of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     pub signature: String,
+    /// Whether neither an owner nor a sponsor answers for the agent.
+    pub unmanaged: bool,
     /// Trust level 0 to 4; `None` if the agent has none. A higher number counts as 4.
     pub trust: Option<u8>,
     /// Visibility labels; a caller needs one of them to see the agent. An agent without any is invisible to everybody.

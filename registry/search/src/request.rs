@@ -109,6 +109,8 @@ pub struct Filters {
     pub liveness: Vec<String>,
     /// Result of checking the card's signatures.
     pub signature: Vec<String>,
+    /// Whether nobody answers for the agent: `true` or `false`.
+    pub unmanaged: Vec<String>,
     /// Minimum trust level, 0 to 4; agents without a level never reach it.
     pub trust_at_least: Option<u8>,
 }
@@ -207,11 +209,13 @@ pub enum FacetName {
     Liveness,
     /// Result of checking the card's signatures.
     Signature,
+    /// Whether nobody answers for the agent.
+    Unmanaged,
 }
 
 impl FacetName {
     /// All facets, in the order of the contract.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Tag,
         Self::Skill,
         Self::Capability,
@@ -227,6 +231,7 @@ impl FacetName {
         Self::Lifecycle,
         Self::Liveness,
         Self::Signature,
+        Self::Unmanaged,
     ];
 
     /// The name in requests and responses, the same as the filter's.
@@ -247,6 +252,7 @@ impl FacetName {
             Self::Lifecycle => "lifecycle",
             Self::Liveness => "liveness",
             Self::Signature => "signature",
+            Self::Unmanaged => "unmanaged",
         }
     }
 
@@ -258,7 +264,7 @@ impl FacetName {
 
 impl Filters {
     /// All lists, each with its name.
-    pub(super) fn lists(&self) -> [(FacetName, &[String]); 14] {
+    pub(super) fn lists(&self) -> [(FacetName, &[String]); 15] {
         [
             (FacetName::Skill, &self.skill),
             (FacetName::Tag, &self.tag),
@@ -274,6 +280,7 @@ impl Filters {
             (FacetName::Lifecycle, &self.lifecycle),
             (FacetName::Liveness, &self.liveness),
             (FacetName::Signature, &self.signature),
+            (FacetName::Unmanaged, &self.unmanaged),
         ]
     }
 
@@ -295,6 +302,7 @@ impl Filters {
             FacetName::Lifecycle => filters.lifecycle.clear(),
             FacetName::Liveness => filters.liveness.clear(),
             FacetName::Signature => filters.signature.clear(),
+            FacetName::Unmanaged => filters.unmanaged.clear(),
             FacetName::Trust => filters.trust_at_least = None,
         }
         filters

@@ -15,7 +15,7 @@ use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 8;
+pub const SCHEMA_VERSION: u32 = 9;
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
@@ -163,6 +163,7 @@ impl Fields {
             (FacetName::Lifecycle, agent.lifecycle.as_str()),
             (FacetName::Liveness, agent.liveness.as_str()),
             (FacetName::Signature, agent.signature.as_str()),
+            (FacetName::Unmanaged, truth(agent.unmanaged)),
         ] {
             add_distinct(out, self.exact(facet), std::iter::once(value));
         }
@@ -212,6 +213,11 @@ pub(super) fn trust_value(level: Option<u8>) -> &'static str {
         Some(3) => "L3",
         Some(_) => "L4",
     }
+}
+
+/// Value of a yes or no in the index.
+pub(super) fn truth(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
 }
 
 /// Separator of the folded form, which prefixes are compared with, and the text that is shown.

@@ -147,6 +147,7 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(review_page::show)
         .service(review_page::submit)
         .service(report_page::submit)
+        .service(report_page::submit_signed_in)
         .service(waiting_page::show)
         .service(waiting_page::seen)
         .service(about::show)
@@ -183,6 +184,7 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/sign-in/{provider}/callback", "GET"),
     ("/account", "GET"),
     ("/account/domains", "POST"),
+    ("/account/reports", "POST"),
     ("/account/tokens", "POST"),
     ("/account/tokens/revoke", "POST"),
     ("/account/sessions/revoke", "POST"),

@@ -61,6 +61,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         lifecycle: dice.pick(&LIFECYCLES).to_owned(),
         liveness: dice.pick(&LIVENESS).to_owned(),
         signature: dice.pick(&SIGNATURES).to_owned(),
+        unmanaged: dice.below(4) == 0,
         trust: [None, Some(0), Some(1), Some(2), Some(4)][usize::try_from(dice.below(5)).unwrap()],
         visible_to: dice.some(&LABELS, 2),
         lookups: Vec::new(),
@@ -74,7 +75,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
 pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
     let mut filters = Filters::default();
     for _ in 0..dice.below(3) {
-        match dice.below(14) {
+        match dice.below(15) {
             0 => filters.tag = dice.some(&TAGS, 2),
             1 => filters.capability = dice.some(&["streaming", "push_notifications"], 2),
             2 => filters.binding = dice.some(&["JSONRPC", "GRPC"], 1),
@@ -87,6 +88,7 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
             9 => filters.auth = dice.some(&["none", "oauth2"], 1),
             10 => filters.input_mode = dice.some(&["text/plain"], 1),
             12 => filters.signature = dice.some(&SIGNATURES, 2),
+            13 => filters.unmanaged = dice.some(&["true", "false"], 2),
             11 => filters.protocol_version = dice.some(&["0.3", "1.0"], 2),
             _ => filters.domain = vec![format!("d{}.example", dice.below(70))],
         }
@@ -214,6 +216,7 @@ pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
         && holds(&filters.output_mode, &agent.output_modes)
         && holds(&filters.label, &agent.labels)
         && holds(&filters.signature, &one(&agent.signature))
+        && holds(&filters.unmanaged, &one(&agent.unmanaged.to_string()))
         && filters
             .trust_at_least
             .is_none_or(|least| agent.trust.is_some_and(|level| level >= least))
@@ -239,6 +242,7 @@ fn values(agent: &Document, facet: FacetName) -> Vec<String> {
         FacetName::Lifecycle => vec![agent.lifecycle.clone()],
         FacetName::Liveness => vec![agent.liveness.clone()],
         FacetName::Signature => vec![agent.signature.clone()],
+        FacetName::Unmanaged => vec![agent.unmanaged.to_string()],
     };
     values.sort();
     values.dedup();

@@ -61,6 +61,7 @@ pub(crate) struct AgentPage {
     state: StateView,
     trust: TrustView,
     owner: OwnerView,
+    sponsor: Option<String>,
     uptime: Option<UptimeView>,
     deprecation: Option<DeprecationView>,
     glass: Option<GlassView>,
@@ -172,6 +173,7 @@ impl AgentPage {
             state: StateView::new(&agent, now),
             trust: TrustView::new(&agent),
             owner: OwnerView::new(summary, &background, now),
+            sponsor: agent.sponsor.as_deref().map(|name| text::line(name, LINE)),
             uptime: UptimeView::new(&background.days, now),
             deprecation: summary
                 .deprecation

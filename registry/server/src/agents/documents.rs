@@ -121,6 +121,7 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         lifecycle: summary.lifecycle.as_str().into(),
         liveness: summary.liveness.state.as_str().into(),
         signature: summary.trust.signature.as_str().into(),
+        unmanaged: record.is_unmanaged(),
         trust,
         visible_to: labels_of(context, record),
         lookups: distinct(lookups(record)),

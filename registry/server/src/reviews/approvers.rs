@@ -1,6 +1,6 @@
 //! Who may decide a review: an account that may be used, decides reviews, and is no party where four-eyes is on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use a2a_registry_domain::review::ReviewKind;
 use a2a_registry_domain::role::Permission;
@@ -18,18 +18,41 @@ pub(crate) async fn parties(
     config: &Config,
     agent: &agent::Model,
 ) -> Result<BTreeSet<Uuid>, AppError> {
+    let mut parties = parties_of(on, config, std::slice::from_ref(agent)).await?;
+    Ok(parties.remove(&agent.id).unwrap_or_default())
+}
+
+/// The same for several agents, by agent.
+pub(crate) async fn parties_of(
+    on: &impl Handle,
+    config: &Config,
+    agents: &[agent::Model],
+) -> Result<HashMap<Uuid, BTreeSet<Uuid>>, AppError> {
     if !config.governance.four_eyes {
-        return Ok(BTreeSet::new());
+        return Ok(HashMap::new());
     }
-    let sources = domains::sources_of(on, &[agent.domain_id]).await?;
-    let own = sources
+    let domains: BTreeSet<i64> = agents.iter().map(|agent| agent.domain_id).collect();
+    let domains: Vec<i64> = domains.into_iter().collect();
+    let sources = domains::sources_of(on, &domains).await?;
+    let mut parties: HashMap<Uuid, BTreeSet<Uuid>> = HashMap::new();
+    for agent in agents {
+        let named = [agent.owner_id, agent.submitter, agent.claimed_by];
+        parties.insert(agent.id, named.into_iter().flatten().collect());
+    }
+    let agent_of: HashMap<i64, Uuid> = sources
         .iter()
-        .filter(|source| source.agent_id == Some(agent.id));
-    let own: Vec<i64> = own.map(|source| source.id).collect();
-    let registrants = coverage::registrants_of(on, &own).await?;
-    let registrants = registrants.into_iter().map(|one| one.account_id);
-    let named = [agent.owner_id, agent.submitter, agent.claimed_by];
-    Ok(named.into_iter().chain(registrants).flatten().collect())
+        .filter_map(|source| Some((source.id, source.agent_id?)))
+        .filter(|(_, agent)| parties.contains_key(agent))
+        .collect();
+    let fed: Vec<i64> = agent_of.keys().copied().collect();
+    for registrant in coverage::registrants_of(on, &fed).await? {
+        let agent = agent_of.get(&registrant.source_id);
+        let of_it = agent.and_then(|agent| parties.get_mut(agent));
+        if let (Some(of_it), Some(account)) = (of_it, registrant.account_id) {
+            of_it.insert(account);
+        }
+    }
+    Ok(parties)
 }
 
 /// The accounts that may not decide a review: the parties, and who broke the glass that it confirms.
@@ -39,10 +62,31 @@ pub(crate) async fn excluded(
     agent: &agent::Model,
     question: &review::Model,
 ) -> Result<BTreeSet<Uuid>, AppError> {
-    let mut excluded = parties(on, config, agent).await?;
-    if question.kind == ReviewKind::BreakGlass {
-        let broken = terms::break_glass_of(on, question.id).await?;
-        excluded.extend(broken.map(|broken| broken.account_id));
+    let (agents, questions) = (std::slice::from_ref(agent), std::slice::from_ref(question));
+    let mut excluded = excluded_of(on, config, agents, questions).await?;
+    Ok(excluded.remove(&question.id).unwrap_or_default())
+}
+
+/// The same for several reviews of these agents, by review; those of other agents are left out.
+pub(crate) async fn excluded_of(
+    on: &impl Handle,
+    config: &Config,
+    agents: &[agent::Model],
+    questions: &[review::Model],
+) -> Result<HashMap<Uuid, BTreeSet<Uuid>>, AppError> {
+    let parties = parties_of(on, config, agents).await?;
+    let mut excluded = HashMap::new();
+    for question in questions {
+        if !agents.iter().any(|agent| agent.id == question.agent_id) {
+            continue;
+        }
+        let of_agent = parties.get(&question.agent_id).cloned();
+        let mut of_it: BTreeSet<Uuid> = of_agent.unwrap_or_default();
+        if question.kind == ReviewKind::BreakGlass {
+            let broken = terms::break_glass_of(on, question.id).await?;
+            of_it.extend(broken.map(|broken| broken.account_id));
+        }
+        excluded.insert(question.id, of_it);
     }
     Ok(excluded)
 }

@@ -62,6 +62,9 @@ struct ReviewsPage {
     frame: Frame,
     filters: FilterView,
     decides: bool,
+    sees_all: bool,
+    /// Whether a report is among the reviews.
+    reports: bool,
     reviews: Vec<RowView>,
     /// What became of the decisions of the form.
     results: Vec<ResultView>,
@@ -200,6 +203,11 @@ async fn shown(
         next: filters.next(&list),
         filters: FilterView::new(&filters, &wanted),
         decides: caller.may(Permission::Approve),
+        sees_all: caller.may(Permission::SeeAll),
+        reports: list
+            .reviews
+            .iter()
+            .any(|one| one.kind == ReviewKind::Report),
         reviews: list
             .reviews
             .iter()

@@ -74,6 +74,8 @@ pub(crate) struct ReviewPage {
     change: Badge,
     state: String,
     is_open: bool,
+    /// Whether it is about reports of the agent.
+    is_report: bool,
     facts: Vec<(&'static str, String)>,
     opened: TimeView,
     due: Option<TimeView>,
@@ -203,6 +205,7 @@ impl ReviewPage {
             change: change_badge(review),
             state: text::line(review.state.as_str(), LINE),
             is_open: review.state == ReviewState::Open,
+            is_report: review.kind == ReviewKind::Report,
             facts: facts(detail),
             opened: TimeView::new(review.created_at, now),
             due: TimeView::maybe(review.due, now),

@@ -6,11 +6,10 @@ use actix_web::{HttpRequest, HttpResponse, post, web};
 use askama::Template;
 use serde::Deserialize;
 
-use crate::caller::Caller;
 use crate::context::Context;
-use crate::http::auth::AnyoneWriting;
+use crate::http::auth::{AnyoneWriting, Read};
 use crate::http::body::UnreadBody;
-use crate::http::forms::read_form;
+use crate::http::forms::{FormFields, FormOf, read_form};
 use crate::http::path::AgentRef;
 use crate::http::problem::Problem;
 use crate::pages::frame::Frame;
@@ -35,10 +34,21 @@ struct ReportedPage {
     agent: String,
 }
 
-/// Reports the agent, and says so.
+/// The fields of the form of somebody who is signed in.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct OwnReportForm {
+    agent: String,
+    reason: String,
+    contact: String,
+}
+
+impl FormFields for OwnReportForm {}
+
+/// Reports the agent without an account, or for that of a token, and says so.
 ///
 /// # Errors
-/// As the act, and `forbidden` for a form that another site sends.
+/// As the act, and `form-refused` for a form that another site sends.
 #[post("/agents/{agent}/report")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
@@ -47,25 +57,40 @@ pub(crate) async fn submit(
     request: HttpRequest,
     body: UnreadBody,
 ) -> Result<HttpResponse, Problem> {
-    let accepted = reported(&context, &caller, &agent, &request, body).await?;
-    let page = ReportedPage {
-        frame: Frame::new(context.config(), "agent"),
-        agent: accepted.agent.to_string(),
-    };
-    Ok(crate::pages::page(StatusCode::ACCEPTED, &page))
-}
-
-async fn reported(
-    context: &Context,
-    caller: &Caller,
-    agent: &str,
-    request: &HttpRequest,
-    body: UnreadBody,
-) -> Result<ReportAccepted, Problem> {
-    let form: ReportForm = read_form(request, body, FORM).await?;
+    let form: ReportForm = read_form(&request, body, FORM).await?;
     let new = NewReport {
         reason: form.reason,
         contact: form.contact,
     };
-    Ok(agent_report(context, caller, agent, &new).await?)
+    let accepted = agent_report(&context, &caller, &agent, &new).await?;
+    let frame = Frame::new(context.config(), "agent");
+    Ok(reported(frame, &accepted))
+}
+
+/// Reports the agent for the account that is signed in, and says so.
+///
+/// # Errors
+/// As the act, and `form-refused`.
+#[post("/account/reports")]
+pub(crate) async fn submit_signed_in(
+    context: web::Data<Context>,
+    form: FormOf<Read, OwnReportForm>,
+) -> Result<HttpResponse, Problem> {
+    let OwnReportForm {
+        agent,
+        reason,
+        contact,
+    } = form.fields;
+    let new = NewReport { reason, contact };
+    let accepted = agent_report(&context, &form.visitor.caller, &agent, &new).await?;
+    let frame = Frame::of(context.config(), "agent", &form.visitor);
+    Ok(reported(frame, &accepted))
+}
+
+fn reported(frame: Frame, accepted: &ReportAccepted) -> HttpResponse {
+    let page = ReportedPage {
+        frame,
+        agent: accepted.agent.to_string(),
+    };
+    crate::pages::page(StatusCode::ACCEPTED, &page)
 }

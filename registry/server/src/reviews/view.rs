@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::was_never_owned;
-use crate::reviews::approvers::{counting, excluded};
+use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
 use crate::visibility::keeper;
 
@@ -175,15 +175,19 @@ impl People {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let accounts = accounts::accounts_by_ids(on, &ids).await?;
         let mut counting_now = BTreeSet::new();
-        for row in rows.iter().filter(|row| row.state == ReviewState::Open) {
-            let of_it = approvals.iter().filter(|one| one.review_id == row.id);
-            let of_it: Vec<review_approval::Model> = of_it.cloned().collect();
-            let agent = agents.iter().find(|agent| agent.id == row.agent_id);
-            if let (Some(agent), false) = (agent, of_it.is_empty()) {
-                let parties = excluded(on, &context.config, agent, row).await?;
-                let counting = counting(on, &of_it, &parties).await?;
-                counting_now.extend(counting.into_iter().map(|account| (row.id, account)));
-            }
+        let open: Vec<review::Model> = rows
+            .iter()
+            .filter(|row| row.state == ReviewState::Open)
+            .filter(|row| approvals.iter().any(|one| one.review_id == row.id))
+            .cloned()
+            .collect();
+        let excluded = excluded_of(on, &context.config, agents, &open).await?;
+        for (review, excluded) in &excluded {
+            let of_it = approvals.iter().filter(|one| one.review_id == *review);
+            let deciders =
+                of_it.filter_map(|one| accounts.iter().find(|by| by.id == one.account_id));
+            let counting = deciders.filter(|by| may_decide(by, excluded));
+            counting_now.extend(counting.map(|by| (*review, by.id)));
         }
         Ok(Self {
             accounts,

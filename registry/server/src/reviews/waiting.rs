@@ -2,7 +2,7 @@
 
 use a2a_registry_api::limits::MAX_WAITING;
 use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
-use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::review::ReviewState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::review;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::caller::{Account, Caller};
 use crate::context::Context;
 use crate::error::AppError;
-use crate::reviews::approvers::excluded;
+use crate::reviews::approvers::excluded_of;
 use crate::reviews::view::{own_agents, views};
 
 /// What waits for the caller.
@@ -85,21 +85,12 @@ async fn without_own(
 ) -> Result<Vec<review::Model>, AppError> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
     let agents = agents::agents_by_ids(&context.store, &ids).await?;
-    let mut free = Vec::with_capacity(rows.len());
-    for row in rows {
-        let can_exclude = context.config.governance.four_eyes || row.kind == ReviewKind::BreakGlass;
-        let agent = agents.iter().find(|agent| agent.id == row.agent_id);
-        if !can_exclude {
-            free.push(row);
-        } else if let Some(agent) = agent
-            && !excluded(&context.store, &context.config, agent, &row)
-                .await?
-                .contains(&account)
-        {
-            free.push(row);
-        }
-    }
-    Ok(free)
+    let excluded = excluded_of(&context.store, &context.config, &agents, &rows).await?;
+    let is_free = |row: &review::Model| {
+        let of_it = excluded.get(&row.id);
+        of_it.is_some_and(|excluded| !excluded.contains(&account))
+    };
+    Ok(rows.into_iter().filter(is_free).collect())
 }
 
 async fn news(context: &Context, account: &Account, since: i64) -> Result<Vec<News>, AppError> {

@@ -79,6 +79,11 @@ pub struct SearchQuery {
     #[param(value_type = Vec<SignatureState>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub signature: Vec<String>,
+    /// `true` for agents that nobody answers for: neither an owner, which is the account that proved the domain or else
+    /// registered the card, nor a sponsor.
+    #[param(value_type = Vec<bool>, inline)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmanaged: Vec<String>,
     /// Label as `key=value`, set by curators.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
@@ -224,6 +229,15 @@ impl SearchQuery {
                 .parse::<SignatureState>()
                 .map_err(|text| AppError::invalid("/signature", text))?;
         }
+        let truths = ["true", "false"];
+        if !self
+            .unmanaged
+            .iter()
+            .all(|one| truths.contains(&one.as_str()))
+        {
+            let detail = "unmanaged is true or false";
+            return Err(AppError::invalid("/unmanaged", detail));
+        }
         let trust_at_least = match self.trust.as_deref() {
             None => None,
             Some(text) => Some(text.parse().ok().and_then(trust_rank).ok_or_else(|| {
@@ -245,6 +259,7 @@ impl SearchQuery {
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
             signature: self.signature.clone(),
+            unmanaged: self.unmanaged.clone(),
             trust_at_least,
         })
     }
@@ -265,6 +280,7 @@ impl SearchQuery {
             &self.lifecycle,
             &self.liveness,
             &self.signature,
+            &self.unmanaged,
         ]
         .iter()
         .map(|values| values.len())

@@ -311,7 +311,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             expires_at: None,
         },
         coverage: Coverage::Covered.into(),
-        sponsor: None,
+        sponsor: Some(text.into()),
         holds: Vec::new(),
         break_glass: None,
         signature_verdict: verdict(text),

@@ -51,6 +51,8 @@ fn label(name: &str, value: &str, providers: &ProviderNames) -> String {
         ("auth", _) => auth::word(value),
         ("skill", _) => text::line(&skill_words(value), 60),
         ("signature", _) | ("liveness", _) => words(value),
+        ("unmanaged", "true") => "nobody answers for it".to_owned(),
+        ("unmanaged", "false") => "somebody answers for it".to_owned(),
         _ => text::line(value, 60),
     }
 }
