@@ -3,10 +3,12 @@
 //! weak matches, and `sign` signed cards.
 
 mod client;
+mod collections;
 mod ends;
 mod naming;
 mod operator;
 mod people;
+mod personal;
 mod policies;
 mod process;
 mod register;

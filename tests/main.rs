@@ -17,6 +17,7 @@ mod break_glass;
 mod checks;
 mod cli;
 mod clock_jumps;
+mod collections;
 mod contract;
 mod crash;
 mod crawl_targets;

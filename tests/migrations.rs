@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     account, account_group, agent, agent_report, agent_vectors, attempt, body, break_glass,
-    challenge, decision, domain, dry_run_change, enrolled_key, event, group_member, hold, identity,
-    model, owner_marks, pace, policy_set, proof, proof_check, review, review_approval,
-    review_comment, session, setting, sign_in_attempt, source, source_day, source_registrant,
-    token, version, version_source, waiver, withdrawn_urn,
+    challenge, collection, decision, domain, dry_run_change, enrolled_key, event, feed,
+    group_member, hold, identity, model, owner_marks, pace, policy_set, proof, proof_check, review,
+    review_approval, review_comment, saved_search, session, setting, sign_in_attempt, source,
+    source_day, source_registrant, token, version, version_source, waiver, withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -260,6 +260,9 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<pace::Entity>(&connection, &mut tables).await;
     entity::<attempt::Entity>(&connection, &mut tables).await;
     entity::<agent::Entity>(&connection, &mut tables).await;
+    entity::<collection::Entity>(&connection, &mut tables).await;
+    entity::<saved_search::Entity>(&connection, &mut tables).await;
+    entity::<feed::Entity>(&connection, &mut tables).await;
     entity::<hold::Entity>(&connection, &mut tables).await;
     entity::<body::Entity>(&connection, &mut tables).await;
     entity::<version::Entity>(&connection, &mut tables).await;

@@ -154,6 +154,14 @@ async fn reported(demo: &Demo, agent: &str) -> String {
     format!("/reviews/{}", reviews["reviews"][0]["id"].as_str().unwrap())
 }
 
+/// Makes the collection `trips`.
+async fn collected(demo: &Demo) {
+    let content = json!({"filter": "tag:travel", "description": "Whatever plans a journey", "owners": ["admin"]});
+    let put = http().put(format!("{}/v1/collections/trips", demo.url));
+    let answer = put.bearer_auth(&demo.token).json(&content).send().await;
+    assert_eq!(answer.unwrap().status(), 200);
+}
+
 /// The script of axe-core, which the preparation of the tests installs.
 pub(crate) fn axe() -> String {
     let modules = PathBuf::from(prepared("A2A_REGISTRY_TEST_NODE"));
@@ -236,6 +244,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     let origin = Origin::start();
     let diff = changed(&demo, &origin).await;
     let review = reported(&demo, &agent).await;
+    collected(&demo).await;
     let pages = [
         ("home", "/"),
         ("results", "/?q=book+a+trip"),
@@ -257,6 +266,8 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("reviews", "/reviews"),
         ("review", review.as_str()),
         ("waiting", "/waiting"),
+        ("collections", "/collections"),
+        ("collection", "/collections/trips"),
     ];
     for theme in THEMES {
         visitor.browser.theme(theme).await;

@@ -23,6 +23,7 @@ mod m0012_sessions;
 mod m0013_reviews;
 mod m0014_policies;
 mod m0015_identity;
+mod m0016_collections;
 mod m0017_terms;
 mod m0018_waivers;
 
@@ -49,6 +50,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0013_reviews::Migration),
             Box::new(m0014_policies::Migration),
             Box::new(m0015_identity::Migration),
+            Box::new(m0016_collections::Migration),
             Box::new(m0017_terms::Migration),
             Box::new(m0018_waivers::Migration),
         ]

@@ -41,6 +41,8 @@ const SEEING: Row = [SignIn, Not, Not, Do, Do, Do, Do];
 const CURATORS: Row = [SignIn, Not, Not, Do, Not, Do, Do];
 const APPROVERS: Row = [SignIn, Not, Not, Do, Not, Not, Do];
 const PEOPLE: Row = [SignIn, Not, Not, Not, Do, Do, Do];
+/// Of the admin alone, who has made it.
+const OTHERS: Row = [SignIn, Missing, Missing, Missing, Missing, Missing, Do];
 const ADMINS: Row = [SignIn, Not, Not, Not, Not, Do, Do];
 
 /// What each may do.
@@ -141,6 +143,15 @@ const TABLE: &[(&str, Row)] = &[
     ("account_create", ADMINS),
     ("account_show", PEOPLE),
     ("account_patch", ADMINS),
+    ("saved_search_list", ACCOUNTS),
+    ("saved_search_put", ACCOUNTS),
+    ("saved_search_delete", OTHERS),
+    ("feed_renew", ACCOUNTS),
+    ("feed_revoke", ACCOUNTS),
+    ("collection_list", ANYONE),
+    ("collection_show", ANYONE),
+    ("collection_put", CURATORS),
+    ("collection_delete", CURATORS),
     ("group_list", PEOPLE),
     ("group_show", PEOPLE),
     ("group_put", ADMINS),
@@ -247,6 +258,18 @@ impl Stage<'_> {
             let put = self.served.as_admin(reqwest::Method::PUT, &path);
             assert_eq!(put.json(&members).send().await.unwrap().status(), 200);
             parameters.push(("group", name));
+        } else if operation.path.contains("{search}") {
+            let content = json!({"name": "a test", "query": "tag=travel"});
+            let saved = self.served.post("/v1/searches", &content).await.expect(201);
+            let id = saved["id"].as_str().unwrap().to_owned();
+            parameters.push(("search", id));
+        } else if operation.path.contains("{collection}") {
+            let name = format!("made-{}", self.made.fetch_add(1, Ordering::Relaxed));
+            let path = format!("/v1/collections/{name}");
+            let content = json!({"filter": "tag:finance"});
+            let put = self.served.as_admin(reqwest::Method::PUT, &path);
+            assert_eq!(put.json(&content).send().await.unwrap().status(), 200);
+            parameters.push(("collection", name));
         } else if operation.path.contains("{account}") {
             parameters.push(("account", "publisher".to_owned()));
         }
@@ -314,6 +337,8 @@ impl Stage<'_> {
             }
             "account_patch" => body = Some(json!({"roles": ["publisher"]})),
             "group_put" => body = Some(json!({"members": ["curator"]})),
+            "saved_search_put" => body = Some(json!({"name": "mine", "query": "tag=travel"})),
+            "collection_put" => body = Some(json!({"filter": "tag:travel"})),
             "policies_put" | "policies_preview" => {
                 let open =
                     json!({"id": "everybody", "text": "permit (principal, action, resource);"});

@@ -6,9 +6,11 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 47] = [
+const ORDER: [&str; 52] = [
     "config",
     "error",
+    "filters",
+    "names",
     "metrics",
     "network",
     "providers",
@@ -16,6 +18,8 @@ const ORDER: [&str; 47] = [
     "policy_labels",
     "policy_sets",
     "caller",
+    "audience",
+    "collection_rows",
     "paging",
     "visibility",
     "memory",
@@ -39,6 +43,7 @@ const ORDER: [&str; 47] = [
     "agents",
     "meaning",
     "search",
+    "collections",
     "domains",
     "agent_page",
     "reviews",

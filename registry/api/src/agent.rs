@@ -312,6 +312,9 @@ pub struct Agent {
     /// Account that answers for the agent inside this company; null without one.
     #[serde(default)]
     pub sponsor: Option<String>,
+    /// Groups whose members find the agent while it is restricted; empty for callers who may not see its holds.
+    #[serde(default)]
+    pub groups: Vec<String>,
     /// Holds on the agent; empty for callers who may not see them.
     pub holds: Vec<HoldView>,
     /// The approval of one account alone under which the agent is served, until others confirm it; null without one.
@@ -446,6 +449,11 @@ pub struct AgentPatch {
     /// Who can find it; its owner may only narrow this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
+    /// All groups whose members find it while it is restricted: `NAME` of an admin's group, `ORIGIN#NAME` of another one. An
+    /// owner names groups that it is in, and may only narrow this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::Audience>)]
+    pub groups: Option<Vec<String>>,
     /// All its labels; only curators set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Labels>)]

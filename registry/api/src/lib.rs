@@ -1,6 +1,7 @@
 //! Types of the HTTP contract (docs/contract.md): handlers and the index render them, the command line reads them. Members may be added, never renamed.
 
 mod agent;
+mod collections;
 mod decision;
 mod domain;
 mod finding;
@@ -8,15 +9,18 @@ mod governance;
 pub mod limits;
 mod list;
 mod people;
+mod personal;
 mod policies;
 
 pub use agent::*;
+pub use collections::*;
 pub use decision::*;
 pub use domain::*;
 pub use finding::*;
 pub use governance::*;
 pub use list::*;
 pub use people::*;
+pub use personal::*;
 pub use policies::{
     AccessChange, DecisionRequest, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy,
     NewWaiver, Policies, PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults,

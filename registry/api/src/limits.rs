@@ -58,6 +58,26 @@ pub const MAX_WAITING: usize = 50;
 pub const MAX_LABELS: usize = 20;
 /// Characters of a label's key and of its value.
 pub const MAX_LABEL: usize = 63;
+/// Collections of a registry.
+pub const MAX_COLLECTIONS: usize = 200;
+/// Characters of the name of a collection.
+pub const MAX_COLLECTION_NAME: usize = 64;
+/// Characters of the description of a collection.
+pub const MAX_DESCRIPTION: usize = 2000;
+/// Accounts that answer for a collection.
+pub const MAX_OWNERS: usize = 20;
+/// Characters of a filter.
+pub const MAX_FILTER_TEXT: usize = 2000;
+/// Terms of a filter.
+pub const MAX_FILTER_TERMS: usize = 20;
+/// Characters of the name of a group with its origin.
+pub const MAX_GROUP: usize = 1000;
+/// Saved searches of an account.
+pub const MAX_SAVED_SEARCHES: usize = 50;
+/// Characters of the parameters of a saved search.
+pub const MAX_SEARCH_TEXT: usize = 4000;
+/// Groups that something is shown to.
+pub const MAX_AUDIENCE: usize = 50;
 /// Characters of the name of a key.
 pub const MAX_KID: usize = 200;
 /// Characters of a URL that is looked up.
@@ -119,6 +139,20 @@ schemas! {
         .max_items(Some(MAX_MEMBERS));
     /// The identifier of a policy.
     PolicyId = text(1, 64).pattern(Some(r"^[a-z0-9][a-z0-9._-]*$"));
+    /// What a collection is for.
+    CollectionDescription = text(0, MAX_DESCRIPTION);
+    /// The filter of a collection.
+    FilterText = text(1, MAX_FILTER_TEXT);
+    /// The parameters of a search.
+    SearchText = text(0, MAX_SEARCH_TEXT);
+    /// The names of the accounts that answer for something.
+    OwnerNames = ArrayBuilder::new()
+        .items(name())
+        .max_items(Some(MAX_OWNERS));
+    /// The names of the groups that something is shown to.
+    Audience = ArrayBuilder::new()
+        .items(text(1, MAX_GROUP))
+        .max_items(Some(MAX_AUDIENCE));
     /// A `mailto:` or `https:` URL, or nothing.
     Contact = text(0, MAX_CONTACT);
     /// An agent's labels.

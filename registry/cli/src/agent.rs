@@ -1,7 +1,7 @@
 //! `agent`: acts on agents, each with a reason.
 
 use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, NewReport};
-use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::lifecycle::{Hold, Visibility};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
@@ -51,6 +51,18 @@ pub enum AgentCommand {
         #[arg(long, value_name = "TEXT", default_value = "")]
         contact: String,
     },
+    /// Set who finds an agent: public, internal (any signed-in caller) or restricted (its groups)
+    Visibility {
+        /// Its id, URN, host or card URL
+        #[arg(value_name = "AGENT")]
+        agent: String,
+        /// public, internal or restricted
+        #[arg(value_name = "VISIBILITY", value_parser = visibility)]
+        visibility: Visibility,
+        /// A group whose members find it while it is restricted, NAME or ORIGIN#NAME; several times for more
+        #[arg(long, value_name = "GROUP")]
+        group: Vec<String>,
+    },
     /// Name the account that answers for an agent inside this company
     Sponsor {
         /// Its id, URN, host or card URL
@@ -94,6 +106,10 @@ fn hold(text: &str) -> Result<Hold, String> {
     text.parse()
 }
 
+fn visibility(text: &str) -> Result<Visibility, String> {
+    text.parse()
+}
+
 fn moment(text: &str) -> Result<Timestamp, String> {
     let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
     day.or_else(|_| text.parse())
@@ -127,12 +143,23 @@ pub async fn run(
             (id, client.deprecate(id, &what).await?)
         }
         AgentCommand::Sponsor { agent, account } => {
-            let id = client.agent_id(agent).await?;
             let patch = AgentPatch {
                 sponsor: Some(account.clone()),
                 ..AgentPatch::default()
             };
-            (id, client.patch_agent(id, &patch).await?)
+            change(client, agent, &patch).await?
+        }
+        AgentCommand::Visibility {
+            agent,
+            visibility,
+            group,
+        } => {
+            let patch = AgentPatch {
+                visibility: Some(*visibility),
+                groups: (!group.is_empty()).then(|| group.clone()),
+                ..AgentPatch::default()
+            };
+            change(client, agent, &patch).await?
         }
         AgentCommand::Recertify(named) => return recertify(named, client, console).await,
         AgentCommand::Report {
@@ -153,6 +180,15 @@ pub async fn run(
         }
     };
     tell(&reply.value, &reply.raw, id, console)
+}
+
+async fn change(
+    client: &Client,
+    agent: &str,
+    patch: &AgentPatch,
+) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
+    let id = client.agent_id(agent).await?;
+    Ok((id, client.patch_agent(id, patch).await?))
 }
 
 async fn report(
@@ -217,8 +253,13 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Comman
     let advice = advice.map(|deprecation| format!(": {}", deprecation.sentence()));
     let sponsor = agent.sponsor.as_ref();
     let sponsor = sponsor.map_or_else(String::new, |name| format!(", sponsored by {name}"));
+    let visibility = match (summary.visibility.known(), agent.groups.as_slice()) {
+        (Some(Visibility::Public), _) => String::new(),
+        (_, []) => format!(", {}", summary.visibility),
+        (_, groups) => format!(", {} to {}", summary.visibility, groups.join(", ")),
+    };
     console.line(&format!(
-        "{} ({id}) is {}{held}{sponsor}{}",
+        "{} ({id}) is {}{visibility}{held}{sponsor}{}",
         summary.name,
         summary.lifecycle,
         advice.unwrap_or_default()

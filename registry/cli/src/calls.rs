@@ -3,12 +3,13 @@
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentList, AgentPatch, BulkDecision,
-    BulkOutcome, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
-    DomainView, DryRun, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount,
-    NewComment, NewGeneration, NewPolicies, NewReport, NewToken, NewWaiver, Policies,
-    PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
-    Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment, ReviewDecision,
-    ReviewDetail, ReviewList, ReviewPatch, Seen, SessionList, Similar, TokenList, Transfer,
+    BulkOutcome, Collection, CollectionContent, CollectionList, CreatedFeed, CreatedToken,
+    DecisionRequest, Deprecate, Diff, DomainList, DomainPatch, DomainView, DryRun, FindingList,
+    Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment, NewGeneration, NewPolicies,
+    NewReport, NewSavedSearch, NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults,
+    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted,
+    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
+    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer,
     Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
 };
 use a2a_registry_domain::timestamp::Timestamp;
@@ -429,6 +430,80 @@ impl Client {
     /// Deletes a group.
     pub async fn delete_group(&self, name: &str) -> Result<(), ClientError> {
         self.delete(&format!("/v1/groups/{}", segment(name))).await
+    }
+
+    /// Saves a search under a name.
+    pub async fn save_search(&self, name: &str, query: &SearchQuery) -> CallResult<SavedSearch> {
+        let query = serde_html_form::to_string(query)
+            .map_err(|error| ClientError::Failed(format!("the search cannot be sent: {error}")))?;
+        let new = NewSavedSearch {
+            name: name.to_owned(),
+            query,
+        };
+        self.post("/v1/searches", &new).await
+    }
+
+    /// The caller's saved searches.
+    pub async fn saved_searches(&self) -> CallResult<SavedSearchList> {
+        self.get("/v1/searches", "").await
+    }
+
+    /// Gives the caller's feed a new address.
+    pub async fn renew_feed(&self) -> CallResult<CreatedFeed> {
+        self.post_bare("/v1/me/feed").await
+    }
+
+    /// Ends the caller's feed.
+    pub async fn end_feed(&self) -> Result<(), ClientError> {
+        self.delete("/v1/me/feed").await
+    }
+
+    /// The collections that the caller may see.
+    pub async fn collections(&self) -> CallResult<CollectionList> {
+        self.get("/v1/collections", "").await
+    }
+
+    /// One collection.
+    pub async fn collection(&self, name: &str) -> CallResult<Collection> {
+        self.get(&format!("/v1/collections/{}", segment(name)), "")
+            .await
+    }
+
+    /// One collection with its entity tag; `None` if there is none that the caller may see.
+    pub async fn collection_if_any(
+        &self,
+        name: &str,
+    ) -> Result<Option<(Collection, String)>, ClientError> {
+        let path = format!("/v1/collections/{}", segment(name));
+        let (raw, tag) = match self.get_bytes_and_header(&path, "etag").await {
+            Ok(found) => found,
+            Err(ClientError::Refused { problem, .. }) if problem.status == 404 => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let found = serde_json::from_slice(&raw).map_err(|error| {
+            ClientError::Failed(format!("the collection cannot be read: {error}"))
+        })?;
+        Ok(Some((found, tag.unwrap_or_default())))
+    }
+
+    /// Sets what a collection consists of, if it still is in the state with this entity tag.
+    pub async fn put_collection(
+        &self,
+        name: &str,
+        content: &CollectionContent,
+        tag: Option<&str>,
+    ) -> CallResult<Collection> {
+        let path = format!("/v1/collections/{}", segment(name));
+        match tag {
+            Some(tag) => self.put_if(&path, content, tag).await,
+            None => self.put(&path, content).await,
+        }
+    }
+
+    /// Deletes a collection.
+    pub async fn delete_collection(&self, name: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/v1/collections/{}", segment(name)))
+            .await
     }
 
     /// Creates a token.

@@ -126,6 +126,16 @@ impl Client {
         self.read(path, raw)
     }
 
+    /// Sends a POST request without a body.
+    pub async fn post_bare<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let request = self.request(Method::POST, path);
+        let raw = self.send(request, path).await?;
+        self.read(path, raw)
+    }
+
     /// Sends a PUT request with a JSON body.
     pub async fn put<T: DeserializeOwned>(
         &self,

@@ -9,6 +9,7 @@ mod account;
 mod agent;
 mod calls;
 mod client;
+mod collection;
 mod confirm;
 mod console;
 mod demo;
@@ -128,7 +129,7 @@ enum Command {
     /// List and decide reviews
     #[command(subcommand)]
     Review(review::ReviewCommand),
-    /// Suspend, resume, deprecate, undeprecate or retire an agent
+    /// Suspend, resume, deprecate, report or retire an agent; set its visibility and its sponsor
     #[command(subcommand)]
     Agent(agent::AgentCommand),
     /// Create, list and revoke API tokens
@@ -143,6 +144,9 @@ enum Command {
     /// List, show, set and delete groups of accounts
     #[command(subcommand)]
     Group(group::GroupCommand),
+    /// List, show, set and delete collections of agents
+    #[command(subcommand)]
+    Collection(collection::CollectionCommand),
     /// Show, apply and try the policies by which agents are found and called
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -262,6 +266,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Session(command) => session::run(&command, &client, console).await,
         Command::Account(command) => account::run(&command, &client, console).await,
         Command::Group(command) => group::run(&command, &client, console).await,
+        Command::Collection(command) => collection::run(&command, &client, console).await,
         Command::Policy(command) => policy::run(&command, &client, console).await,
         Command::Waiver(command) => waiver::run(&command, &client, console).await,
         Command::Whoami => account::whoami(&client, console).await,

@@ -62,6 +62,9 @@ pub struct SearchArgs {
     /// Only agents that nobody answers for: neither an owner nor a sponsor
     #[arg(long)]
     unmanaged: bool,
+    /// Only agents of this collection
+    #[arg(long, value_name = "NAME")]
+    collection: Vec<String>,
     /// A label that curators set, as key=value
     #[arg(long, value_name = "KEY=VALUE")]
     label: Vec<String>,
@@ -83,6 +86,12 @@ pub struct SearchArgs {
     /// Token of the next page, as the previous page printed it
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
+    /// Save this search under a name, and make it
+    #[arg(long, value_name = "NAME", conflicts_with = "saved")]
+    save: Option<String>,
+    /// Make the search that you have saved under this name; only --limit, --page-token and --explain go with it
+    #[arg(long, value_name = "NAME")]
+    saved: Option<String>,
     /// Say how each score came about
     #[arg(long)]
     explain: bool,
@@ -108,6 +117,7 @@ impl SearchArgs {
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
             signature: self.signature.clone(),
+            collection: self.collection.clone(),
             unmanaged: self
                 .unmanaged
                 .then(|| "true".to_owned())
@@ -121,6 +131,35 @@ impl SearchArgs {
             page_size: self.limit,
             page_token: self.page_token.clone(),
         }
+    }
+
+    /// The search that was saved under a name.
+    async fn saved_query(&self, client: &Client, name: &str) -> Result<SearchQuery, Failure> {
+        let page = SearchQuery {
+            page_size: self.limit,
+            page_token: self.page_token.clone(),
+            explain: self.explain.then_some(true),
+            ..SearchQuery::default()
+        };
+        if self.query() != page {
+            return Err(Failure::Failed(
+                "--saved NAME is a whole search; leave words and filters out".to_owned(),
+            ));
+        }
+        let saved = client.saved_searches().await?.value;
+        let found = saved.searches.iter().find(|one| one.name == name);
+        let found = found.ok_or_else(|| {
+            Failure::No(format!("you have saved no search under the name {name}"))
+        })?;
+        let query: SearchQuery = serde_html_form::from_str(&found.query).map_err(|error| {
+            Failure::Failed(format!("the saved search {name} cannot be read: {error}"))
+        })?;
+        Ok(SearchQuery {
+            page_size: page.page_size,
+            page_token: page.page_token,
+            explain: page.explain.or(query.explain),
+            ..query
+        })
     }
 
     /// The same search, going on at a token: a command to type.
@@ -145,6 +184,7 @@ impl SearchArgs {
             ("liveness", &self.liveness),
             ("signature", &self.signature),
             ("label", &self.label),
+            ("collection", &self.collection),
             ("facets", &self.facets),
         ];
         for (name, values) in lists {
@@ -162,6 +202,7 @@ impl SearchArgs {
         self.limit
             .iter()
             .for_each(|limit| flag("limit", &limit.to_string()));
+        self.saved.iter().for_each(|name| flag("saved", name));
         flag("page-token", token);
         if self.unmanaged {
             words.push("--unmanaged".to_owned());
@@ -186,7 +227,14 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
-    let reply = client.search(&arguments.query()).await?;
+    let query = match &arguments.saved {
+        Some(name) => arguments.saved_query(client, name).await?,
+        None => arguments.query(),
+    };
+    if let Some(name) = &arguments.save {
+        client.save_search(name, &query).await?;
+    }
+    let reply = client.search(&query).await?;
     let list = &reply.value;
     let outcome = if list.agents.is_empty() {
         CommandOutcome::No
@@ -313,6 +361,7 @@ mod tests {
             "liveness",
             "signature",
             "label",
+            "collection",
             "sort",
             "facets",
             "group",

@@ -14,6 +14,12 @@ pub struct WaitingArgs {
     /// Note the news as seen
     #[arg(long)]
     seen: bool,
+    /// Print a new address of your feed (Atom), which tells of the same; the one before is worth nothing then
+    #[arg(long, conflicts_with_all = ["seen", "end_feed"])]
+    new_feed: bool,
+    /// End your feed
+    #[arg(long, conflicts_with = "seen")]
+    end_feed: bool,
 }
 
 /// Does it.
@@ -25,6 +31,9 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
+    if arguments.new_feed || arguments.end_feed {
+        return feed(arguments, client, console).await;
+    }
     let reply = client.waiting().await?;
     let waiting = &reply.value;
     if arguments.seen {
@@ -72,4 +81,26 @@ pub async fn run(
         ))?;
     }
     Ok(outcome)
+}
+
+/// Gives the feed a new address, or ends it.
+async fn feed(
+    arguments: &WaitingArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    if arguments.new_feed {
+        let reply = client.renew_feed().await?;
+        match console.json {
+            true => console.raw_json(&reply.raw)?,
+            false => console.line(&reply.value.url)?,
+        }
+        return Ok(CommandOutcome::Done);
+    }
+    client.end_feed().await?;
+    match console.json {
+        true => console.json(&serde_json::json!({ "ended": "feed" }))?,
+        false => console.line("the feed has ended")?,
+    }
+    Ok(CommandOutcome::Done)
 }

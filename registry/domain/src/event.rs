@@ -87,6 +87,14 @@ text_enum! {
         GroupChanged = "group.changed",
         /// A group was deleted.
         GroupDeleted = "group.deleted",
+        /// A collection was made or changed.
+        CollectionChanged = "collection.changed",
+        /// A collection was deleted.
+        CollectionDeleted = "collection.deleted",
+        /// An account's feed has got an address.
+        FeedCreated = "feed.created",
+        /// An account's feed was ended.
+        FeedRevoked = "feed.revoked",
         /// A policy set was made.
         PolicySet = "policy.set",
         /// A waiver of a policy was granted.

@@ -15,7 +15,7 @@ use super::analysis::asked_pieces;
 use super::bits::Bits;
 use super::error::IndexError;
 use super::overlay::Excluded;
-use super::request::{FacetName, Filters, MAX_FILTER_VALUES};
+use super::request::{FacetName, Filters, MAX_FILTER_VALUES, MAX_WITHIN};
 use super::schema::{Fields, trust_value};
 use super::visibility::Viewer;
 
@@ -44,10 +44,11 @@ pub(super) fn shared_bits(bytes: u64) -> SharedBits {
 }
 
 /// One condition: at least one alternative matches, or none if it is negated. An alternative is a list of terms that
-/// must all match.
-#[derive(Debug, Clone)]
+/// must all match, or a list of conditions that must all hold.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Clause {
     alternatives: Vec<Vec<Term>>,
+    nested: Vec<Vec<Clause>>,
     negated: bool,
 }
 
@@ -112,26 +113,7 @@ impl Filter {
         let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
         bits.intersect(&self.viewer.bits(self.visible_to, reader, add)?);
         for clause in &self.clauses {
-            let mut any = Bits::none(reader.max_doc());
-            for alternative in &clause.alternatives {
-                match alternative.as_slice() {
-                    [term] => self.add_term(reader, term, &mut any)?,
-                    terms => {
-                        let mut every = Bits::all(reader.max_doc());
-                        for term in terms {
-                            let mut one = Bits::none(reader.max_doc());
-                            self.add_term(reader, term, &mut one)?;
-                            every.intersect(&one);
-                        }
-                        any.unite(&every);
-                    }
-                }
-            }
-            if clause.negated {
-                bits.subtract(&any);
-            } else {
-                bits.intersect(&any);
-            }
+            self.narrow(reader, clause, &mut bits)?;
         }
         let changed = self.excluded.get(&reader.segment_id());
         for (document, still_seen_by) in changed.into_iter().flatten() {
@@ -140,6 +122,42 @@ impl Filter {
             }
         }
         Ok(bits)
+    }
+
+    /// Removes from a set the documents that do not fulfil a condition.
+    fn narrow(
+        &self,
+        reader: &SegmentReader,
+        clause: &Clause,
+        bits: &mut Bits,
+    ) -> tantivy::Result<()> {
+        let mut any = Bits::none(reader.max_doc());
+        for alternative in &clause.alternatives {
+            match alternative.as_slice() {
+                [term] => self.add_term(reader, term, &mut any)?,
+                terms => {
+                    let mut every = Bits::all(reader.max_doc());
+                    for term in terms {
+                        let mut one = Bits::none(reader.max_doc());
+                        self.add_term(reader, term, &mut one)?;
+                        every.intersect(&one);
+                    }
+                    any.unite(&every);
+                }
+            }
+        }
+        for conditions in &clause.nested {
+            let mut every = bits.clone();
+            for condition in conditions {
+                self.narrow(reader, condition, &mut every)?;
+            }
+            any.unite(&every);
+        }
+        match clause.negated {
+            true => bits.subtract(&any),
+            false => bits.intersect(&any),
+        }
+        Ok(())
     }
 
     fn alive(&self, reader: &SegmentReader) -> Arc<Bits> {
@@ -207,6 +225,7 @@ fn not_gone(fields: &Fields) -> Clause {
             GONE,
         )]],
         negated: true,
+        ..Clause::default()
     }
 }
 
@@ -224,22 +243,43 @@ pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>,
             limit: MAX_FILTER_VALUES,
         });
     }
-    let mut clauses = Vec::new();
-    for (facet, values) in filters.lists() {
-        match facet {
-            _ if !values.is_empty() => clauses.push(condition(fields, facet, values)),
-            FacetName::Lifecycle => clauses.push(listed(fields)),
-            FacetName::Liveness => clauses.push(not_gone(fields)),
-            _ => {}
-        }
+    if filters.within.len() > MAX_WITHIN {
+        return Err(IndexError::TooMany {
+            what: "filters of which one must pass",
+            limit: MAX_WITHIN,
+        });
     }
+    let mut clauses = explicit(fields, filters);
+    if filters.lifecycle.is_empty() {
+        clauses.push(listed(fields));
+    }
+    if filters.liveness.is_empty() {
+        clauses.push(not_gone(fields));
+    }
+    if !filters.within.is_empty() {
+        let within = filters.within.iter();
+        clauses.push(Clause {
+            nested: within.map(|one| explicit(fields, one)).collect(),
+            ..Clause::default()
+        });
+    }
+    Ok(clauses)
+}
+
+/// The conditions that filters name themselves.
+fn explicit(fields: &Fields, filters: &Filters) -> Vec<Clause> {
+    let lists = filters.lists().into_iter();
+    let used = lists.filter(|(_, values)| !values.is_empty());
+    let mut clauses: Vec<Clause> = used
+        .map(|(facet, values)| condition(fields, facet, values))
+        .collect();
     if let Some(least) = filters.trust_at_least {
         let field = fields.exact(FacetName::Trust);
         clauses.push(any_of(
             (least..=4).map(|level| Term::from_field_text(field, trust_value(Some(level)))),
         ));
     }
-    Ok(clauses)
+    clauses
 }
 
 /// The condition that at least one of these holds, as written in the query syntax. There a provider matches by words of
@@ -255,7 +295,7 @@ pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Cla
     }
     Clause {
         alternatives,
-        negated: false,
+        ..Clause::default()
     }
 }
 
@@ -277,7 +317,7 @@ fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
 fn any_of(terms: impl Iterator<Item = Term>) -> Clause {
     Clause {
         alternatives: terms.map(|term| vec![term]).collect(),
-        negated: false,
+        ..Clause::default()
     }
 }
 
@@ -291,7 +331,7 @@ fn skill(fields: &Fields, values: &[String]) -> Clause {
     }
     Clause {
         alternatives,
-        negated: false,
+        ..Clause::default()
     }
 }
 

@@ -19,6 +19,9 @@ use super::{IndexView, Inner};
 /// The most words looked up one by one after a search without hits.
 const MAX_WORDS: usize = 8;
 
+/// The name of the filters of which one must pass, in a hint.
+const WITHIN: &str = "collection";
+
 impl Hint {
     fn of(kind: HintKind, text: String) -> Self {
         Self {
@@ -185,6 +188,16 @@ fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
             written: written.clone(),
         })
         .collect();
+    if !filters.within.is_empty() {
+        all.push(Narrowing {
+            text: WITHIN.to_owned(),
+            filters: Filters {
+                within: Vec::new(),
+                ..filters.clone()
+            },
+            written: written.clone(),
+        });
+    }
     let narrowing = |text: String, written: ParsedQuery| Narrowing {
         text,
         filters: filters.clone(),

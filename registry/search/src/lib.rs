@@ -46,6 +46,7 @@ mod hints;
 mod languages;
 mod layout;
 mod meaning;
+mod membership;
 mod overlay;
 mod pairs;
 mod query;
@@ -92,8 +93,8 @@ pub use frozen::{FrozenOrder, FrozenPlace, OrderState};
 pub use overlay::ChangedAgent;
 pub use rebuild::Rebuild;
 pub use request::{
-    FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, Meaning,
-    SearchRequest, Sort, SortPosition, SortValue,
+    FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, MAX_WITHIN,
+    Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};

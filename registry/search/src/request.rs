@@ -19,6 +19,9 @@ pub const MAX_ORDER: usize = 1_000;
 /// The most values of one search over all its filters.
 pub const MAX_FILTER_VALUES: usize = 256;
 
+/// The most filters of which agents must pass one.
+pub const MAX_WITHIN: usize = 16;
+
 /// A search over the agents a caller may see.
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
@@ -113,6 +116,9 @@ pub struct Filters {
     pub unmanaged: Vec<String>,
     /// Minimum trust level, 0 to 4; agents without a level never reach it.
     pub trust_at_least: Option<u8>,
+    /// Filters of which agents must pass one, if there are any, at most [`MAX_WITHIN`]. Of these a filter without a
+    /// lifecycle or liveness asks for none, and those within them are ignored.
+    pub within: Vec<Filters>,
 }
 
 /// Sort order of hits. Equal hits are ordered by id.

@@ -14,6 +14,7 @@ use a2a_registry_store::entity::{agent, version};
 use serde::Deserialize;
 use url::Url;
 
+use crate::filters::trust_rank;
 use crate::signatures::KeyBinding;
 
 /// An agent with the content that a policy is asked about.
@@ -122,12 +123,6 @@ pub(crate) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> 
         .into_iter()
         .filter(|value| seen.insert(value.clone()))
         .collect()
-}
-
-/// A level of trust as a number.
-pub(crate) fn trust_rank(level: TrustLevel) -> Option<u8> {
-    let level = TrustLevel::ALL.iter().position(|one| *one == level)?;
-    u8::try_from(level).ok()
 }
 
 /// The labels that curators have set.

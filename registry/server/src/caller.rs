@@ -19,6 +19,8 @@ pub enum Credential {
     Session(Uuid),
     /// By an access token of this issuer.
     AccessToken(String),
+    /// By the secret of its feed, for that feed only.
+    Feed,
 }
 
 /// An account, authenticated by a token or a session.
@@ -77,6 +79,11 @@ pub const CURATORS: &str = "curators";
 /// The label of agents that one account may find, listed or not.
 pub fn account_label(account: Uuid) -> String {
     format!("account:{account}")
+}
+
+/// The label of agents that the members of one group may find.
+pub(crate) fn group_label(group: Uuid) -> String {
+    format!("group:{group}")
 }
 
 /// A set in words.
@@ -152,6 +159,13 @@ impl Caller {
         labels
     }
 
+    /// The labels of the groups that the caller is in, by a token that lets it see.
+    fn group_labels(&self) -> impl Iterator<Item = String> {
+        let seeing = self.account.iter();
+        let seeing = seeing.filter(|account| account.may(Permission::Read));
+        seeing.flat_map(|account| account.groups.iter().copied().map(group_label))
+    }
+
     /// The labels that all anonymous clients, or all accounts, have in common: they show what each of them finds.
     pub fn class_labels(&self, policies: &PolicySet) -> Vec<String> {
         narrowed(self.plain_labels(), common_narrowing(policies))
@@ -161,6 +175,7 @@ impl Caller {
     /// not narrow that (`a2a_registry_search::sees`). Policies do not bind those who see everything, nor owners.
     pub fn labels(&self, policies: &PolicySet) -> Vec<String> {
         let mut labels = self.plain_labels();
+        labels.extend(self.group_labels());
         let mut own = None;
         if let Some(account) = &self.account {
             if account.may(Permission::SeeAll) {

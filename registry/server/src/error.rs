@@ -134,6 +134,18 @@ impl AppError {
         Self::not_found(format!("Group {} does not exist.", bounded(group)))
     }
 
+    /// A saved search is missing.
+    pub fn no_saved_search(search: impl fmt::Display) -> Self {
+        let search = bounded(search);
+        Self::not_found(format!("Saved search {search} does not exist."))
+    }
+
+    /// A collection is missing or hidden.
+    pub fn no_collection(collection: impl fmt::Display) -> Self {
+        let collection = bounded(collection);
+        Self::not_found(format!("Collection {collection} does not exist."))
+    }
+
     /// No page or resource has the requested address.
     pub fn no_address() -> Self {
         Self::not_found("This address does not exist.")

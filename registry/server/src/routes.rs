@@ -13,6 +13,7 @@ use crate::accounts::{
 };
 use crate::agent_page;
 use crate::agents::{card_routes as cards, routes as agents};
+use crate::collections::{pages as collection_pages, routes as collections};
 use crate::domains::{lint_form, page as domain_page, register_page, routes as domains};
 use crate::events::routes as events;
 use crate::health::routes as health;
@@ -22,10 +23,10 @@ use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
 use crate::policies::waiver_routes as waivers;
 use crate::reviews::{
-    list_page as review_list_page, page as review_page, report_page, routes as reviews,
-    waiting_page, writing_routes as writing,
+    feed_routes as feeds, list_page as review_list_page, page as review_page, report_page,
+    routes as reviews, waiting_page, writing_routes as writing,
 };
-use crate::search::{page as search_page, routes as search};
+use crate::search::{page as search_page, routes as search, saved_routes as saved_searches};
 
 /// The operations of the API, which make up the `OpenAPI` document.
 pub fn api(routes: &mut ServiceConfig<'_>) {
@@ -65,6 +66,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_patch)
         .service(domains::domain_delete);
     policies_api(routes);
+    collections_api(routes);
     people_and_reviews(routes);
 }
 
@@ -81,6 +83,8 @@ fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
         .service(writing::review_patch)
         .service(writing::me_seen)
         .service(reviews::me_waiting)
+        .service(feeds::feed_renew)
+        .service(feeds::feed_revoke)
         .service(reviews::review_show)
         .service(events::event_list)
         .service(events::reindex)
@@ -102,6 +106,17 @@ fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
         .service(health::livez)
         .service(health::readyz)
         .service(health::metrics);
+}
+
+fn collections_api(routes: &mut ServiceConfig<'_>) {
+    routes
+        .service(collections::collection_list)
+        .service(collections::collection_show)
+        .service(collections::collection_put)
+        .service(collections::collection_delete)
+        .service(saved_searches::saved_search_list)
+        .service(saved_searches::saved_search_put)
+        .service(saved_searches::saved_search_delete);
 }
 
 fn policies_api(routes: &mut ServiceConfig<'_>) {
@@ -150,6 +165,15 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(report_page::submit_signed_in)
         .service(waiting_page::show)
         .service(waiting_page::seen)
+        .service(feeds::show)
+        .service(account_page::feed_renewed)
+        .service(account_page::feed_ended)
+        .service(saved_searches::save)
+        .service(saved_searches::forget)
+        .service(collection_pages::show_all)
+        .service(collection_pages::create)
+        .service(collection_pages::show)
+        .service(collection_pages::submit)
         .service(about::show)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
@@ -188,6 +212,15 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/account/tokens", "POST"),
     ("/account/tokens/revoke", "POST"),
     ("/account/sessions/revoke", "POST"),
+    ("/feeds/{secret}", "GET"),
+    ("/account/feed", "POST"),
+    ("/account/feed/end", "POST"),
+    ("/account/searches", "POST"),
+    ("/account/searches/delete", "POST"),
+    ("/collections", "GET"),
+    ("/collections", "POST"),
+    ("/collections/{collection}", "GET"),
+    ("/collections/{collection}", "POST"),
     ("/about", "GET"),
     ("/crawler", "GET"),
     ("/static/{name}", "GET"),

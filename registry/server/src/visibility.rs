@@ -5,7 +5,8 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{agent, hold};
 use uuid::Uuid;
 
-use crate::caller::{CURATORS, Caller, INTERNAL, PUBLIC, account_label};
+use crate::audience::groups_in;
+use crate::caller::{CURATORS, Caller, INTERNAL, PUBLIC, account_label, group_label};
 
 /// Whether an agent is listed, unlisted or on hold, which decides who sees it beside its owner and the curators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,8 @@ pub(crate) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
 /// The labels of which a caller must hold one to find an agent.
 ///
 /// An agent that is not listed yet is shown to the registrants of its sources, unless its visibility was narrowed. An
-/// agent on hold is shown to its owner, which is its submitter while it has none. An agent with a lifecycle or
+/// agent on hold is shown to its owner, which is its submitter while it has none. A restricted agent that is listed is
+/// shown to its owner and to the members of the groups that it names. An agent with a lifecycle or
 /// visibility that only a later build knows is shown to nobody.
 pub(crate) fn visible_to(
     agent: &agent::Model,
@@ -53,6 +55,10 @@ pub(crate) fn visible_to(
         (Openness::Listed, Visibility::Internal) => return vec![INTERNAL.into()],
         _ => vec![CURATORS.to_owned()],
     };
+    if openness == Openness::Listed {
+        let groups = groups_in(agent.audience.as_deref()).into_iter();
+        labels.extend(groups.map(group_label));
+    }
     labels.extend(agent.owner_id.map(account_label));
     let to_others = visibility == Visibility::Public && openness != Openness::Held;
     let is_open = to_others || agent.owner_id.is_none();

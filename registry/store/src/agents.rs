@@ -145,6 +145,7 @@ impl Write {
                 C::Lifecycle,
                 C::Deprecation,
                 C::Visibility,
+                C::Audience,
                 C::Labels,
                 C::Pins,
                 C::ClaimedBy,

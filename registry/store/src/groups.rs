@@ -51,6 +51,22 @@ pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreErr
         .await?)
 }
 
+/// The groups with these ids, by origin and name.
+pub async fn groups_by_ids(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<Vec<account_group::Model>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(account_group::Entity::find()
+        .filter(account_group::Column::Id.is_in(ids.iter().copied()))
+        .order_by_asc(account_group::Column::Origin)
+        .order_by_asc(account_group::Column::Name)
+        .all(on.connection())
+        .await?)
+}
+
 /// The memberships of these groups.
 pub async fn members_of(
     on: &impl Handle,

@@ -29,6 +29,22 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "/facets",
         "names may be joined by commas, and their number is configured",
     ),
+    (
+        "agent_search",
+        "/collection",
+        "whether the caller sees such a collection",
+    ),
+    (
+        "agent_patch",
+        "/groups",
+        "only a restricted agent is shown to groups",
+    ),
+    ("saved_search_put", "/query", "whether it is a search"),
+    (
+        "collection_put",
+        "/filter",
+        "whether these filters and values exist",
+    ),
     ("domain_register", "/domain", "whether it is a domain name"),
     ("domain_register", "/card_url", "whether it is a URL"),
     (

@@ -72,7 +72,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
     }
 }
 
-pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
+fn random_filters(dice: &mut Dice) -> Filters {
     let mut filters = Filters::default();
     for _ in 0..dice.below(3) {
         match dice.below(15) {
@@ -92,6 +92,15 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
             11 => filters.protocol_version = dice.some(&["0.3", "1.0"], 2),
             _ => filters.domain = vec![format!("d{}.example", dice.below(70))],
         }
+    }
+    filters
+}
+
+pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
+    let mut filters = random_filters(dice);
+    if dice.below(4) == 0 {
+        let within = 1 + dice.below(2);
+        filters.within = (0..within).map(|_| random_filters(dice)).collect();
     }
     let text = (dice.below(3) > 0).then(|| dice.words(&WORDS, 3));
     let labels = dice.some(&LABELS, 2);
@@ -172,12 +181,6 @@ pub(super) fn visible(agent: &Document, labels: &[String]) -> bool {
 
 pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
     let filters = &request.filters;
-    let one = |value: &String| vec![value.clone()];
-    let providers: Vec<String> = filters
-        .provider
-        .iter()
-        .map(|value| value.to_lowercase())
-        .collect();
     let lifecycle = if filters.lifecycle.is_empty() {
         ["approved", "deprecated"].contains(&agent.lifecycle.as_str())
     } else {
@@ -204,17 +207,26 @@ pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
         && lifecycle
         && liveness
         && found
-        && has_skill(agent, &filters.skill)
+        && passes(agent, filters)
+        && (filters.within.is_empty() || filters.within.iter().any(|one| passes(agent, one)))
+}
+
+/// Whether an agent passes what filters name themselves.
+fn passes(agent: &Document, filters: &Filters) -> bool {
+    let one = |value: &String| vec![value.clone()];
+    has_skill(agent, &filters.skill)
         && holds(&kept(&filters.tag), &agent.tags)
         && holds(&filters.capability, &agent.capabilities)
         && holds(&filters.binding, &agent.bindings)
         && holds(&filters.protocol_version, &agent.protocol_versions)
-        && holds(&providers, &one(&agent.provider_key))
+        && holds(&kept(&filters.provider), &one(&agent.provider_key))
         && holds(&filters.domain, &one(&agent.domain))
         && holds(&filters.auth, &agent.auth)
         && holds(&filters.input_mode, &agent.input_modes)
         && holds(&filters.output_mode, &agent.output_modes)
         && holds(&filters.label, &agent.labels)
+        && holds(&filters.lifecycle, &one(&agent.lifecycle))
+        && holds(&filters.liveness, &one(&agent.liveness))
         && holds(&filters.signature, &one(&agent.signature))
         && holds(&filters.unmanaged, &one(&agent.unmanaged.to_string()))
         && filters
@@ -275,6 +287,14 @@ fn check(
         .values()
         .filter(|agent| !hidden.contains(&agent.id) && matches(agent, &request))
         .collect();
+    // What an agent's document says, and what the index says, is one.
+    for agent in agents.values() {
+        assert_eq!(
+            request.filters.hold(agent),
+            passes(agent, &request.filters),
+            "{agent:?} {request:?}"
+        );
+    }
     let answer = index.search(&request).unwrap();
     let found: BTreeSet<Uuid> = answer.hits.iter().map(|hit| hit.id).collect();
     assert_eq!(

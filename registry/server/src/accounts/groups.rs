@@ -14,12 +14,12 @@ use a2a_registry_store::{Handle, Write, accounts, groups};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::accounts::records::check_name;
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::names::check_name;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
 

@@ -1,6 +1,8 @@
 //! The page of one's own account: who one is, sessions, tokens and domains.
 
-use a2a_registry_api::{Account, CreatedToken, DomainView, NewToken, Session, Token};
+use a2a_registry_api::{
+    Account, CreatedToken, DomainView, NewToken, SavedSearch, Session, Token, Waiting,
+};
 use a2a_registry_domain::role::Scope;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
@@ -27,6 +29,9 @@ use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::LINE;
 use crate::pages::{page, text};
+use crate::reviews::feed::{feed_renew, feed_revoke, feed_since};
+use crate::reviews::waiting::waiting;
+use crate::search::saved::saved_search_list;
 
 /// Agents on the page, shared out among the domains.
 const AGENTS: usize = 60;
@@ -47,6 +52,13 @@ struct AccountPage {
     offered: Vec<&'static str>,
     /// The secret of a token just made, which is shown once.
     made: Option<(String, String)>,
+    /// Since when the feed has its address.
+    feed: Option<TimeView>,
+    /// The new address of the feed, which is shown once.
+    feed_made: Option<String>,
+    searches: Vec<SearchLine>,
+    /// What waits, in words; empty if nothing does.
+    waiting: String,
     problem: Option<String>,
 }
 
@@ -68,6 +80,12 @@ struct TokenLine {
     scopes: String,
     ends: Option<TimeView>,
     used: Option<TimeView>,
+}
+
+struct SearchLine {
+    id: Uuid,
+    name: String,
+    link: String,
 }
 
 /// A row to revoke.
@@ -161,6 +179,40 @@ pub(crate) async fn session_end(
     Ok(back())
 }
 
+/// A form without fields.
+#[derive(Deserialize)]
+pub(crate) struct FeedForm {}
+
+impl FormFields for FeedForm {}
+
+/// Gives the feed a new address, and shows it.
+///
+/// # Errors
+/// As the act.
+#[post("/account/feed")]
+pub(crate) async fn feed_renewed(
+    context: web::Data<Context>,
+    form: FormOf<Read, FeedForm>,
+) -> Result<HttpResponse, Problem> {
+    let made = feed_renew(&context, &form.visitor.caller).await?;
+    let mut found = AccountPage::load(&context, &form.visitor).await?;
+    found.feed_made = Some(made.url);
+    Ok(page(StatusCode::CREATED, &found))
+}
+
+/// Ends the feed.
+///
+/// # Errors
+/// As the act.
+#[post("/account/feed/end")]
+pub(crate) async fn feed_ended(
+    context: web::Data<Context>,
+    form: FormOf<Read, FeedForm>,
+) -> Result<HttpResponse, Problem> {
+    feed_revoke(&context, &form.visitor.caller).await?;
+    Ok(back())
+}
+
 fn back() -> HttpResponse {
     HttpResponse::SeeOther()
         .insert_header((LOCATION, "/account"))
@@ -170,16 +222,20 @@ fn back() -> HttpResponse {
 impl AccountPage {
     async fn load(context: &Context, visitor: &Visitor) -> Result<Self, Problem> {
         let by = visitor.caller.account().map_err(|_| signed_out())?;
-        let (account, sessions, tokens, domains) = futures::try_join!(
+        let caller = &visitor.caller;
+        let (account, sessions, tokens, domains, feed, saved, waiting) = futures::try_join!(
             account_own(context, by),
             sessions_own(context, by),
             tokens_own(context, by),
-            domains_own(context, &visitor.caller),
+            domains_own(context, caller),
+            feed_since(context, caller),
+            saved_search_list(context, caller),
+            waiting(context, caller),
         )
         .map_err(|error: AppError| Problem::from(error))?;
         let this = match by.credential {
             Credential::Session(id) => Some(id),
-            Credential::Token(_) | Credential::AccessToken(_) => None,
+            Credential::Token(_) | Credential::AccessToken(_) | Credential::Feed => None,
         };
         let now = context.now();
         let Account {
@@ -210,9 +266,37 @@ impl AccountPage {
                 .map(|token| TokenLine::new(token, now))
                 .collect(),
             made: None,
+            feed: TimeView::maybe(feed, now),
+            feed_made: None,
+            searches: saved.searches.iter().map(SearchLine::new).collect(),
+            waiting: what_waits(&waiting),
             problem: None,
         })
     }
+}
+
+/// What waits, in words.
+fn what_waits(waiting: &Waiting) -> String {
+    let counted = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {many}")),
+    };
+    let parts = [
+        counted(
+            waiting.reviews.len(),
+            "review to decide",
+            "reviews to decide",
+        ),
+        counted(
+            waiting.news.len(),
+            "decision or comment on your agents",
+            "decisions and comments on your agents",
+        ),
+        counted(waiting.domains.len(), "domain to prove", "domains to prove"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(", ")
 }
 
 /// The caller's domains with the first of their agents, few of each where there are many domains.
@@ -227,6 +311,16 @@ async fn own_domains(
         views.push(OwnDomainView::load(context, &visitor.caller, domain, each).await);
     }
     views
+}
+
+impl SearchLine {
+    fn new(saved: &SavedSearch) -> Self {
+        Self {
+            id: saved.id,
+            name: text::line(&saved.name, LINE),
+            link: format!("/?{}", saved.query),
+        }
+    }
 }
 
 impl SessionLine {

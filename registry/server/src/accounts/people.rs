@@ -10,14 +10,15 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::accounts::records::{
-    account_named, account_row, account_view, account_views, check_account_name, check_name,
-    set_roles, token_view,
+    account_named, account_row, account_view, account_views, check_account_name, set_roles,
+    token_view,
 };
 use crate::caller::{self, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::names::check_name;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
 use a2a_registry_store::groups::ADMIN_ORIGIN;
@@ -36,8 +37,10 @@ pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
             (Some(token_view(token, &row)), None)
         }
         Credential::AccessToken(issuer) => (None, Some(issuer.clone())),
-        // The API takes no cookies.
-        Credential::Session(_) => return Err(AppError::internal("a session asks who it is")),
+        // The API takes no cookies, and the secret of a feed for that feed only.
+        Credential::Session(_) | Credential::Feed => {
+            return Err(AppError::internal("a session or a feed asks who it is"));
+        }
     };
     Ok(Me {
         account: account_view(&context.store, row).await?,

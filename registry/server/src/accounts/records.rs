@@ -1,6 +1,5 @@
 //! Rows of accounts and tokens, how they are made, and how callers see them.
 
-use a2a_registry_api::limits::MAX_NAME;
 use a2a_registry_api::{Account, GroupName, Token};
 use a2a_registry_domain::ids::{Entropy, new_id};
 use a2a_registry_domain::role::Roles;
@@ -12,6 +11,7 @@ use uuid::Uuid;
 
 use crate::authentication::{TOKEN_PREFIX, hash, scopes_of};
 use crate::error::AppError;
+use crate::names::check_name;
 
 /// Characters of a token that lists show.
 const SHOWN: usize = 10;
@@ -70,22 +70,6 @@ pub(super) fn new_secret(entropy: &dyn Entropy) -> String {
     let mut random = [0; 32];
     entropy.fill(&mut random);
     format!("{TOKEN_PREFIX}{}", BASE64URL_NOPAD.encode(&random))
-}
-
-/// Refuses what is no name.
-pub(super) fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
-    let fits = !name.is_empty()
-        && name.len() <= MAX_NAME
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || " ._-@".contains(c));
-    if fits {
-        return Ok(());
-    }
-    Err(AppError::invalid(
-        pointer,
-        format!("a name has 1 to {MAX_NAME} letters, digits, blanks or any of . _ - @"),
-    ))
 }
 
 /// Refuses what is no name of a new account. One that reads as an id could stand for another account in a path.

@@ -11,7 +11,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::accounts::records::{
-    account_row, check_account_name, check_name, new_secret, token_row, token_view,
+    account_row, check_account_name, new_secret, token_row, token_view,
 };
 use crate::authentication::scopes_of;
 use crate::caller::{Account, Caller};
@@ -19,6 +19,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::names::check_name;
 use crate::paging::{PageRequest, cut, page_size};
 
 /// Makes a token. An admin may name an account that does not exist yet, which is made too.

@@ -4,6 +4,7 @@ use a2a_registry_api::Proof;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::{accounts, crawl, domains};
 
+use crate::agents::memberships::collections_holding;
 use crate::agents::records::AgentRecord;
 use crate::agents::views::owns;
 use crate::caller::Caller;
@@ -30,6 +31,8 @@ pub(crate) struct Background {
     pub days: Vec<DayTotal>,
     /// Proofs of its domain that are valid now.
     pub proofs: Vec<Proof>,
+    /// The collections that hold it, of those that the caller sees.
+    pub collections: Vec<String>,
     /// The name of the account that owns its domain; only for that account and for callers who see everything.
     pub owner: Option<String>,
 }
@@ -57,6 +60,7 @@ impl Background {
                 fetches: u64::try_from(row.looks).unwrap_or(0),
                 good: u64::try_from(row.good).unwrap_or(0),
             })),
+            collections: collections_holding(context, caller, record).await?,
             ..Self::default()
         };
         if !(sees_all || record.listed() || owns(context, caller, &record.agent).await?) {

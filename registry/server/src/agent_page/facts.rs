@@ -1,6 +1,6 @@
 //! The facts beside an agent: its state, the evidence for its trust level, its owner, and how to report it.
 
-use a2a_registry_api::{Agent, Decision, Proof, SignatureEntryView, Summary};
+use a2a_registry_api::{Agent, Decision, Proof, SignatureEntryView};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
 
@@ -12,6 +12,8 @@ use crate::pages::{text, trust};
 
 /// Signatures on the page.
 const SIGNATURES: usize = 20;
+/// Collections on the page.
+const FEW: usize = 20;
 /// Proofs on the page.
 const PROOFS: usize = 10;
 
@@ -74,6 +76,12 @@ pub(crate) struct OwnerView {
     pub proofs: Vec<OwnerProofView>,
     /// Whether an account has proved the domain, or an admin vouches for it.
     pub proved: bool,
+    /// The account that answers for the agent inside this company.
+    pub sponsor: Option<String>,
+    /// The groups that see it while it is restricted, for those who may know.
+    pub groups: Vec<String>,
+    /// The collections that hold it, of those that the visitor sees, each with its link.
+    pub collections: Vec<(String, String)>,
 }
 
 /// A proof of the domain in words.
@@ -180,7 +188,8 @@ impl SignatureView {
 }
 
 impl OwnerView {
-    pub fn new(agent: &Summary, background: &Background, now: Timestamp) -> Self {
+    pub fn new(agent: &Agent, background: &Background, now: Timestamp) -> Self {
+        let collections = background.collections.iter().take(FEW);
         Self {
             name: background
                 .owner
@@ -192,9 +201,22 @@ impl OwnerView {
                 .take(PROOFS)
                 .map(|proof| OwnerProofView::new(proof, now))
                 .collect(),
-            proved: agent.trust.is_proved(),
+            proved: agent.hit.summary.trust.is_proved(),
+            sponsor: agent.sponsor.as_deref().map(|name| text::line(name, LINE)),
+            groups: agent
+                .groups
+                .iter()
+                .map(|name| text::line(name, LINE))
+                .collect(),
+            collections: collections.map(|name| collection_link(name)).collect(),
         }
     }
+}
+
+/// A collection with the link to it.
+fn collection_link(name: &str) -> (String, String) {
+    let link = format!("/collections/{}", text::segment(name));
+    (text::line(name, LINE), link)
 }
 
 impl OwnerProofView {

@@ -61,7 +61,6 @@ pub(crate) struct AgentPage {
     state: StateView,
     trust: TrustView,
     owner: OwnerView,
-    sponsor: Option<String>,
     uptime: Option<UptimeView>,
     deprecation: Option<DeprecationView>,
     glass: Option<GlassView>,
@@ -172,8 +171,7 @@ impl AgentPage {
             snippets: snippet::snippets(&agent.card, place),
             state: StateView::new(&agent, now),
             trust: TrustView::new(&agent),
-            owner: OwnerView::new(summary, &background, now),
-            sponsor: agent.sponsor.as_deref().map(|name| text::line(name, LINE)),
+            owner: OwnerView::new(&agent, &background, now),
             uptime: UptimeView::new(&background.days, now),
             deprecation: summary
                 .deprecation

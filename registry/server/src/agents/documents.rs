@@ -13,12 +13,13 @@ use a2a_registry_store::entity::agent;
 use url::Url;
 use uuid::Uuid;
 
-use crate::agent_facts::{distinct, labels, organization, trust_rank};
+use crate::agent_facts::{distinct, labels, organization};
 use crate::agents::duplicates;
 use crate::agents::policy_facts::labels_of;
 use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::context::Context;
 use crate::error::AppError;
+use crate::filters::trust_rank;
 
 /// The summary of an agent, as lists show it.
 pub(crate) fn summary(context: &Context, record: &AgentRecord) -> Summary {
@@ -88,48 +89,54 @@ fn links(context: &Context, id: Uuid) -> Links {
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
     let summary = lasting_summary(context, record);
-    let organization = organization(card);
-    let level = summary.trust.level.as_ref();
-    let trust = level.and_then(|level| trust_rank(level.known()?));
+    let part = filtered_part(record);
     Ok(Document {
         id: record.agent.id,
         hit: rendered(&summary)?,
         name: card.name.clone(),
         description: card.description.clone().unwrap_or_default(),
-        provider_key: organization.to_lowercase(),
-        provider: organization,
-        domain: record.agent.domain.clone(),
-        skills: card.skills.iter().map(skill_text).collect(),
+        provider: organization(card),
         other_texts: card.other_texts.clone(),
-        tags: summary.tags,
-        skill_ids: distinct(card.skills.iter().map(|skill| skill.id.clone())),
-        capabilities: capability_labels(card),
-        bindings: distinct(card.interfaces.iter().map(|one| one.binding.clone())),
-        protocol_versions: distinct(
-            card.interfaces
-                .iter()
-                .filter_map(|one| one.protocol_version.clone()),
-        ),
-        auth: summary.auth,
-        input_modes: all_input_modes(card),
-        output_modes: all_output_modes(card),
-        labels: summary
-            .labels
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect(),
-        lifecycle: summary.lifecycle.as_str().into(),
-        liveness: summary.liveness.state.as_str().into(),
-        signature: summary.trust.signature.as_str().into(),
-        unmanaged: record.is_unmanaged(),
-        trust,
         visible_to: labels_of(context, record),
         lookups: distinct(lookups(record)),
         group: duplicates::key(card, &record.version.content_digest),
-        preference: duplicates::preference(card, &record.agent.domain, trust),
+        preference: duplicates::preference(card, &record.agent.domain, part.trust),
         created_at: record.agent.created_at,
         updated_at: record.version.observed_at,
+        ..part
     })
+}
+
+/// The part of a search document that filters ask for; the rest is empty.
+pub(crate) fn filtered_part(record: &AgentRecord) -> Document {
+    let (agent, card) = (&record.agent, &record.card);
+    let interfaces = card.interfaces.iter();
+    let versions = interfaces.clone();
+    let trust = record.trust();
+    let level = trust.level.as_ref().and_then(|level| level.known());
+    let labels = labels(agent).into_iter();
+    Document {
+        provider_key: organization(card).to_lowercase(),
+        domain: agent.domain.clone(),
+        skills: card.skills.iter().map(skill_text).collect(),
+        tags: tags(card),
+        skill_ids: distinct(card.skills.iter().map(|skill| skill.id.clone())),
+        capabilities: capability_labels(card),
+        bindings: distinct(interfaces.map(|one| one.binding.clone())),
+        protocol_versions: distinct(versions.filter_map(|one| one.protocol_version.clone())),
+        auth: auth_labels(card),
+        input_modes: all_input_modes(card),
+        output_modes: all_output_modes(card),
+        labels: labels
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect(),
+        lifecycle: record.shown().as_str().into(),
+        liveness: record.liveness().state.as_str().into(),
+        signature: trust.signature.as_str().into(),
+        unmanaged: record.is_unmanaged(),
+        trust: level.and_then(trust_rank),
+        ..Document::default()
+    }
 }
 
 /// The summary of an agent without values that change without an event, such as the last fetch: in the index they

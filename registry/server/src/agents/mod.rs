@@ -6,6 +6,7 @@ pub mod cards;
 pub mod diff;
 pub mod documents;
 pub mod duplicates;
+pub mod memberships;
 pub mod owner;
 pub(crate) mod policy_facts;
 pub mod records;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use a2a_registry_api::limits::{MAX_LABEL, MAX_LABELS};
 use a2a_registry_api::{Agent, AgentPatch};
 use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::agent;
 use a2a_registry_store::{Write, accounts, domains};
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 use crate::admission::policies::follow_policies;
 use crate::agents::views::{agent_show, agent_visible};
+use crate::audience::{check_groups, groups_in, groups_named, kept};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_act;
@@ -23,7 +25,7 @@ use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::refusal_by_dispute;
 use crate::ownership::is_disputed;
 
-/// Sets an agent's visibility, which its owner may only narrow, its labels, which only curators set, and its sponsor.
+/// Sets an agent's visibility with its groups, which its owner may only narrow, its labels, which only curators set, and its sponsor.
 ///
 /// # Errors
 /// `Forbidden`, `Conflict`, `Invalid`, `NotFound`.
@@ -33,21 +35,12 @@ pub async fn agent_patch(
     agent: &str,
     patch: &AgentPatch,
 ) -> Result<Agent, AppError> {
+    check_groups("/groups", patch.groups.as_deref().unwrap_or_default())?;
     let (seen, account) = agent_to_change(context, caller, agent).await?;
     let write = context.store.write().await?;
     let mut state = state_of(&write, seen.id).await?;
-    let curates = caller.may(Permission::Curate);
-    if let Some(visibility) = patch.visibility {
-        let now = state.agent.visibility()?;
-        if !curates && visibility < now {
-            return Err(AppError::new(
-                ErrorKind::Forbidden,
-                format!(
-                    "An owner may only narrow an agent's visibility, which is {now}; ask a curator to widen it."
-                ),
-            ));
-        }
-        state.agent.visibility = visibility.into();
+    if patch.visibility.is_some() || patch.groups.is_some() {
+        set_visibility(&write, caller, &mut state.agent, patch).await?;
     }
     if let Some(labels) = &patch.labels {
         caller.demand(Permission::Curate)?;
@@ -61,6 +54,9 @@ pub async fn agent_patch(
     ledger.touch(&mut state);
     follow_policies(context, &write, &mut ledger, &mut state).await?;
     let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
+    if let Some(groups) = &patch.groups {
+        data["groups"] = json!(groups);
+    }
     if let Some(sponsor) = &patch.sponsor {
         data["sponsor"] = json!(sponsor);
     }
@@ -69,6 +65,51 @@ pub async fn agent_patch(
     write.commit().await?;
     after_act(context, &touched).await;
     agent_show(context, caller, &seen.id.to_string()).await
+}
+
+/// Sets who finds an agent: its visibility, and the groups that see it while it is restricted. An owner only narrows both.
+async fn set_visibility(
+    write: &Write,
+    caller: &Caller,
+    agent: &mut agent::Model,
+    patch: &AgentPatch,
+) -> Result<(), AppError> {
+    let curates = caller.may(Permission::Curate);
+    let now = agent.visibility()?;
+    let visibility = patch.visibility.unwrap_or(now);
+    if !curates && visibility < now {
+        return Err(only_narrower(&format!("visibility, which is {now}")));
+    }
+    let present = match now {
+        Visibility::Restricted => groups_in(agent.audience.as_deref()),
+        _ => Vec::new(),
+    };
+    let audience = match (visibility, &patch.groups) {
+        (Visibility::Restricted, Some(names)) => {
+            let groups = groups_named(write, caller, names, &present).await?;
+            let widens = groups.iter().any(|group| !present.contains(group));
+            if !curates && now == Visibility::Restricted && widens {
+                return Err(only_narrower("groups"));
+            }
+            Some(kept(&groups))
+        }
+        (Visibility::Restricted, None) if !present.is_empty() => Some(kept(&present)),
+        (_, Some(names)) if !names.is_empty() => {
+            let detail = "only a restricted agent is shown to groups; set its visibility too";
+            return Err(AppError::invalid("/groups", detail));
+        }
+        _ => None,
+    };
+    agent.visibility = visibility.into();
+    agent.audience = audience;
+    Ok(())
+}
+
+fn only_narrower(what: &str) -> AppError {
+    AppError::new(
+        ErrorKind::Forbidden,
+        format!("An owner may only narrow an agent's {what}; ask a curator to widen it."),
+    )
 }
 
 /// The account with this name, which must be one that may be used; `None` for no name.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::agents::policy_facts::{invoke_matches, labels_of, tried_matches};
 use crate::agents::records::records;
 use crate::agents::replacements::is_visible;
-use crate::agents::views::{keeper_of, view_with_holds};
+use crate::agents::views::{agent_show, keeper_of, view_with_holds};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
@@ -33,6 +33,10 @@ pub(crate) async fn agent_rendered(
     let shown = || Shown::Agent(rendered.id);
     context.dry_runs.answered(&policies, caller, shown);
     let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
+    if sees_holds && rendered.has_audience {
+        // The names of groups are not of the rows that the entry is kept by.
+        return RenderedJson::of(&agent_show(context, caller, agent).await?);
+    }
     let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
     let answer = with_holds.unwrap_or(&rendered.without_holds);
     if let Some(replacement) = rendered.replacement
@@ -134,6 +138,7 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
         visible_to: labels_of(context, &record),
         invoke: invoke_matches(context, &record),
         discover: tried_matches(context, &record),
+        has_audience: record.agent.audience.is_some(),
         keeper: keeper_of(context, &record.agent).await?,
         replacement,
         without_holds: RenderedJson::of(&view)?,

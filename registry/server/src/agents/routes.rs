@@ -231,7 +231,7 @@ pub async fn agent_retire(
 
 /// Set the visibility, the labels or the sponsor of an agent
 ///
-/// Owners may narrow the visibility and name the sponsor; curators may set all three.
+/// Owners may narrow the visibility with its groups, and name the sponsor; curators may set everything.
 #[utoipa::path(
     tag = "agents",
     params(("agent" = String, Path, description = "Id or URN of the agent")),
@@ -239,7 +239,7 @@ pub async fn agent_retire(
     security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
-        (status = 409, description = "The agent's domain is disputed, or the sponsor is no account that may be used"),
+        (status = 409, description = "The agent's domain is disputed, a group does not exist, or the sponsor is no account that may be used"),
     )
 )]
 #[patch("/v1/agents/{agent}")]

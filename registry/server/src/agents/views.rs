@@ -22,6 +22,7 @@ use crate::agents::documents::summary;
 use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::agents::records::{AgentRecord, records};
 use crate::agents::replacements::hide_in_agent;
+use crate::audience::{groups_in, named_by_id};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -65,14 +66,15 @@ pub(crate) async fn agent_view(
 ) -> Result<Agent, AppError> {
     let sees_holds = caller.may(Permission::SeeAll) || owns(context, caller, &record.agent).await?;
     let mut view = view_with_holds(context, record).await?;
-    if !sees_holds {
-        view.holds.clear();
+    match sees_holds {
+        true => view.groups = groups_of(context, &record.agent).await?,
+        false => view.holds.clear(),
     }
     hide_in_agent(context, caller, &mut view).await?;
     Ok(view)
 }
 
-/// An agent with its holds. It is cached as rendered (`agents::rendered`), so what it reads must be rows whose changes
+/// An agent with its holds and without its groups. It is cached as rendered (`agents::rendered`), so what it reads must be rows whose changes
 /// the store counts for the agent or its domain, and must not depend on the time.
 pub(crate) async fn view_with_holds(
     context: &Context,
@@ -89,6 +91,7 @@ pub(crate) async fn view_with_holds(
         decision: decision(context, record).await?,
         coverage: record.coverage().into(),
         sponsor: sponsor_of(context, &record.agent).await?,
+        groups: Vec::new(),
         holds: record.holds.iter().map(hold_view).collect(),
         break_glass: break_glass(context, record.agent.id).await?,
     })
@@ -118,6 +121,15 @@ pub(crate) async fn break_glass_view(
         at: Timestamp(row.at),
         until: Timestamp(row.ends_at),
     })
+}
+
+/// The names of the groups that see an agent while it is restricted.
+async fn groups_of(context: &Context, agent: &agent::Model) -> Result<Vec<String>, AppError> {
+    let groups = groups_in(agent.audience.as_deref());
+    let named = named_by_id(&context.store, &groups).await?;
+    let mut names: Vec<String> = named.into_values().collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// The name of an agent's sponsor. Accounts are neither renamed nor deleted, so it is the same while the agent's row is.

@@ -40,6 +40,9 @@ const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 /// Keeps the compression layer from changing bytes that must stay as they are. It is removed here.
 const UNTOUCHED: HeaderValue = HeaderValue::from_static("identity");
 
+/// Where the paths of feeds begin.
+const FEEDS: &str = "/feeds/";
+
 static REQUEST_IDS: LazyLock<RequestIds> = LazyLock::new(RequestIds::new);
 
 /// Marks a request that came in as `HEAD` and is handled as `GET`.
@@ -248,7 +251,7 @@ impl RequestMeta {
             return;
         }
         let id = self.id.to_str().unwrap_or_default();
-        let path = request.uri().path();
+        let path = logged(request.uri().path());
         let internal = problem.internal();
         if problem.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(
@@ -407,6 +410,14 @@ impl Cors {
     }
 }
 
+/// A path as it may be logged: that of a feed is a secret.
+fn logged(path: &str) -> &str {
+    match path.starts_with(FEEDS) {
+        true => FEEDS,
+        false => path,
+    }
+}
+
 /// Whether a path is of the API or the cards, and not of pages or operations.
 fn is_public(path: &str) -> bool {
     path.starts_with("/v1/")
@@ -442,7 +453,7 @@ fn span(request: &ServiceRequest, id: &HeaderValue) -> Span {
                 "request",
                 request_id = id.to_str().unwrap_or_default(),
                 method = request.method().as_str(),
-                path = request.uri().path(),
+                path = logged(request.uri().path()),
                 trace_id = trace.map(|trace| trace.trace_id),
                 parent_id = trace.map(|trace| trace.parent_id),
                 span_id = REQUEST_IDS.span_id(),

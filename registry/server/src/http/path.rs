@@ -41,6 +41,18 @@ pub struct AccountRef(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupRef(pub String);
 
+/// `{collection}`: a name, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectionRef(pub String);
+
+/// `{secret}`: the secret of a feed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FeedSecret(pub String);
+
+/// `{search}`: a text that is no id matches no saved search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchId(pub Uuid);
+
 /// `{kid}`: the name of a key in signatures, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kid(pub String);
@@ -83,6 +95,8 @@ from_path! {
     DomainRef("domain", |text| Ok(Self(text)));
     AccountRef("account", |text| Ok(Self(text)));
     GroupRef("group", |text| Ok(Self(text)));
+    CollectionRef("collection", |text| Ok(Self(text)));
+    FeedSecret("secret", |text| Ok(Self(text)));
     Kid("kid", |text| Ok(Self(text)));
     ProviderRef("provider", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));
@@ -92,6 +106,7 @@ from_path! {
     TokenId("token", |text| id(&text, AppError::no_token).map(Self));
     WaiverId("waiver", |text| id(&text, AppError::no_waiver).map(Self));
     PolicyRef("policy", |text| Ok(Self(text)));
+    SearchId("search", |text| id(&text, AppError::no_saved_search).map(Self));
 }
 
 fn id(text: &str, missing: fn(String) -> AppError) -> Result<Uuid, Problem> {

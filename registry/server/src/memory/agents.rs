@@ -90,6 +90,8 @@ pub(crate) struct RenderedAgent {
     pub(crate) invoke: Matches,
     /// The policies about finding it that match; `None` where none is on a dry run.
     pub(crate) discover: Option<Matches>,
+    /// Whether groups see it while it is restricted.
+    pub(crate) has_audience: bool,
     /// The account that sees its holds, beside those who see everything.
     pub(crate) keeper: Option<Uuid>,
     /// The replacement that its deprecation names, which not every caller may see.
@@ -170,6 +172,7 @@ mod tests {
         Arc::new(RenderedAgent {
             id: Uuid::nil(),
             discover: None,
+            has_audience: false,
             stamp: AgentStamp {
                 events: 0,
                 rows: 0,

@@ -5,6 +5,8 @@ pub mod break_glass;
 pub mod bulk;
 pub mod deciding;
 pub mod detail;
+pub mod feed;
+pub mod feed_routes;
 pub mod glass_restored;
 pub mod list_page;
 pub mod notes;

@@ -34,6 +34,15 @@ pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting, AppE
     })
 }
 
+/// What the feed of an account tells: the reviews that it can decide, and the last news of its agents, seen or not.
+pub(super) async fn told(
+    context: &Context,
+    account: &Account,
+) -> Result<(Vec<Review>, Vec<News>), AppError> {
+    let reviews = to_decide(context, account).await?;
+    Ok((reviews, news(context, account, 0).await?))
+}
+
 /// Notes up to when the caller has seen its news; a time to come counts as now.
 ///
 /// # Errors

@@ -12,6 +12,9 @@ pub mod policy_switch;
 pub mod query;
 pub mod render;
 pub mod routes;
+pub mod saved;
+pub mod saved_routes;
+mod within;
 
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
 use a2a_registry_search::{SearchRequest, Sort, asked_text};
@@ -31,6 +34,7 @@ use crate::search::frozen_pages::{freeze, frozen_at, frozen_page};
 use crate::search::page_position::PagePosition;
 use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use crate::search::render::{hit, list};
+use crate::search::within::Within;
 
 /// The most completions of a prefix.
 const SUGGESTIONS: usize = 10;
@@ -62,7 +66,8 @@ async fn answer(
     demand_database(context)?;
     let policies = context.policies.in_force();
     let labels = caller.labels(&policies);
-    let canonical = query.canonical();
+    let within = Within::load(context, caller, &query.collection).await?;
+    let canonical = query.canonical() + &within.written;
     let asked = query.mode(context.meanings.serves())?;
     let meant = match &query.q {
         Some(text) if text.chars().count() <= context.config.limits.query_chars => {
@@ -73,13 +78,14 @@ async fn answer(
     // A full text response, because no model answered in time, is not cached as a semantic one.
     let mode = meant.as_ref().map_or(Mode::Lexical, |_| asked);
     let version = meant.as_ref().map(|meant| meant.version);
-    let key = answer_key(context, query, &labels, mode, version);
+    let key = answer_key(context, query, &canonical, &labels, mode, version);
     if let Some(answer) = context.searches.answers.get(&key) {
         return Ok(answer);
     }
     let size = page_size(query.page_size)?;
     let mut request = query.request(caller, &policies, &context.config.limits)?;
     request.meaning = meant.map(|meant| meant.meaning);
+    request.filters.within = within.filters;
     let position: Option<PagePosition> = match &query.page_token {
         Some(token) => Some(context.signer.position(&canonical, caller, token)?),
         None => None,
@@ -112,13 +118,14 @@ async fn answer(
 fn answer_key(
     context: &Context,
     query: &SearchQuery,
+    canonical: &str,
     labels: &[String],
     mode: Mode,
     model: Option<impl std::fmt::Debug>,
 ) -> String {
     format!(
         "{} {:?} {:?} {} {} {} {} {model:?}",
-        query.canonical(),
+        canonical,
         query.page_size,
         query.page_token,
         labels.join(" "),

@@ -14,10 +14,10 @@ use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
-use crate::agent_facts::trust_rank;
 use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
+use crate::filters::checked;
 use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
 
@@ -87,6 +87,9 @@ pub struct SearchQuery {
     /// Label as `key=value`, set by curators.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
+    /// Name of a collection: only its agents, of those that the caller may see, are found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub collection: Vec<String>,
     /// Lifecycle state; by default `approved` and `deprecated`.
     #[param(value_type = Vec<ShownLifecycle>, inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -214,54 +217,25 @@ impl SearchQuery {
     }
 
     fn filters(&self) -> Result<Filters, AppError> {
-        for value in &self.lifecycle {
-            value
-                .parse::<ShownLifecycle>()
-                .map_err(|text| AppError::invalid("/lifecycle", text))?;
-        }
-        for value in &self.liveness {
-            value
-                .parse::<LivenessState>()
-                .map_err(|text| AppError::invalid("/liveness", text))?;
-        }
-        for value in &self.signature {
-            value
-                .parse::<SignatureState>()
-                .map_err(|text| AppError::invalid("/signature", text))?;
-        }
-        let truths = ["true", "false"];
-        if !self
-            .unmanaged
-            .iter()
-            .all(|one| truths.contains(&one.as_str()))
-        {
-            let detail = "unmanaged is true or false";
-            return Err(AppError::invalid("/unmanaged", detail));
-        }
-        let trust_at_least = match self.trust.as_deref() {
-            None => None,
-            Some(text) => Some(text.parse().ok().and_then(trust_rank).ok_or_else(|| {
-                AppError::invalid("/trust", "trust is one of L0, L1, L2, L3, L4")
-            })?),
-        };
-        Ok(Filters {
+        let raw = Filters {
             skill: self.skill.clone(),
             tag: self.tag.clone(),
             capability: self.capability.clone(),
             binding: self.binding.clone(),
             protocol_version: self.protocol_version.clone(),
-            provider: lower(&self.provider),
-            domain: lower(&self.domain),
+            provider: self.provider.clone(),
+            domain: self.domain.clone(),
             auth: self.auth.clone(),
-            input_mode: lower(&self.input_mode),
-            output_mode: lower(&self.output_mode),
+            input_mode: self.input_mode.clone(),
+            output_mode: self.output_mode.clone(),
             label: self.label.clone(),
             lifecycle: self.lifecycle.clone(),
             liveness: self.liveness.clone(),
             signature: self.signature.clone(),
             unmanaged: self.unmanaged.clone(),
-            trust_at_least,
-        })
+            ..Filters::default()
+        };
+        checked(raw, self.trust.as_deref())
     }
 
     fn filter_count(&self) -> usize {
@@ -281,6 +255,7 @@ impl SearchQuery {
             &self.liveness,
             &self.signature,
             &self.unmanaged,
+            &self.collection,
         ]
         .iter()
         .map(|values| values.len())
@@ -409,8 +384,4 @@ pub(crate) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<()
         pointer,
         format!("at most {limit} characters"),
     ))
-}
-
-fn lower(values: &[String]) -> Vec<String> {
-    values.iter().map(|value| value.to_lowercase()).collect()
 }

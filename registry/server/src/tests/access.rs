@@ -116,6 +116,15 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("livez", ANYONE),
     ("metrics", ANYONE),
     ("readyz", ANYONE),
+    ("saved_search_list", ACCOUNTS),
+    ("saved_search_put", ACCOUNTS),
+    ("saved_search_delete", ACCOUNTS),
+    ("feed_renew", ACCOUNTS),
+    ("feed_revoke", ACCOUNTS),
+    ("collection_list", ANYONE),
+    ("collection_show", ANYONE),
+    ("collection_put", CURATORS),
+    ("collection_delete", CURATORS),
     ("policies_show", SEEING),
     ("policies_put", ADMINS),
     ("policy_history", SEEING),
@@ -196,6 +205,8 @@ fn body(id: &str) -> Option<Value> {
             json!({"action": "invoke", "agent": "018f0000-0000-7000-8000-000000000000"})
         }
         "group_put" => json!({"members": []}),
+        "saved_search_put" => json!({"name": "a search", "query": "tag=travel"}),
+        "collection_put" => json!({"filter": "tag:finance"}),
         _ => return None,
     })
 }
@@ -212,6 +223,8 @@ fn path(id: &str, pattern: &str) -> String {
         .replace("{kid}", "k")
         .replace("{account}", "nobody")
         .replace("{group}", "nothing")
+        .replace("{collection}", "nothing")
+        .replace("{search}", none)
         .replace("{source}", "1")
         .replace("{domain}", "nowhere.example");
     match id {

@@ -31,6 +31,8 @@ pub mod agent {
         pub deprecation: Option<String>,
         /// Its visibility.
         pub visibility: Kept<Visibility>,
+        /// The groups that see it while it is restricted: a JSON array of their ids. Without one, none.
+        pub audience: Option<String>,
         /// JSON object of texts, set by curators.
         pub labels: String,
         /// The thumbprints of its pinned keys, with spaces between; those of the first valid signature until others are

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod agents;
+mod collections;
 mod domains;
 mod governance;
 mod ownership;
@@ -13,6 +14,7 @@ pub use accounts::{
     account, account_group, group_member, identity, session, setting, sign_in_attempt, token,
 };
 pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
+pub use collections::{collection, feed, saved_search};
 pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};

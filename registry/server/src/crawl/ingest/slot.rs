@@ -204,6 +204,7 @@ fn new_agent(
         owner_id: domain.owner_id,
         submitter: registrants.iter().find_map(|one| one.account_id),
         sponsor_id: None,
+        audience: None,
         approved_version: None,
         certified_at: None,
         recertify_at: None,

@@ -312,6 +312,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
         },
         coverage: Coverage::Covered.into(),
         sponsor: Some(text.into()),
+        groups: vec![text.into()],
         holds: Vec::new(),
         break_glass: None,
         signature_verdict: verdict(text),
@@ -399,6 +400,7 @@ pub fn background(text: &str) -> Background {
         good,
     };
     Background {
+        collections: vec![text.into()],
         days: vec![day(0, 2, 2), day(1, 2, 1)],
         proofs: vec![Proof {
             method: Method::Dns.into(),

@@ -10,7 +10,7 @@ type Filter = (
 );
 
 /// The filters. Adding one here puts it among the chips and into the form.
-pub(crate) const FILTERS: [Filter; 15] = [
+pub(crate) const FILTERS: [Filter; 16] = [
     ("tag", "Tag", |query| &mut query.tag),
     ("skill", "Skill", |query| &mut query.skill),
     ("capability", "Capability", |query| &mut query.capability),
@@ -27,6 +27,7 @@ pub(crate) const FILTERS: [Filter; 15] = [
     ("lifecycle", "Lifecycle", |query| &mut query.lifecycle),
     ("liveness", "Liveness", |query| &mut query.liveness),
     ("signature", "Signature", |query| &mut query.signature),
+    ("collection", "Collection", |query| &mut query.collection),
     ("unmanaged", "Unmanaged", |query| &mut query.unmanaged),
 ];
 

@@ -60,6 +60,8 @@ pub(crate) struct SearchPage {
     active: Vec<Active>,
     /// The search without any filter.
     unfiltered: String,
+    /// The search as a form saves it; empty where there is nothing to save.
+    saved: String,
     outcome: Outcome,
 }
 
@@ -230,6 +232,10 @@ impl SearchPage {
                 .collect(),
             active: facets::active(query, &providers),
             unfiltered: links::unfiltered(query),
+            saved: match asked {
+                true => link(query, |_| {}).trim_start_matches("/?").to_owned(),
+                false => String::new(),
+            },
             title: text::line(&words, 80),
             words,
             outcome,

@@ -1,0 +1,166 @@
+//! `collection`: agents that fit a filter, under a name.
+
+use a2a_registry_api::{Collection, CollectionContent};
+use clap::{Args, Subcommand};
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{CommandOutcome, Failure};
+use super::list::{Listing, PageArgs, ReceivedPage};
+
+/// What `collection` takes.
+#[derive(Subcommand, Debug, Clone)]
+pub enum CollectionCommand {
+    /// List the collections that you may see
+    List,
+    /// Show a collection; `search --collection NAME` finds its agents
+    Show {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        collection: String,
+    },
+    /// Set what a collection consists of, which is made where it does not exist; what is not given stays
+    Set(SetArgs),
+    /// Delete a collection; its agents stay
+    Rm {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        collection: String,
+    },
+}
+
+/// What a collection consists of.
+#[derive(Args, Debug, Clone)]
+pub struct SetArgs {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    collection: String,
+    /// The filter that its agents fit, such as 'label:env=prod tag:finance'
+    #[arg(long, value_name = "TERMS")]
+    filter: Option<String>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// A group whose members see it, NAME or ORIGIN#NAME; several times for more
+    #[arg(long, value_name = "GROUP", conflicts_with_all = ["everybody", "nobody"])]
+    group: Vec<String>,
+    /// Everybody sees it, as by default
+    #[arg(long, conflicts_with = "nobody")]
+    everybody: bool,
+    /// Only its owners and curators see it
+    #[arg(long)]
+    nobody: bool,
+    /// An account that answers for it; several times for more
+    #[arg(long, value_name = "ACCOUNT")]
+    owner: Vec<String>,
+}
+
+impl SetArgs {
+    /// All contents, of which those that are not given are as before.
+    fn content(&self, before: Option<Collection>) -> Result<CollectionContent, Failure> {
+        let (filter, description, audience, owners) = match before {
+            Some(before) => (
+                Some(before.filter),
+                before.description,
+                before.audience,
+                before.owners,
+            ),
+            None => (None, String::new(), None, Vec::new()),
+        };
+        let filter = self.filter.clone().or(filter);
+        let filter = filter.ok_or_else(|| {
+            Failure::Failed("a new collection needs --filter, such as --filter tag:finance".into())
+        })?;
+        Ok(CollectionContent {
+            filter,
+            description: self.description.clone().unwrap_or(description),
+            audience: match (self.everybody, self.nobody, self.group.is_empty()) {
+                (true, ..) => None,
+                (_, true, _) => Some(Vec::new()),
+                (.., false) => Some(self.group.clone()),
+                _ => audience,
+            },
+            owners: match self.owner.is_empty() {
+                true => owners,
+                false => self.owner.clone(),
+            },
+        })
+    }
+}
+
+/// Does it.
+///
+/// # Errors
+/// Where the registry is away or refuses.
+pub async fn run(
+    command: &CollectionCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    match command {
+        CollectionCommand::List => list(client, console).await,
+        CollectionCommand::Rm { collection } => {
+            client.delete_collection(collection).await?;
+            if console.json {
+                console.json(&serde_json::json!({ "deleted": collection }))?;
+            } else {
+                console.line(&format!("collection {collection} is deleted"))?;
+            }
+            Ok(CommandOutcome::Done)
+        }
+        CollectionCommand::Show { collection } => {
+            let reply = client.collection(collection).await?;
+            tell(&reply.value, &reply.raw, console)
+        }
+        CollectionCommand::Set(set) => {
+            let (before, tag) = client.collection_if_any(&set.collection).await?.unzip();
+            let content = set.content(before)?;
+            let reply = client
+                .put_collection(&set.collection, &content, tag.as_deref())
+                .await?;
+            tell(&reply.value, &reply.raw, console)
+        }
+    }
+}
+
+fn tell(collection: &Collection, raw: &[u8], console: &Console) -> Result<CommandOutcome, Failure> {
+    if console.json {
+        console.raw_json(raw)?;
+        return Ok(CommandOutcome::Done);
+    }
+    console.line(&format!("collection   {}", collection.name))?;
+    if !collection.description.is_empty() {
+        console.line(&format!("description  {}", collection.description))?;
+    }
+    console.line(&format!("filter       {}", collection.filter))?;
+    console.line(&format!("shown to     {}", audience(collection)))?;
+    for owner in &collection.owners {
+        console.line(&format!("owner        {owner}"))?;
+    }
+    Ok(CommandOutcome::Done)
+}
+
+fn audience(collection: &Collection) -> String {
+    match &collection.audience {
+        None => "everybody".to_owned(),
+        Some(groups) if groups.is_empty() => "owners and curators".to_owned(),
+        Some(groups) => groups.join(", "),
+    }
+}
+
+async fn list(client: &Client, console: &Console) -> Result<CommandOutcome, Failure> {
+    let reply = client.collections().await?;
+    let listing = Listing {
+        command: "collection list",
+        header: &["NAME", "FILTER", "SHOWN TO"],
+        empty: "there is no collection that you may see",
+    };
+    let received = ReceivedPage {
+        raw: &reply.raw,
+        entries: &reply.value.collections,
+        next: None,
+    };
+    listing.show(console, &PageArgs::default(), &received, |one| {
+        vec![one.name.clone(), one.filter.clone(), audience(one)]
+    })
+}

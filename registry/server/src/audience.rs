@@ -1,0 +1,100 @@
+//! Audiences: the groups that something is shown to, kept by their ids and written as policies name groups.
+//!
+//! A group is its origin and its name together: `NAME` is one that an admin has set, `ORIGIN#NAME` one of another origin. A
+//! group that is made again under an old name is another one.
+
+use std::collections::HashMap;
+
+use a2a_registry_api::limits::{MAX_AUDIENCE, MAX_GROUP};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_policy::Principal;
+use a2a_registry_store::entity::account_group;
+use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
+use a2a_registry_store::{Handle, StoreError};
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::error::{AppError, ErrorKind};
+
+/// The groups of an audience as it is kept. What cannot be read is nobody.
+pub(crate) fn groups_in(kept: Option<&str>) -> Vec<Uuid> {
+    kept.and_then(|kept| serde_json::from_str(kept).ok())
+        .unwrap_or_default()
+}
+
+/// An audience as it is kept.
+pub(crate) fn kept(groups: &[Uuid]) -> String {
+    serde_json::to_string(groups).unwrap_or_else(|_| "[]".to_owned())
+}
+
+/// The name of a group, as policies name it.
+fn name_of(group: &account_group::Model) -> String {
+    let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
+    Principal::group(issuer, &group.name)
+}
+
+/// The names of these groups, of those that there are, by id.
+pub(crate) async fn named_by_id(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, String>, StoreError> {
+    let found = groups::groups_by_ids(on, ids).await?;
+    let named = found.iter().map(|group| (group.id, name_of(group)));
+    Ok(named.collect())
+}
+
+/// The groups with these names. A caller who does not curate names those that it is in, and those of what it changes; the
+/// others are as if they did not exist.
+///
+/// # Errors
+/// `Conflict` for a group that does not exist.
+pub(crate) async fn groups_named(
+    on: &impl Handle,
+    caller: &Caller,
+    names: &[String],
+    present: &[Uuid],
+) -> Result<Vec<Uuid>, AppError> {
+    let own = caller.account.as_ref().map(|account| &account.groups);
+    let mut ids = Vec::with_capacity(names.len());
+    for name in names {
+        let (origin, bare) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
+        let found = match origin.contains('\0') {
+            true => None,
+            false => groups::group_by_name(on, origin, bare).await?,
+        };
+        let may_name = |id: &Uuid| {
+            let is_own = own.is_some_and(|groups| groups.contains(id));
+            caller.may(Permission::Curate) || is_own || present.contains(id)
+        };
+        match found.map(|group| group.id).filter(may_name) {
+            Some(id) => ids.push(id),
+            None => return Err(missing(name)),
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+/// Refuses what is no list of groups.
+///
+/// # Errors
+/// `Invalid`.
+pub(crate) fn check_groups(pointer: &str, names: &[String]) -> Result<(), AppError> {
+    let fits = |name: &String| (1..=MAX_GROUP).contains(&name.chars().count());
+    if names.len() <= MAX_AUDIENCE && names.iter().all(fits) {
+        return Ok(());
+    }
+    let detail = format!("at most {MAX_AUDIENCE} groups, each with 1 to {MAX_GROUP} characters");
+    Err(AppError::invalid(pointer, detail))
+}
+
+fn missing(name: &str) -> AppError {
+    let name: String = name.chars().take(100).collect();
+    AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "There is no group {name} that you may name: an admin makes it first, or you are in it."
+        ),
+    )
+}

@@ -1,0 +1,223 @@
+//! Collections as they are kept: who sees them, and the filter that their agents fit.
+//!
+//! A filter is written as `label:env=prod tag:finance provider:"Acme Corp"`: values of one name are alternatives, different
+//! names must all fit, as in a search. It has neither words nor other collections, so it can be judged from an agent's rows.
+
+use a2a_registry_api::limits::{MAX_FILTER_TERMS, MAX_FILTER_TEXT};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_search::Filters;
+use a2a_registry_store::entity::collection;
+use uuid::Uuid;
+
+use crate::audience::groups_in;
+use crate::caller::Caller;
+use crate::error::AppError;
+use crate::filters::checked;
+
+/// Where a request has the text of a filter.
+const FILTER: &str = "/filter";
+
+/// The names of filters in a collection.
+const NAMES: &str = "tag, skill, capability, binding, protocol_version, provider, domain, auth, input_mode, output_mode, \
+                     trust, signature, unmanaged, label, lifecycle, liveness";
+
+/// The accounts that answer for a collection.
+pub(crate) fn owners_of(row: &collection::Model) -> Vec<Uuid> {
+    serde_json::from_str(&row.owners).unwrap_or_default()
+}
+
+/// Whether a caller sees a collection: everybody where it has no audience, else the members of its groups, its owners, and
+/// those who see everything.
+pub(crate) fn sees_collection(caller: &Caller, row: &collection::Model) -> bool {
+    let Some(audience) = row.audience.as_deref() else {
+        return true;
+    };
+    if caller.may(Permission::SeeAll) {
+        return true;
+    }
+    let account = caller.account.as_ref();
+    account
+        .filter(|account| account.may(Permission::Read))
+        .is_some_and(|account| {
+            let groups = groups_in(Some(audience));
+            groups.iter().any(|group| account.groups.contains(group))
+                || owners_of(row).contains(&account.id)
+        })
+}
+
+/// The text of a filter, one blank between its terms, and what it means.
+///
+/// # Errors
+/// `Invalid` for words, unknown names and values, and too many terms.
+pub(crate) fn read_filter(text: &str) -> Result<(String, Filters), AppError> {
+    if text.chars().count() > MAX_FILTER_TEXT {
+        let detail = format!("at most {MAX_FILTER_TEXT} characters");
+        return Err(AppError::invalid(FILTER, detail));
+    }
+    let terms = terms(text)?;
+    if terms.is_empty() || terms.len() > MAX_FILTER_TERMS {
+        let detail = format!("a filter has 1 to {MAX_FILTER_TERMS} terms such as tag:finance");
+        return Err(AppError::invalid(FILTER, detail));
+    }
+    let mut filters = Filters::default();
+    let mut trust = None;
+    for (name, value) in &terms {
+        match list_of(&mut filters, name) {
+            Some(list) => list.push(value.clone()),
+            None if name == "trust" && trust.is_none() => trust = Some(value.as_str()),
+            None if name == "trust" => {
+                let detail = "trust is a least level and stands once";
+                return Err(AppError::invalid(FILTER, detail));
+            }
+            None => {
+                let name: String = name.chars().take(50).collect();
+                let detail = format!("{name} is no filter of a collection; those are {NAMES}");
+                return Err(AppError::invalid(FILTER, detail));
+            }
+        }
+    }
+    let filters = checked(filters, trust).map_err(|error| AppError {
+        members: vec![(FILTER.to_owned(), error.public.clone())],
+        ..error
+    })?;
+    let written: Vec<String> = terms.iter().map(written).collect();
+    Ok((written.join(" "), filters))
+}
+
+fn list_of<'a>(filters: &'a mut Filters, name: &str) -> Option<&'a mut Vec<String>> {
+    Some(match name {
+        "tag" => &mut filters.tag,
+        "skill" => &mut filters.skill,
+        "capability" => &mut filters.capability,
+        "binding" => &mut filters.binding,
+        "protocol_version" => &mut filters.protocol_version,
+        "provider" => &mut filters.provider,
+        "domain" => &mut filters.domain,
+        "auth" => &mut filters.auth,
+        "input_mode" => &mut filters.input_mode,
+        "output_mode" => &mut filters.output_mode,
+        "signature" => &mut filters.signature,
+        "unmanaged" => &mut filters.unmanaged,
+        "label" => &mut filters.label,
+        "lifecycle" => &mut filters.lifecycle,
+        "liveness" => &mut filters.liveness,
+        _ => return None,
+    })
+}
+
+/// The terms of a filter, each a name and a value.
+fn terms(text: &str) -> Result<Vec<(String, String)>, AppError> {
+    let invalid = |detail: &str| AppError::invalid(FILTER, detail);
+    let mut terms = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (name, after) = rest
+            .split_once(':')
+            .filter(|(name, _)| !name.is_empty() && !name.contains(char::is_whitespace))
+            .ok_or_else(|| invalid("a filter has terms such as tag:finance, and no words"))?;
+        let (value, after) = match after.strip_prefix('"') {
+            Some(quoted) => quoted
+                .split_once('"')
+                .filter(|(_, after)| after.is_empty() || after.starts_with(char::is_whitespace))
+                .ok_or_else(|| invalid("a value in quotes ends with its quote"))?,
+            None => after.split_at(after.find(char::is_whitespace).unwrap_or(after.len())),
+        };
+        if value.is_empty() || value.contains(['"', '\0']) {
+            return Err(invalid(
+                "a value has a character at least, and no quote or U+0000",
+            ));
+        }
+        terms.push((name.to_owned(), value.to_owned()));
+        rest = after.trim_start();
+    }
+    Ok(terms)
+}
+
+/// A term as it is written.
+fn written((name, value): &(String, String)) -> String {
+    match value.contains(char::is_whitespace) {
+        true => format!("{name}:\"{value}\""),
+        false => format!("{name}:{value}"),
+    }
+}
+
+/// The filter of a collection; `None`, which is logged, for one that this program does not understand: no agent is in it.
+pub(crate) fn filter_of(row: &collection::Model) -> Option<Filters> {
+    let read = read_filter(&row.filter);
+    read.map(|(_, filters)| filters)
+        .inspect_err(|error| {
+            tracing::error!(collection = row.name, %error, "a collection's filter is not understood");
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_filter_is_read_as_a_search_has_it() {
+        let (written, filters) =
+            read_filter("  label:env=prod\ttag:Finance tag:tax provider:\"Acme  Corp\" trust:L2 ")
+                .unwrap();
+        assert_eq!(
+            written,
+            "label:env=prod tag:Finance tag:tax provider:\"Acme  Corp\" trust:L2"
+        );
+        assert_eq!(
+            read_filter(&written).unwrap(),
+            (written.clone(), filters.clone())
+        );
+        let expected = Filters {
+            label: vec!["env=prod".into()],
+            tag: vec!["Finance".into(), "tax".into()],
+            provider: vec!["acme  corp".into()],
+            trust_at_least: Some(2),
+            ..Filters::default()
+        };
+        assert_eq!(filters, expected);
+        let (_, one) = read_filter("auth:http:bearer capability:https://a.example/x").unwrap();
+        assert_eq!(
+            (one.auth, one.capability),
+            (
+                vec!["http:bearer".to_owned()],
+                vec!["https://a.example/x".to_owned()],
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_no_filter_is_refused() {
+        let many: Vec<String> = (0..=MAX_FILTER_TERMS)
+            .map(|n| format!("tag:t{n}"))
+            .collect();
+        let long = format!("tag:{}", "x".repeat(MAX_FILTER_TEXT));
+        for text in [
+            "",
+            "  ",
+            "words alone",
+            "tag:finance words",
+            "collection:other",
+            "q:words",
+            "tag:",
+            ":x",
+            "tag:\"open",
+            "tag:\"a\"b",
+            "tag:a\"b",
+            "tag:\0",
+            "lifecycle:nowhere",
+            "unmanaged:perhaps",
+            "trust:L9",
+            "trust:L1 trust:L2",
+            &many.join(" "),
+            &long,
+        ] {
+            let error = read_filter(text).unwrap_err();
+            assert_eq!(error.members[0].0, FILTER, "{text}: {error:?}");
+        }
+        let most = many[..MAX_FILTER_TERMS].join(" ");
+        assert!(read_filter(&most).is_ok());
+    }
+}

@@ -1,0 +1,5 @@
+//! Collections: agents that fit a filter, under a name, for an audience.
+
+pub mod acts;
+pub mod pages;
+pub mod routes;

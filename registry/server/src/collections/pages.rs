@@ -1,0 +1,353 @@
+//! The pages of collections: all that the visitor sees, and one with its agents; curators make and change them there.
+
+use a2a_registry_api::limits::{MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT};
+use a2a_registry_api::{AgentList, Collection, CollectionContent};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+
+use crate::caller::Caller;
+use crate::collections::acts::{
+    collection_delete, collection_list, collection_put, collection_show,
+};
+use crate::context::Context;
+use crate::error::AppError;
+use crate::http::auth::Curate;
+use crate::http::forms::{FormFields, FormOf};
+use crate::http::path::CollectionRef;
+use crate::http::problem::Problem;
+use crate::http::visitor::Visitor;
+use crate::memory::agents::RenderedJson;
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, BLOCK, LINE};
+use crate::pages::{only, page};
+use crate::precondition::Precondition;
+use crate::search::query::SearchQuery;
+use crate::search::search;
+
+/// The page of all collections.
+#[derive(Template)]
+#[template(path = "collections.html")]
+struct CollectionsPage {
+    frame: Frame,
+    collections: Vec<CollectionView>,
+    /// The form for another one; only curators have it.
+    edit: Option<EditView>,
+    problem: Option<String>,
+}
+
+/// The page of one collection.
+#[derive(Template)]
+#[template(path = "collection.html")]
+struct CollectionPage {
+    frame: Frame,
+    collection: CollectionView,
+    /// How many agents of it the visitor finds.
+    agents: Option<String>,
+    edit: Option<EditView>,
+    problem: Option<String>,
+}
+
+/// A collection in the words of the page.
+struct CollectionView {
+    name: String,
+    link: String,
+    /// The search for its agents.
+    found: String,
+    description: String,
+    filter: String,
+    audience: String,
+    owners: String,
+    changed: TimeView,
+}
+
+/// What the form holds.
+struct EditView {
+    description: String,
+    filter: String,
+    audience: String,
+    everybody: bool,
+    owners: String,
+    /// The entity tag of the collection that the form shows; empty for a new one.
+    seen: String,
+    name_chars: usize,
+    description_chars: usize,
+    filter_chars: usize,
+}
+
+/// The form of a collection, new or not.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CollectionForm {
+    act: String,
+    name: String,
+    description: String,
+    filter: String,
+    audience: String,
+    everybody: String,
+    owners: String,
+    seen: String,
+}
+
+/// Each character of a description may be escaped.
+impl FormFields for CollectionForm {
+    const LIMIT: usize = 64 * 1024;
+}
+
+/// Shows all collections that the visitor sees.
+///
+/// # Errors
+/// Where the database fails.
+#[get("/collections")]
+pub(crate) async fn show_all(
+    context: web::Data<Context>,
+    visitor: Visitor,
+) -> Result<HttpResponse, Problem> {
+    let form = CollectionForm::new();
+    let shown = collections_page(&context, &visitor, &form, None).await?;
+    Ok(page(StatusCode::OK, &shown))
+}
+
+/// Makes a collection, and goes to its page.
+///
+/// # Errors
+/// `form-refused`, `forbidden`; what the form lacks is said on the page.
+#[post("/collections")]
+pub(crate) async fn create(
+    context: web::Data<Context>,
+    form: FormOf<Curate, CollectionForm>,
+) -> Result<HttpResponse, Problem> {
+    let name = form.fields.name.trim().to_owned();
+    let made = made(&context, &form.visitor.caller, &name, &form.fields).await;
+    match made {
+        Ok(()) => Ok(to(&name)),
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            let status = problem.kind().status;
+            let said = Some(text::line(&problem.to_string(), BLOCK));
+            let shown = collections_page(&context, &form.visitor, &form.fields, said).await?;
+            Ok(page(status, &shown))
+        }
+    }
+}
+
+/// Shows one collection.
+///
+/// # Errors
+/// `not-found` for one that the visitor does not see.
+#[get("/collections/{collection}")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: Visitor,
+    collection: CollectionRef,
+) -> Result<HttpResponse, Problem> {
+    let found = collection_show(&context, &visitor.caller, &collection.0).await?;
+    let form = CollectionForm::of(&found)?;
+    let shown = collection_page(&context, &visitor, &found, &form, None).await?;
+    Ok(page(StatusCode::OK, &shown))
+}
+
+/// Changes or deletes a collection.
+///
+/// # Errors
+/// `form-refused`, `forbidden`, `not-found`; what the form lacks is said on the page.
+#[post("/collections/{collection}")]
+pub(crate) async fn submit(
+    context: web::Data<Context>,
+    collection: CollectionRef,
+    form: FormOf<Curate, CollectionForm>,
+) -> Result<HttpResponse, Problem> {
+    let (name, caller, fields) = (&collection.0, &form.visitor.caller, &form.fields);
+    let found = collection_show(&context, caller, name).await?;
+    let seen = Precondition(Some(fields.seen.clone()));
+    let done = match fields.act.as_str() {
+        "delete" => collection_delete(&context, caller, name, &seen).await,
+        _ => collection_put(&context, caller, name, &fields.content(), &seen)
+            .await
+            .map(drop),
+    };
+    match done {
+        Ok(()) if fields.act == "delete" => Ok(HttpResponse::SeeOther()
+            .insert_header((LOCATION, "/collections"))
+            .finish()),
+        Ok(()) => Ok(to(name)),
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            let status = problem.kind().status;
+            let said = Some(text::line(&problem.to_string(), BLOCK));
+            let shown = collection_page(&context, &form.visitor, &found, fields, said).await?;
+            Ok(page(status, &shown))
+        }
+    }
+}
+
+/// Makes a collection that does not exist yet.
+async fn made(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+    fields: &CollectionForm,
+) -> Result<(), AppError> {
+    if collection_show(context, caller, name).await.is_ok() {
+        let detail = "There is a collection of this name; change it on its page.";
+        return Err(AppError::invalid("/name", detail));
+    }
+    let content = fields.content();
+    let made = collection_put(context, caller, name, &content, &Precondition::default()).await;
+    made.map(drop).map_err(|error| match error.kind {
+        crate::error::ErrorKind::NotFound => AppError::invalid(
+            "/name",
+            format!(
+                "A name has 1 to {MAX_COLLECTION_NAME} lower-case letters, digits, and . _ - inside."
+            ),
+        ),
+        _ => error,
+    })
+}
+
+fn to(name: &str) -> HttpResponse {
+    let link = format!("/collections/{}", text::segment(name));
+    HttpResponse::SeeOther()
+        .insert_header((LOCATION, link))
+        .finish()
+}
+
+async fn collections_page(
+    context: &Context,
+    visitor: &Visitor,
+    form: &CollectionForm,
+    problem: Option<String>,
+) -> Result<CollectionsPage, AppError> {
+    let list = collection_list(context, &visitor.caller).await?;
+    let now = context.now();
+    let views = list.collections.iter();
+    Ok(CollectionsPage {
+        frame: Frame::of(context.config(), "collections", visitor),
+        collections: views.map(|one| CollectionView::new(one, now)).collect(),
+        edit: EditView::of(visitor, form),
+        problem,
+    })
+}
+
+async fn collection_page(
+    context: &Context,
+    visitor: &Visitor,
+    found: &Collection,
+    form: &CollectionForm,
+    problem: Option<String>,
+) -> Result<CollectionPage, AppError> {
+    Ok(CollectionPage {
+        frame: Frame::of(context.config(), "collections", visitor),
+        collection: CollectionView::new(found, context.now()),
+        agents: counted(context, &visitor.caller, &found.name).await,
+        edit: EditView::of(visitor, form),
+        problem,
+    })
+}
+
+/// How many agents of a collection the caller finds; `None` while the index cannot be read.
+async fn counted(context: &Context, caller: &Caller, name: &str) -> Option<String> {
+    let query = SearchQuery {
+        collection: vec![name.to_owned()],
+        page_size: Some(1),
+        ..SearchQuery::default()
+    };
+    let answer = search(context, caller, &query).await.ok()?;
+    let list: AgentList = serde_json::from_slice(&answer).ok()?;
+    Some(match list.total {
+        1 => "1 agent".to_owned(),
+        total => format!("{} agents", text::grouped(total)),
+    })
+}
+
+/// Names in lines or with commas between.
+fn names(text: &str) -> Vec<String> {
+    let names = text.split(['\n', ',']).map(str::trim);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+impl CollectionForm {
+    /// An empty one, for everybody to see.
+    fn new() -> Self {
+        Self {
+            everybody: "true".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The form as it shows a collection.
+    fn of(collection: &Collection) -> Result<Self, AppError> {
+        Ok(Self {
+            description: collection.description.clone(),
+            filter: collection.filter.clone(),
+            everybody: match collection.audience {
+                None => "true".to_owned(),
+                Some(_) => String::new(),
+            },
+            audience: collection
+                .audience
+                .iter()
+                .flatten()
+                .map(|name| format!("{name}\n"))
+                .collect(),
+            owners: collection.owners.join(", "),
+            seen: RenderedJson::of(collection)?.tag,
+            ..Self::default()
+        })
+    }
+
+    fn content(&self) -> CollectionContent {
+        CollectionContent {
+            description: self.description.replace("\r\n", "\n"),
+            filter: self.filter.clone(),
+            audience: self.everybody.is_empty().then(|| names(&self.audience)),
+            owners: names(&self.owners),
+        }
+    }
+}
+
+impl EditView {
+    /// The form, for visitors who may send it.
+    fn of(visitor: &Visitor, form: &CollectionForm) -> Option<Self> {
+        let curates = visitor.caller.may(Permission::Curate) && visitor.form_token.is_some();
+        curates.then(|| Self {
+            description: text::block(&form.description, MAX_DESCRIPTION),
+            filter: text::line(&form.filter, MAX_FILTER_TEXT),
+            audience: text::block(&form.audience, BLOCK),
+            everybody: !form.everybody.is_empty(),
+            owners: text::line(&form.owners, BLOCK),
+            seen: text::line(&form.seen, LINE),
+            name_chars: MAX_COLLECTION_NAME,
+            description_chars: MAX_DESCRIPTION,
+            filter_chars: MAX_FILTER_TEXT,
+        })
+    }
+}
+
+impl CollectionView {
+    fn new(collection: &Collection, now: Timestamp) -> Self {
+        let audience = match &collection.audience {
+            None => "everybody".to_owned(),
+            Some(groups) if groups.is_empty() => "its owners and curators".to_owned(),
+            Some(groups) => format!("members of {}", groups.join(", ")),
+        };
+        Self {
+            name: text::line(&collection.name, LINE),
+            link: format!("/collections/{}", text::segment(&collection.name)),
+            found: only("collection", &collection.name),
+            description: text::block(&collection.description, BLOCK),
+            filter: text::line(&collection.filter, MAX_FILTER_TEXT),
+            audience: text::line(&audience, BLOCK),
+            owners: text::line(&collection.owners.join(", "), BLOCK),
+            changed: TimeView::new(collection.updated_at, now),
+        }
+    }
+}

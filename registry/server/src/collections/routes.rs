@@ -1,0 +1,110 @@
+//! Handlers of collections.
+
+use a2a_registry_api::{Collection, CollectionContent, CollectionList};
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get, put, web};
+
+use crate::collections::acts;
+use crate::http::answer;
+use crate::http::auth::{Anyone, Curate, Require};
+use crate::http::body::Body;
+use crate::http::path::CollectionRef;
+use crate::http::problem::Problem;
+use crate::http::state::State;
+use crate::precondition::Precondition;
+
+/// List the collections that the caller may see
+#[utoipa::path(
+    tag = "collections",
+    security((), ("token" = [])),
+    responses((status = 200, description = "The collections, by name", body = CollectionList))
+)]
+#[get("/v1/collections")]
+pub async fn collection_list(
+    caller: Anyone,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let list = acts::collection_list(&state.context, &caller.0).await?;
+    answer::json(StatusCode::OK, &list)
+}
+
+/// Show a collection
+///
+/// Its agents are those of a search with `collection=NAME`.
+#[utoipa::path(
+    tag = "collections",
+    params(("collection" = String, Path, description = "Name of the collection")),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The collection", body = Collection,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/collections/{collection}")]
+pub async fn collection_show(
+    request: HttpRequest,
+    caller: Anyone,
+    collection: CollectionRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let found = acts::collection_show(&state.context, &caller.0, &collection.0).await?;
+    answer::resource(&request, &found)
+}
+
+/// Set what a collection consists of, or make it
+///
+/// Without `If-Match` the change is made to whatever the collection is now. A name has lower-case letters, digits and
+/// `.`, `_`, `-`, 64 at most.
+#[utoipa::path(
+    tag = "collections",
+    params(
+        ("collection" = String, Path, description = "Name of the collection"),
+        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
+    ),
+    request_body = CollectionContent,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The collection", body = Collection,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 409, description = "A group or an account does not exist"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[put("/v1/collections/{collection}")]
+pub async fn collection_put(
+    caller: Require<Curate>,
+    collection: CollectionRef,
+    content: Body<CollectionContent>,
+    seen: Precondition,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let (name, content) = (&collection.0, &content.0);
+    let found = acts::collection_put(&state.context, &caller, name, content, &seen).await?;
+    answer::changed(&found)
+}
+
+/// Delete a collection; its agents stay
+#[utoipa::path(
+    tag = "collections",
+    params(
+        ("collection" = String, Path, description = "Name of the collection"),
+        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted"),
+    ),
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "The collection is deleted"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[delete("/v1/collections/{collection}")]
+pub async fn collection_delete(
+    caller: Require<Curate>,
+    collection: CollectionRef,
+    seen: Precondition,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    acts::collection_delete(&state.context, &caller, &collection.0, &seen).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,70 @@
+//! Handlers of feeds: the feed itself, and the two acts that give it an address and end it.
+
+use a2a_registry_api::CreatedFeed;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::{HttpResponse, delete, get, post, web};
+use askama::Template as _;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::http::answer;
+use crate::http::auth::{Read, Require};
+use crate::http::path::FeedSecret;
+use crate::http::problem::Problem;
+use crate::http::state::State;
+use crate::reviews::feed;
+
+/// Give the caller's feed a new address
+///
+/// The feed is Atom: reviews to decide, and decisions and comments on own agents. An address from before is worth nothing
+/// then.
+#[utoipa::path(
+    tag = "reviews",
+    security(("token" = [])),
+    responses((status = 201, description = "The address, which is shown this once", body = CreatedFeed))
+)]
+#[post("/v1/me/feed")]
+pub async fn feed_renew(
+    caller: Require<Read>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let made = feed::feed_renew(&state.context, &caller).await?;
+    answer::secret(StatusCode::CREATED, &made)
+}
+
+/// End the caller's feed
+#[utoipa::path(
+    tag = "reviews",
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "The feed has ended"),
+        (status = 404, description = "The caller has no feed"),
+    )
+)]
+#[delete("/v1/me/feed")]
+pub async fn feed_revoke(
+    caller: Require<Read>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    feed::feed_revoke(&state.context, &caller).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The feed with the secret of the path.
+///
+/// # Errors
+/// `not-found` for a secret that opens none.
+#[get("/feeds/{secret}")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    FeedSecret(secret): FeedSecret,
+) -> Result<HttpResponse, Problem> {
+    let document = feed::feed_read(&context, &secret).await?;
+    let body = document.render();
+    let body = body.map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "application/atom+xml; charset=utf-8"))
+        .insert_header((CACHE_CONTROL, "private, no-cache"))
+        .body(body))
+}

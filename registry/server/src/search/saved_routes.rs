@@ -1,0 +1,126 @@
+//! Handlers of saved searches, of the API and of pages.
+
+use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpResponse, delete, get, post, web};
+use serde::Deserialize;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::http::answer;
+use crate::http::auth::{Read, Require};
+use crate::http::body::Body;
+use crate::http::forms::{FormFields, FormOf};
+use crate::http::path::SearchId;
+use crate::http::problem::Problem;
+use crate::http::state::State;
+use crate::search::saved;
+
+/// List the caller's saved searches
+#[utoipa::path(
+    tag = "agents",
+    security(("token" = [])),
+    responses((status = 200, description = "The saved searches, by name", body = SavedSearchList))
+)]
+#[get("/v1/searches")]
+pub async fn saved_search_list(
+    caller: Require<Read>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let list = saved::saved_search_list(&state.context, &caller).await?;
+    answer::json(StatusCode::OK, &list)
+}
+
+/// Save a search
+///
+/// A search that the caller has saved under the same name is replaced.
+#[utoipa::path(
+    tag = "agents",
+    request_body = NewSavedSearch,
+    security(("token" = [])),
+    responses((status = 201, description = "The saved search", body = SavedSearch))
+)]
+#[post("/v1/searches")]
+pub async fn saved_search_put(
+    caller: Require<Read>,
+    new: Body<NewSavedSearch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let made = saved::saved_search_put(&state.context, &caller, &new.0).await?;
+    answer::json(StatusCode::CREATED, &made)
+}
+
+/// Delete a saved search
+#[utoipa::path(
+    tag = "agents",
+    params(("search" = uuid::Uuid, Path, description = "Id of the saved search")),
+    security(("token" = [])),
+    responses((status = 204, description = "The saved search is deleted"))
+)]
+#[delete("/v1/searches/{search}")]
+pub async fn saved_search_delete(
+    caller: Require<Read>,
+    search: SearchId,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    saved::saved_search_delete(&state.context, &caller, search.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The form of the search page that saves the search.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SaveForm {
+    name: String,
+    query: String,
+}
+
+impl FormFields for SaveForm {}
+
+/// The form of the account page that deletes a saved search.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DeleteForm {
+    id: String,
+}
+
+impl FormFields for DeleteForm {}
+
+/// Saves a search for who is signed in, and goes to the account.
+///
+/// # Errors
+/// `form-refused`, and as the act.
+#[post("/account/searches")]
+pub(crate) async fn save(
+    context: web::Data<Context>,
+    form: FormOf<Read, SaveForm>,
+) -> Result<HttpResponse, Problem> {
+    let new = NewSavedSearch {
+        name: form.fields.name.trim().to_owned(),
+        query: form.fields.query.clone(),
+    };
+    saved::saved_search_put(&context, &form.visitor.caller, &new).await?;
+    Ok(to_account())
+}
+
+/// Deletes a saved search of who is signed in.
+///
+/// # Errors
+/// `form-refused`, and as the act.
+#[post("/account/searches/delete")]
+pub(crate) async fn forget(
+    context: web::Data<Context>,
+    form: FormOf<Read, DeleteForm>,
+) -> Result<HttpResponse, Problem> {
+    let missing = || AppError::no_saved_search(&form.fields.id);
+    let id = form.fields.id.parse().map_err(|_| missing())?;
+    saved::saved_search_delete(&context, &form.visitor.caller, id).await?;
+    Ok(to_account())
+}
+
+fn to_account() -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((LOCATION, "/account#searches"))
+        .finish()
+}

@@ -1,0 +1,69 @@
+//! Collections of agents.
+
+use sea_orm::sea_query::OnConflict;
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
+use uuid::Uuid;
+
+use super::connect::advisory_lock;
+use super::entity::collection;
+use super::{Handle, StoreError, Write};
+
+/// The PostgreSQL advisory lock under which collections are counted and made.
+const COLLECTIONS_LOCK: i64 = 0x6132_6172_0016;
+
+/// All collections, by name. An engine's own order of texts depends on its locale.
+pub async fn collections(on: &impl Handle) -> Result<Vec<collection::Model>, StoreError> {
+    let mut all = collection::Entity::find().all(on.connection()).await?;
+    all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(all)
+}
+
+/// The collections with these names, in no order.
+pub async fn collections_by_names(
+    on: &impl Handle,
+    names: &[String],
+) -> Result<Vec<collection::Model>, StoreError> {
+    let names = names.iter().filter(|name| !name.contains('\0'));
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(collection::Entity::find()
+        .filter(collection::Column::Name.is_in(names))
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Keeps other writes from changing collections until this one ends. On SQLite every write does.
+    pub async fn collections_lock(&self) -> Result<(), StoreError> {
+        if self.locks_rows() {
+            advisory_lock(self.connection(), COLLECTIONS_LOCK).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a collection, or gives the one with its id other contents.
+    pub async fn collection_put(&self, row: collection::Model) -> Result<(), StoreError> {
+        use collection::Column as C;
+        let conflict = OnConflict::column(C::Id)
+            .update_columns([
+                C::Description,
+                C::Filter,
+                C::Audience,
+                C::Owners,
+                C::UpdatedAt,
+            ])
+            .to_owned();
+        self.insert_rows([row.into_active_model()], Some(conflict))
+            .await
+    }
+
+    /// Removes a collection.
+    pub async fn collection_delete(&self, id: Uuid) -> Result<(), StoreError> {
+        collection::Entity::delete_by_id(id)
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Feeds of accounts, each by the hash of its secret.
+
+use sea_orm::sea_query::OnConflict;
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
+use uuid::Uuid;
+
+use super::entity::{account, feed};
+use super::{Handle, StoreError, Write};
+
+/// The account whose feed has a secret with this hash.
+pub async fn feed_account(
+    on: &impl Handle,
+    hash: &str,
+) -> Result<Option<account::Model>, StoreError> {
+    let found = feed::Entity::find()
+        .filter(feed::Column::Hash.eq(hash))
+        .one(on.connection())
+        .await?;
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    Ok(account::Entity::find_by_id(found.account_id)
+        .one(on.connection())
+        .await?)
+}
+
+/// The feed of an account.
+pub async fn feed_of(on: &impl Handle, account: Uuid) -> Result<Option<feed::Model>, StoreError> {
+    Ok(feed::Entity::find_by_id(account)
+        .one(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Gives an account a feed, or the one that it has another secret.
+    pub async fn feed_put(&self, row: feed::Model) -> Result<(), StoreError> {
+        use feed::Column as C;
+        let conflict = OnConflict::column(C::AccountId)
+            .update_columns([C::Hash, C::CreatedAt])
+            .to_owned();
+        self.insert_rows([row.into_active_model()], Some(conflict))
+            .await
+    }
+
+    /// Removes the feed of an account; returns whether there was one.
+    pub async fn feed_delete(&self, account: Uuid) -> Result<bool, StoreError> {
+        let outcome = feed::Entity::delete_by_id(account)
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
+    }
+}

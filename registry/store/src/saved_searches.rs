@@ -1,0 +1,42 @@
+//! Searches that accounts have saved under a name.
+
+use sea_orm::sea_query::OnConflict;
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
+use uuid::Uuid;
+
+use super::entity::saved_search;
+use super::{Handle, StoreError, Write};
+
+/// The saved searches of an account, by name.
+pub async fn saved_searches_of(
+    on: &impl Handle,
+    account: Uuid,
+) -> Result<Vec<saved_search::Model>, StoreError> {
+    Ok(saved_search::Entity::find()
+        .filter(saved_search::Column::AccountId.eq(account))
+        .order_by_asc(saved_search::Column::Name)
+        .all(on.connection())
+        .await?)
+}
+
+impl Write {
+    /// Adds a saved search, or gives the account's one of that name another query.
+    pub async fn saved_search_put(&self, row: saved_search::Model) -> Result<(), StoreError> {
+        use saved_search::Column as C;
+        let conflict = OnConflict::columns([C::AccountId, C::Name])
+            .update_columns([C::Query])
+            .to_owned();
+        self.insert_rows([row.into_active_model()], Some(conflict))
+            .await
+    }
+
+    /// Removes a saved search of an account; returns whether there was one.
+    pub async fn saved_search_delete(&self, account: Uuid, id: Uuid) -> Result<bool, StoreError> {
+        let outcome = saved_search::Entity::delete_many()
+            .filter(saved_search::Column::AccountId.eq(account))
+            .filter(saved_search::Column::Id.eq(id))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected > 0)
+    }
+}

@@ -1,0 +1,623 @@
+//! Collections and restricted agents: who sees them, that the index and the rows agree on what a collection holds, and that
+//! neither shows anybody an agent that they could not see, on both engines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_registry_api::limits::{MAX_AUDIENCE, MAX_COLLECTIONS, MAX_OWNERS};
+use a2a_registry_api::{
+    AgentPatch, Collection, CollectionContent, GroupMembers, NewAccount, NewToken,
+};
+use a2a_registry_domain::lifecycle::Visibility;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::groups::{group_delete, group_put};
+use a2a_registry_server::accounts::people::account_create;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::memberships::agent_collections;
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::collections::acts::{
+    collection_delete, collection_list, collection_put, collection_show,
+};
+use a2a_registry_server::error::{AppError, ErrorKind};
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
+use a2a_registry_server::search::{lookup, search, suggest};
+use a2a_registry_store::accounts::account_by_name;
+use a2a_registry_store::agents::agents_of;
+use a2a_registry_store::domains;
+use a2a_registry_store::entity::{account_group, group_member};
+use futures::future::join_all;
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::stage::{Stage, card};
+
+both_databases!(
+    a_collection_holds_what_its_filter_finds,
+    a_collection_is_shown_to_its_audience,
+    a_collection_never_shows_what_one_could_not_see,
+    the_last_collection_is_made_once,
+    a_restricted_agent_is_shown_to_its_groups,
+    an_owner_only_narrows_who_sees_its_agent
+);
+
+async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
+    let new = NewAccount {
+        name: name.into(),
+        roles: vec![role],
+        groups: Vec::new(),
+    };
+    account_create(&stage.app, &stage.admin, &new)
+        .await
+        .unwrap();
+    signed_in(stage, name).await
+}
+
+/// The account as it is now, with its groups.
+async fn signed_in(stage: &Stage, name: &str) -> Caller {
+    let token = NewToken {
+        account: name.into(),
+        name: "a test".into(),
+        ..NewToken::default()
+    };
+    let token = token_create(&stage.app, &stage.admin, &token)
+        .await
+        .unwrap();
+    authenticate(&stage.app, &token.secret).await.unwrap()
+}
+
+async fn group(stage: &Stage, name: &str, members: &[&str]) {
+    let members = GroupMembers {
+        members: members.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let seen = Precondition::default();
+    group_put(&stage.app, &stage.admin, name, &members, &seen)
+        .await
+        .unwrap();
+}
+
+/// A group of another origin, as an identity provider's sign-in makes it.
+async fn group_of(stage: &Stage, origin: &str, name: &str, member: &Caller) {
+    let write = stage.store.write().await.unwrap();
+    let id = Uuid::from_u128(0x0193_f00d_0000_7000_8000_0000_0000_0001);
+    let row = account_group::Model {
+        id,
+        origin: origin.into(),
+        name: name.into(),
+        created_at: 0,
+    };
+    write.group_insert(row).await.unwrap();
+    let member = group_member::Model {
+        group_id: id,
+        account_id: member.account().unwrap().id,
+    };
+    write.members_add(vec![member]).await.unwrap();
+    write.commit().await.unwrap();
+}
+
+/// Makes an account the owner of a domain and its agents, as a proof does.
+async fn give(stage: &Stage, domain: i64, name: &str) {
+    let write = stage.store.write().await.unwrap();
+    let owner = account_by_name(&write, name).await.unwrap().unwrap().id;
+    let mut rows = domains::domains_by_ids(&write, &[domain]).await.unwrap();
+    rows[0].owner_id = Some(owner);
+    rows[0].state = DomainState::Verified.into();
+    write.domain_update(&rows[0]).await.unwrap();
+    let mut owned = agents_of(&write, &[domain]).await.unwrap();
+    owned
+        .iter_mut()
+        .for_each(|agent| agent.owner_id = Some(owner));
+    write.agents_put(owned).await.unwrap();
+    write.commit().await.unwrap();
+}
+
+fn content(filter: &str, audience: Option<&[&str]>) -> CollectionContent {
+    CollectionContent {
+        filter: filter.into(),
+        audience: audience.map(|groups| groups.iter().map(|name| (*name).to_owned()).collect()),
+        ..CollectionContent::default()
+    }
+}
+
+async fn put(
+    stage: &Stage,
+    by: &Caller,
+    name: &str,
+    content: &CollectionContent,
+) -> Result<Collection, AppError> {
+    collection_put(&stage.app, by, name, content, &Precondition::default()).await
+}
+
+fn within(name: &str) -> SearchQuery {
+    SearchQuery {
+        collection: vec![name.into()],
+        ..SearchQuery::default()
+    }
+}
+
+async fn found(stage: &Stage, caller: &Caller, query: &SearchQuery) -> BTreeSet<Uuid> {
+    let list = stage.found(caller, query).await;
+    let found: BTreeSet<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
+    assert_eq!(list.total, found.len() as u64);
+    found
+}
+
+async fn refused(stage: &Stage, caller: &Caller, name: &str) -> String {
+    let error = search(&stage.app, caller, &within(name)).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid);
+    error.public
+}
+
+fn labels(pairs: &[(&str, &str)]) -> AgentPatch {
+    let pairs = pairs.iter();
+    AgentPatch {
+        labels: Some(
+            pairs
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+        ),
+        ..AgentPatch::default()
+    }
+}
+
+async fn patch(
+    stage: &Stage,
+    by: &Caller,
+    agent: Uuid,
+    patch: &AgentPatch,
+) -> Result<(), AppError> {
+    agent_patch(&stage.app, by, &agent.to_string(), patch).await?;
+    stage.settle().await;
+    Ok(())
+}
+
+/// Approved agents, each with what distinguishes it.
+async fn agents(stage: &Stage) -> Vec<Uuid> {
+    let mut agents = Vec::new();
+    let marks = [
+        ("prod", "tax"),
+        ("prod", "travel"),
+        ("test", "tax"),
+        ("", ""),
+    ];
+    for (number, (env, team)) in marks.into_iter().enumerate() {
+        let name = format!("Agent {number} for {}", ["books", "trains"][number % 2]);
+        let domain = format!("a{number}.dev");
+        let agent = stage.publish_approved(&domain, &card(&name, "1.0")).await;
+        if !env.is_empty() {
+            let labels = labels(&[("env", env), ("team", team)]);
+            patch(stage, &stage.admin, agent.id, &labels).await.unwrap();
+        }
+        agents.push(agent.id);
+    }
+    stage.settle().await;
+    agents
+}
+
+/// The collections that hold an agent, judged from its rows.
+async fn holding(stage: &Stage, agent: Uuid) -> BTreeSet<String> {
+    let names = agent_collections(&stage.app, &Caller::default(), &agent.to_string()).await;
+    names.unwrap().into_iter().collect()
+}
+
+async fn a_collection_holds_what_its_filter_finds(url: &str) {
+    let stage = Stage::new(url).await;
+    let agents = agents(&stage).await;
+    let filters = [
+        ("prod", "label:env=prod"),
+        ("either", "label:team=tax label:team=travel"),
+        ("both", "label:env=prod label:team=tax"),
+        ("tax-prod", "label:env=prod domain:a0.dev domain:a2.dev"),
+        ("trains", "skill:trains"),
+        ("mixed", "domain:A3.dev lifecycle:approved liveness:fresh"),
+        ("unsigned", "signature:unsigned unmanaged:false"),
+        ("trusted", "trust:L3"),
+        ("http", "auth:none"),
+    ];
+    let mut held = 0;
+    for (name, filter) in filters {
+        put(&stage, &stage.admin, name, &content(filter, None))
+            .await
+            .unwrap();
+    }
+    let mut by_agent: BTreeMap<Uuid, BTreeSet<String>> = BTreeMap::new();
+    for agent in &agents {
+        by_agent.insert(*agent, holding(&stage, *agent).await);
+    }
+    for (name, filter) in filters {
+        let by_index = found(&stage, &Caller::default(), &within(name)).await;
+        let by_rows: BTreeSet<Uuid> = agents
+            .iter()
+            .copied()
+            .filter(|agent| by_agent[agent].contains(name))
+            .collect();
+        assert_eq!(by_index, by_rows, "{name}: {filter}");
+        held += by_rows.len();
+    }
+    assert!(held > 8, "{by_agent:?}");
+    let prod = found(&stage, &Caller::default(), &within("prod")).await;
+    assert_eq!(prod, BTreeSet::from([agents[0], agents[1]]));
+    let both = SearchQuery {
+        collection: vec!["prod".into(), "mixed".into()],
+        facets: vec!["label".into()],
+        ..SearchQuery::default()
+    };
+    let several = found(&stage, &Caller::default(), &both).await;
+    assert_eq!(several, BTreeSet::from([agents[0], agents[1], agents[3]]));
+    let narrowed = SearchQuery {
+        label: vec!["team=tax".into()],
+        ..within("prod")
+    };
+    let narrowed = found(&stage, &Caller::default(), &narrowed).await;
+    assert_eq!(narrowed, BTreeSet::from([agents[0]]));
+    // Another filter is in force with the next search, whatever was answered before.
+    put(
+        &stage,
+        &stage.admin,
+        "prod",
+        &content("domain:a3.dev", None),
+    )
+    .await
+    .unwrap();
+    let prod = found(&stage, &Caller::default(), &within("prod")).await;
+    assert_eq!(prod, BTreeSet::from([agents[3]]));
+}
+
+async fn a_collection_is_shown_to_its_audience(url: &str) {
+    let stage = Stage::new(url).await;
+    agents(&stage).await;
+    account(&stage, "ann", Role::Reader).await;
+    account(&stage, "ben", Role::Reader).await;
+    let twin = account(&stage, "twin", Role::Reader).await;
+    let curator = account(&stage, "curator", Role::Curator).await;
+    group(&stage, "tax", &["ann"]).await;
+    group(&stage, "board", &[]).await;
+    group_of(&stage, "https://idp.example", "tax", &twin).await;
+    let (ann, ben, twin) = (
+        signed_in(&stage, "ann").await,
+        signed_in(&stage, "ben").await,
+        signed_in(&stage, "twin").await,
+    );
+    let restricted = content("label:env=prod", Some(&["tax", "board"]));
+    for (who, expected) in [
+        (&ann, ErrorKind::Forbidden),
+        (&Caller::default(), ErrorKind::Unauthenticated),
+    ] {
+        let refused = put(&stage, who, "books", &restricted).await;
+        assert_eq!(refused.unwrap_err().kind, expected);
+    }
+    let made = put(&stage, &curator, "books", &restricted).await.unwrap();
+    assert_eq!(made.audience, Some(vec!["board".into(), "tax".into()]));
+    let seen = collection_show(&stage.app, &ann, "books").await.unwrap();
+    assert_eq!(seen.audience, Some(vec!["tax".into()]), "own groups only");
+    assert_eq!(found(&stage, &ann, &within("books")).await.len(), 2);
+    for outsider in [&ben, &twin, &Caller::default()] {
+        let hidden = collection_show(&stage.app, outsider, "books").await;
+        let missing = collection_show(&stage.app, outsider, "nobooks").await;
+        let (hidden, missing) = (hidden.unwrap_err(), missing.unwrap_err());
+        assert_eq!(hidden.kind, ErrorKind::NotFound);
+        assert_eq!(hidden.public, missing.public.replace("nobooks", "books"));
+        let hidden = refused(&stage, outsider, "books").await;
+        let missing = refused(&stage, outsider, "nobooks").await;
+        assert_eq!(hidden, missing.replace("nobooks", "books"));
+        let list = collection_list(&stage.app, outsider).await.unwrap();
+        assert!(list.collections.is_empty());
+    }
+    // An answer to a member is not kept for somebody else.
+    assert_eq!(found(&stage, &ann, &within("books")).await.len(), 2);
+    refused(&stage, &ben, "books").await;
+
+    let owned = CollectionContent {
+        owners: vec!["ben".into()],
+        ..content("label:env=prod", Some(&["https://idp.example#tax"]))
+    };
+    put(&stage, &curator, "books", &owned).await.unwrap();
+    for (who, sees) in [(&ann, false), (&ben, true), (&twin, true)] {
+        let shown = collection_show(&stage.app, who, "books").await;
+        assert_eq!(shown.is_ok(), sees, "{who:?}");
+    }
+    // A group that is made again under its old name is another one, and nobody is not everybody.
+    put(&stage, &curator, "books", &restricted).await.unwrap();
+    let any = Precondition::default();
+    for name in ["tax", "board"] {
+        group_delete(&stage.app, &stage.admin, name, &any)
+            .await
+            .unwrap();
+    }
+    group(&stage, "tax", &["ann", "ben"]).await;
+    for name in ["ann", "ben"] {
+        let caller = signed_in(&stage, name).await;
+        assert!(collection_show(&stage.app, &caller, "books").await.is_err());
+    }
+    let left = collection_show(&stage.app, &curator, "books")
+        .await
+        .unwrap();
+    assert_eq!(left.audience, Some(Vec::new()));
+    for (bad, expected) in [
+        (content("collection:books", None), ErrorKind::Invalid),
+        (content("words", None), ErrorKind::Invalid),
+        (content("tag:x", Some(&["nosuch"])), ErrorKind::Conflict),
+        (
+            CollectionContent {
+                owners: vec!["nosuch".into()],
+                ..content("tag:x", None)
+            },
+            ErrorKind::Conflict,
+        ),
+        (
+            CollectionContent {
+                owners: vec!["ann".into(); MAX_OWNERS + 1],
+                ..content("tag:x", None)
+            },
+            ErrorKind::Invalid,
+        ),
+        (
+            content("tag:x", Some(&["tax"; MAX_AUDIENCE + 1])),
+            ErrorKind::Invalid,
+        ),
+    ] {
+        let refused = put(&stage, &curator, "books", &bad).await;
+        assert_eq!(refused.unwrap_err().kind, expected, "{bad:?}");
+    }
+    for name in ["", "Books", "-x", "a b", "a/b", "\u{e9}", &"x".repeat(65)] {
+        let refused = put(&stage, &curator, name, &content("tag:x", None)).await;
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::NotFound, "{name}");
+    }
+    collection_delete(&stage.app, &curator, "books", &any)
+        .await
+        .unwrap();
+    let gone = collection_delete(&stage.app, &curator, "books", &any).await;
+    assert_eq!(gone.unwrap_err().kind, ErrorKind::NotFound);
+}
+
+async fn a_collection_never_shows_what_one_could_not_see(url: &str) {
+    let stage = Stage::new(url).await;
+    let agents = agents(&stage).await;
+    let reader = account(&stage, "ann", Role::Reader).await;
+    let internal = AgentPatch {
+        visibility: Some(Visibility::Internal),
+        ..AgentPatch::default()
+    };
+    patch(&stage, &stage.admin, agents[0], &internal)
+        .await
+        .unwrap();
+    let restricted = AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        ..AgentPatch::default()
+    };
+    patch(&stage, &stage.admin, agents[1], &restricted)
+        .await
+        .unwrap();
+    stage.publish("pending.dev", &card("Pending", "1.0")).await;
+    stage.settle().await;
+    put(
+        &stage,
+        &stage.admin,
+        "all",
+        &content("unmanaged:false", None),
+    )
+    .await
+    .unwrap();
+    let pending = SearchQuery {
+        lifecycle: vec!["pending".into()],
+        ..within("all")
+    };
+    for caller in [&Caller::default(), &reader] {
+        let everything = found(&stage, caller, &SearchQuery::default()).await;
+        assert_eq!(found(&stage, caller, &within("all")).await, everything);
+        assert!(found(&stage, caller, &pending).await.is_empty());
+        assert!(!everything.contains(&agents[1]));
+    }
+    assert_eq!(found(&stage, &stage.admin, &pending).await.len(), 1);
+    let hidden = SearchQuery {
+        tag: vec!["nosuchtag".into()],
+        ..within("all")
+    };
+    let list = stage.found(&Caller::default(), &hidden).await;
+    assert!(list.agents.is_empty() && list.total == 0, "{list:?}");
+}
+
+async fn the_last_collection_is_made_once(url: &str) {
+    let stage = Stage::new(url).await;
+    for number in 1..MAX_COLLECTIONS {
+        let name = format!("c{number}");
+        put(&stage, &stage.admin, &name, &content("tag:x", None))
+            .await
+            .unwrap();
+    }
+    let new = content("tag:x", None);
+    let racing = ["last", "lost"].map(|name| put(&stage, &stage.admin, name, &new));
+    let made = join_all(racing).await;
+    assert_eq!(made.iter().filter(|one| one.is_ok()).count(), 1, "{made:?}");
+    let refused = made.into_iter().find_map(Result::err).unwrap();
+    assert_eq!(refused.kind, ErrorKind::LimitReached);
+    let list = collection_list(&stage.app, &Caller::default())
+        .await
+        .unwrap();
+    assert_eq!(list.collections.len(), MAX_COLLECTIONS);
+    // One that exists is changed all the same.
+    put(&stage, &stage.admin, "c1", &content("tag:y", None))
+        .await
+        .unwrap();
+}
+
+/// Everything by which an agent could show itself.
+async fn shows(stage: &Stage, caller: &Caller, agent: Uuid) -> BTreeMap<&'static str, bool> {
+    let app = &stage.app;
+    let id = agent.to_string();
+    let words = SearchQuery {
+        q: Some("zebra".into()),
+        facets: vec!["domain".into()],
+        ..SearchQuery::default()
+    };
+    let list = stage.found(caller, &words).await;
+    let url = LookupQuery {
+        url: Some("secret.dev".into()),
+        ..LookupQuery::default()
+    };
+    let beginning = SuggestQuery { q: "zebr".into() };
+    let completed = suggest(app, caller, &beginning).await.unwrap();
+    BTreeMap::from([
+        ("hit", !list.agents.is_empty()),
+        ("total", list.total > 0),
+        ("facets", !list.facets["domain"].values.is_empty()),
+        ("lookup", lookup(app, caller, &url).await.is_ok()),
+        ("completion", !completed.suggestions.is_empty()),
+        ("show", agent_show(app, caller, &id).await.is_ok()),
+        ("card", agent_card(app, caller, &id, None).await.is_ok()),
+    ])
+}
+
+async fn a_restricted_agent_is_shown_to_its_groups(url: &str) {
+    let stage = Stage::new(url).await;
+    account(&stage, "ann", Role::Reader).await;
+    account(&stage, "ben", Role::Reader).await;
+    let twin = account(&stage, "twin", Role::Reader).await;
+    group(&stage, "tax", &["ann"]).await;
+    group_of(&stage, "https://idp.example", "tax", &twin).await;
+    let names = ["ann", "ben", "twin"];
+    let mut people = BTreeMap::new();
+    for name in names {
+        people.insert(name, signed_in(&stage, name).await);
+    }
+    let agent = stage
+        .publish_approved("secret.dev", &card("Zebra", "1.0"))
+        .await;
+    let restricted = |groups: &[&str]| AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        groups: Some(groups.iter().map(|name| (*name).to_owned()).collect()),
+        ..AgentPatch::default()
+    };
+    let nobody = Caller::default();
+    let all_or_none = async |caller: &Caller, sees: bool, what: &str| {
+        let shown = shows(&stage, caller, agent.id).await;
+        assert!(shown.values().all(|one| *one == sees), "{what}: {shown:?}");
+    };
+    patch(&stage, &stage.admin, agent.id, &restricted(&["tax"]))
+        .await
+        .unwrap();
+    all_or_none(&people["ann"], true, "a member").await;
+    all_or_none(&people["ben"], false, "a stranger").await;
+    all_or_none(&people["twin"], false, "a group of the same name").await;
+    all_or_none(&nobody, false, "anybody").await;
+    all_or_none(&stage.admin, true, "an admin").await;
+    let told = agent_show(&stage.app, &stage.admin, &agent.id.to_string()).await;
+    assert_eq!(told.unwrap().groups, ["tax"]);
+    let told = agent_show(&stage.app, &people["ann"], &agent.id.to_string()).await;
+    assert!(
+        told.unwrap().groups.is_empty(),
+        "a member is not told of groups"
+    );
+    group(&stage, "tax", &["ben"]).await;
+    all_or_none(&signed_in(&stage, "ben").await, true, "a new member").await;
+    all_or_none(&signed_in(&stage, "ann").await, false, "a former member").await;
+    let other_origin = restricted(&["https://idp.example#tax"]);
+    patch(&stage, &stage.admin, agent.id, &other_origin)
+        .await
+        .unwrap();
+    all_or_none(&signed_in(&stage, "twin").await, true, "the other origin").await;
+    all_or_none(&signed_in(&stage, "ben").await, false, "the first origin").await;
+    // Public again, it forgets its groups.
+    let public = AgentPatch {
+        visibility: Some(Visibility::Public),
+        ..AgentPatch::default()
+    };
+    patch(&stage, &stage.admin, agent.id, &public)
+        .await
+        .unwrap();
+    all_or_none(&nobody, true, "public").await;
+    patch(
+        &stage,
+        &stage.admin,
+        agent.id,
+        &AgentPatch {
+            visibility: Some(Visibility::Restricted),
+            ..AgentPatch::default()
+        },
+    )
+    .await
+    .unwrap();
+    all_or_none(&signed_in(&stage, "twin").await, false, "no groups").await;
+    for (bad, expected) in [
+        (restricted(&["nosuch"]), ErrorKind::Conflict),
+        (restricted(&["elsewhere#tax"]), ErrorKind::Conflict),
+        (restricted(&["tax"; MAX_AUDIENCE + 1]), ErrorKind::Invalid),
+        (
+            AgentPatch {
+                visibility: Some(Visibility::Internal),
+                ..restricted(&["tax"])
+            },
+            ErrorKind::Invalid,
+        ),
+    ] {
+        let refused = patch(&stage, &stage.admin, agent.id, &bad).await;
+        assert_eq!(refused.unwrap_err().kind, expected, "{bad:?}");
+    }
+}
+
+async fn an_owner_only_narrows_who_sees_its_agent(url: &str) {
+    let stage = Stage::new(url).await;
+    account(&stage, "owner", Role::Publisher).await;
+    let stranger = account(&stage, "stranger", Role::Publisher).await;
+    group(&stage, "own", &["owner"]).await;
+    group(&stage, "mine", &["owner"]).await;
+    group(&stage, "theirs", &["stranger"]).await;
+    let agent = stage
+        .publish_approved("secret.dev", &card("Zebra", "1.0"))
+        .await;
+    give(&stage, agent.domain_id, "owner").await;
+    let owner = signed_in(&stage, "owner").await;
+    let groups = |visibility, groups: &[&str]| AgentPatch {
+        visibility,
+        groups: Some(groups.iter().map(|name| (*name).to_owned()).collect()),
+        ..AgentPatch::default()
+    };
+    let restricted = Some(Visibility::Restricted);
+    let by_owner = async |change: &AgentPatch| {
+        let done = patch(&stage, &owner, agent.id, change).await;
+        done.map_err(|error| error.kind)
+    };
+    let not_own = patch(
+        &stage,
+        &stranger,
+        agent.id,
+        &groups(restricted, &["theirs"]),
+    )
+    .await;
+    assert_eq!(not_own.unwrap_err().kind, ErrorKind::Forbidden);
+    // A group that it is not in is for an owner as one that does not exist.
+    let theirs = groups(restricted, &["theirs"]);
+    assert_eq!(by_owner(&theirs).await, Err(ErrorKind::Conflict));
+    let both = groups(restricted, &["own", "mine"]);
+    assert_eq!(by_owner(&both).await, Ok(()));
+    let shown = shows(&stage, &owner, agent.id).await;
+    assert!(shown.values().all(|one| *one), "{shown:?}");
+    assert_eq!(by_owner(&groups(None, &["own"])).await, Ok(()));
+    assert_eq!(by_owner(&both).await, Err(ErrorKind::Forbidden), "wider");
+    let public = AgentPatch {
+        visibility: Some(Visibility::Public),
+        ..AgentPatch::default()
+    };
+    assert_eq!(by_owner(&public).await, Err(ErrorKind::Forbidden));
+    // What a curator has named may stay, and is left out at will.
+    let curators = groups(None, &["own", "theirs"]);
+    patch(&stage, &stage.admin, agent.id, &curators)
+        .await
+        .unwrap();
+    assert_eq!(by_owner(&theirs).await, Ok(()));
+    let shown = shows(&stage, &owner, agent.id).await;
+    assert!(
+        shown.values().all(|one| *one),
+        "an owner sees its own: {shown:?}"
+    );
+    let told = agent_show(&stage.app, &owner, &agent.id.to_string()).await;
+    assert_eq!(told.unwrap().groups, ["theirs"]);
+    assert_eq!(by_owner(&groups(None, &[])).await, Ok(()));
+    let stranger = signed_in(&stage, "stranger").await;
+    let shown = shows(&stage, &stranger, agent.id).await;
+    assert!(shown.values().all(|one| !*one), "{shown:?}");
+}
