@@ -1,11 +1,13 @@
 //! Access tokens on the API.
 
+use a2a_crawler::{Clock as _, SystemClock};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{account, patch, with_corp};
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
+use crate::support::program::{Program, text};
 use crate::support::provider::{AUDIENCE, IdentityProvider};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
@@ -23,7 +25,7 @@ async fn get(served: &ServingRegistry, token: &str, path: &str) -> (u16, Value) 
 const CARD: &str = "/agents/018f0000-0000-7000-8000-000000000000/.well-known/agent-card.json";
 
 fn claims(provider: &IdentityProvider) -> Value {
-    let now = time::OffsetDateTime::now_utc().unix_timestamp();
+    let now = SystemClock.now().unix_timestamp();
     json!({
         "iss": provider.issuer, "aud": AUDIENCE, "sub": "pipeline", "client_id": "pipeline",
         "iat": now - 5, "exp": now + 300, "groups": ["robots"],
@@ -44,6 +46,10 @@ async fn a_service_is_an_account_by_its_access_token() {
     assert_eq!(me["groups"], group);
     assert_eq!(me["scopes"], json!(["read", "register"]));
     assert_eq!(get(&served, &token, "/v1/events").await.0, 403);
+    let mut command = served.anonymous(&["whoami"]);
+    command.args(["--token", &token]);
+    let printed = text(&Program::run(command).await.stdout);
+    assert!(printed.contains("an access token of http://"), "{printed}");
     // The same account by the next token, and once only.
     let again = corp.token_of("pipeline").await;
     assert_ne!(again, token);
@@ -68,7 +74,7 @@ async fn a_bad_access_token_is_refused_everywhere_and_a_foreign_one_is_none() {
         claims[name] = value;
         claims
     };
-    let now = time::OffsetDateTime::now_utc().unix_timestamp();
+    let now = SystemClock.now().unix_timestamp();
     let plain = claims(&corp);
     let mut bad = Vec::new();
     for (header, claims) in [

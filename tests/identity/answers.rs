@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use reqwest::header::{ACCEPT, COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
 use super::{account, patch, with_corp};
+use crate::support::program::text;
 use crate::support::provider::{IdentityProvider, form};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
@@ -253,13 +254,19 @@ async fn who_signs_in_is_what_the_provider_says_and_an_admin_leaves() {
     let sessions = list["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 2);
     assert_eq!(sessions[0]["issuer"], json!(corp.issuer));
-    let newest = format!("/v1/sessions/{}", sessions[0]["id"].as_str().unwrap());
+    let id = sessions[0]["id"].as_str().unwrap();
+    let newest = format!("/v1/sessions/{id}");
     assert_eq!(served.admin(&newest).await.expect(200), sessions[0]);
-    let revoked = served
-        .as_admin(reqwest::Method::DELETE, &newest)
-        .send()
-        .await;
-    assert_eq!(revoked.unwrap().status(), 204);
+    let printed = text(&served.run(&["session", "list"]).await.stdout);
+    assert!(
+        printed.contains(&corp.issuer) && printed.contains(id),
+        "{printed}"
+    );
+    let printed = served.run(&["session", "list", "--json"]).await;
+    let printed: Value = serde_json::from_str(&text(&printed.stdout)).unwrap();
+    assert_eq!(printed["sessions"], list["sessions"]);
+    let revoked = served.run(&["session", "revoke", id]).await;
+    assert_eq!(text(&revoked.stdout), format!("{id} is revoked"));
     assert_eq!(served.admin(&newest).await.status, 404);
     assert_eq!(again.signed_in_as(&served.url).await, None);
     assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");

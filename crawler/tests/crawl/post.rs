@@ -4,7 +4,9 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, BadRedirect, Refused, Timeout, Unreachable};
-use a2a_crawler::fetch::{Bearer, FetchLimits, Fetched, FetcherConfig, PostOptions};
+use a2a_crawler::fetch::{
+    Bearer, ClientPassword, FetchLimits, Fetched, FetcherConfig, FormOptions, PostOptions,
+};
 
 use crate::support::{
     Authority, Canary, FORBIDDEN, HOST, OPEN, ScriptedReply, Server, config, fetcher, fetcher_with,
@@ -71,6 +73,34 @@ async fn what_is_posted_arrives_as_it_is() {
     }
     assert_eq!(with.header("authorization"), Some("Bearer hush-0123456789"));
     assert_eq!(without.header("authorization"), None);
+}
+
+#[tokio::test]
+async fn a_form_is_sent_with_the_password_of_its_client_and_its_refusal_read() {
+    let refusal = r#"{"error":"invalid_grant"}"#;
+    let server = Server::always(ScriptedReply::new(400, "", refusal)).await;
+    let password = ClientPassword::new("registry", "hush").unwrap();
+    let options = FormOptions {
+        password: Some(&password),
+        body: REASON,
+    };
+    let fields = [("code", "a b&c"), ("grant_type", "authorization_code")];
+    let url = server.url("/token");
+    let fetched = fetcher().post_form(&url, &fields, &options).await;
+    let answer = fetched.answer.unwrap();
+    assert_eq!(
+        (answer.status, answer.body.as_slice()),
+        (400, refusal.as_bytes())
+    );
+    let requests = server.requests();
+    let [sent] = requests.as_slice() else {
+        panic!("{requests:?}");
+    };
+    assert_eq!(sent.body, b"code=a+b%26c&grant_type=authorization_code");
+    let media = "application/x-www-form-urlencoded";
+    assert_eq!(sent.header("content-type"), Some(media));
+    let pair = format!("Basic {}", data_encoding::BASE64.encode(b"registry:hush"));
+    assert_eq!(sent.header("authorization"), Some(pair.as_str()));
 }
 
 #[tokio::test]

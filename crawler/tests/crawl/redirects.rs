@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use a2a_crawler::AttemptOutcome::{BadRedirect, Refused};
-use a2a_crawler::fetch::{FetchError, FetchLimits, GetOptions};
+use a2a_crawler::fetch::{Bearer, FetchError, FetchLimits, GetOptions};
 
 use crate::support::{
     Canary, FORBIDDEN, OPEN, ScriptedReply, Server, config, fetcher, fetcher_with, resolver,
@@ -53,6 +53,26 @@ async fn a_purpose_may_follow_none() {
         .unwrap_err();
     assert_eq!(error.outcome, BadRedirect);
     assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_goes_to_the_first_url_only() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/" => ScriptedReply::redirect("/other"),
+        _ => ScriptedReply::json("{}"),
+    })
+    .await;
+    let bearer = Bearer::new("hush-0123456789").unwrap();
+    let options = GetOptions {
+        bearer: Some(&bearer),
+        ..GetOptions::default()
+    };
+    let fetched = fetcher().get(&server.url("/"), &options).await;
+    assert!(fetched.answer.is_ok());
+    let requests = server.requests();
+    let sent = requests.iter().map(|one| one.header("authorization"));
+    let sent: Vec<Option<&str>> = sent.collect();
+    assert_eq!(sent, [Some("Bearer hush-0123456789"), None]);
 }
 
 #[tokio::test]

@@ -45,6 +45,12 @@ impl Providers {
             return Ok(Self(Vec::new()));
         };
         let all = config.identity.providers.iter().map(|(name, own)| {
+            if own.require.is_none() {
+                tracing::warn!(
+                    provider = name.as_str(),
+                    "nobody of this identity provider may enter: it has no `require`"
+                );
+            }
             let made = Provider::new(name, own, Arc::clone(fetcher), Arc::clone(clock));
             made.map(Arc::new)
                 .map_err(|error| StartError(format!("identity.providers.{name}.{error}")))
