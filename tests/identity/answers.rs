@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{account, patch, with_corp};
+use crate::support::database::Database;
 use crate::support::program::text;
 use crate::support::provider::{IdentityProvider, form};
 use crate::support::serving::ServingRegistry;
@@ -299,6 +300,48 @@ async fn while_the_provider_is_away_sessions_go_on_and_new_sign_ins_say_so() {
     let mut bob = signed_in(&served, "bob").await;
     assert_eq!(bob.signed_in_as(&served.url).await.unwrap(), "bob@corp");
     served.stop().await;
+}
+
+/// Begun in one replica, finished in another one, good in both, and revoked in both at once.
+#[tokio::test]
+async fn an_attempt_is_finished_in_whichever_replica_its_answer_comes_to() {
+    let database = Database::postgres().await;
+    let setups = [Setup::new(), Setup::new()];
+    let corp = IdentityProvider::start(setups[0].scratch(), "corp").await;
+    corp.set(json!({"people": {"ann": {"preferred_username": "ann", "groups": ["staff"]}}}))
+        .await;
+    // What a proxy in front of both would have.
+    let public = "http://127.0.0.1:9";
+    corp.admit(public, "corp").await;
+    let [one, two] = setups.map(|setup| {
+        let setup = setup.database(database.url()).with_identity();
+        let setup = setup.configure(&format!("[server]\npublic_url = \"{public}\""));
+        setup.provider("corp", &corp, super::STAFF)
+    });
+    let (one, two) = (one.start().await, two.start().await);
+    let mut ann = Browser::new();
+    let departure = ann.departure(&one.url, "/account").await;
+    let back = ann.login(&departure, "ann").await;
+    let answer = ann.get(&back.replace(public, &two.url)).await;
+    assert_eq!(answer.status(), 303);
+    let cookies = ann.cookies.clone();
+    assert_eq!(ann.get(&back.replace(public, &one.url)).await.status(), 401);
+    ann.cookies = cookies;
+    for replica in [&one, &two] {
+        assert_eq!(ann.signed_in_as(&replica.url).await.unwrap(), "ann@corp");
+    }
+    let list = one.admin("/v1/sessions").await.expect(200);
+    let path = format!(
+        "/v1/sessions/{}",
+        list["sessions"][0]["id"].as_str().unwrap()
+    );
+    let revoked = one.as_admin(reqwest::Method::DELETE, &path).send().await;
+    assert_eq!(revoked.unwrap().status(), 204);
+    for replica in [&two, &one] {
+        assert_eq!(ann.signed_in_as(&replica.url).await, None);
+    }
+    one.stop().await;
+    two.stop().await;
 }
 
 /// A provider may tell claims apart from the identity token, as many do with groups.
