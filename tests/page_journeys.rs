@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use thirtyfour::extensions::query::ElementQueryable as _;
-use thirtyfour::{By, WebElement};
+use thirtyfour::{By, Key, TypingData, WebElement};
 use tokio::process::Command;
 
 use crate::support::DEADLINE;
@@ -63,6 +63,32 @@ impl Visitor {
         let field = self.find(selector).await;
         field.clear().await.unwrap();
         field.send_keys(text).await.unwrap();
+    }
+
+    async fn sign_in(&self, token: &str) {
+        self.visit("/sign-in?next=/account").await;
+        self.type_into("#token", token).await;
+        self.click("#sign-in button").await;
+        self.find("#sign-out").await;
+    }
+
+    /// Types where the focus is.
+    async fn keys(&self, keys: impl Into<TypingData>) {
+        let focused = self.browser.page().active_element().await.unwrap();
+        focused.send_keys(keys).await.unwrap();
+    }
+
+    /// Goes on by the Tab key until the element with this id has the focus.
+    async fn tab_to(&self, id: &str) {
+        for _ in 0..100 {
+            let focused = self.browser.page().active_element().await.unwrap();
+            let here = focused.attr("id").await.unwrap_or_default();
+            if here.is_some_and(|here| here.starts_with(id)) {
+                return;
+            }
+            self.keys(Key::Tab + "").await;
+        }
+        panic!("{id} is not reached:\n{}", self.text().await);
     }
 
     /// The visible text of the page.
@@ -416,4 +442,88 @@ async fn a_person_lints_a_card() {
 #[tokio::test]
 async fn a_person_lints_a_card_without_script() {
     a_card_is_linted(false).await;
+}
+
+/// A publisher registers a card on the page; a curator rejects it, and approves the next one, by the keyboard alone; the
+/// publisher reads decision and reason among what waits, and finds the agent listed.
+async fn two_people_decide_on_a_card(with_script: bool) {
+    let served = Setup::new()
+        .configure("[governance]\nfour_eyes = true")
+        .start()
+        .await;
+    let origin = Origin::start();
+    origin.answer(CARD, OriginReply::json(card("Echo", "repeat")));
+    let publisher = Visitor::of(&served.url, with_script).await;
+    let curator = Visitor::of(&served.url, with_script).await;
+    publisher
+        .sign_in(&served.token("ann", "publisher").await)
+        .await;
+    curator.sign_in(&served.token("ben", "curator").await).await;
+
+    publisher.visit("/register").await;
+    publisher.type_into("#target", &origin.url(CARD)).await;
+    publisher.click("#register button").await;
+    publisher
+        .sees(&[
+            "Where it stands",
+            "Echo is waiting for its review",
+            "To the review",
+        ])
+        .await;
+    publisher.click("#steps a[href^='/reviews/']").await;
+    publisher.sees(&["Review of Echo", "open"]).await;
+    assert!(!publisher.text().await.contains("Approve"), "its own");
+
+    curator.visit("/waiting").await;
+    curator.sees(&["Review", "Echo"]).await;
+    curator.visit("/reviews").await;
+    curator.sees(&["Echo"]).await;
+    curator.tab_to("pick-").await;
+    curator.keys(" ").await;
+    curator.tab_to("reason").await;
+    curator.keys("Its examples say nothing.").await;
+    curator.keys(Key::Tab + "").await;
+    curator.keys(Key::Tab + "").await;
+    curator.keys(Key::Enter + "").await;
+    curator.sees(&["Decided", "Echo: rejected"]).await;
+
+    publisher.visit("/waiting").await;
+    publisher
+        .sees(&["Rejected by ben", "Its examples say nothing."])
+        .await;
+    publisher
+        .visit(&format!("/domains/{}", origin.address()))
+        .await;
+    publisher.sees(&["Echo was rejected"]).await;
+
+    origin.answer(CARD, OriginReply::json(changed("Echo")));
+    let recrawl = format!("/v1/domains/{}:recrawl", origin.address());
+    served.post(&recrawl, &json!({})).await.expect(202);
+    served.open_review(|review| review.name == "Echo").await;
+    curator.visit("/reviews?choose=all").await;
+    curator.sees(&["Echo"]).await;
+    curator.tab_to("reason").await;
+    curator.keys("Better.").await;
+    curator.keys(Key::Tab + "").await;
+    curator.keys(Key::Enter + "").await;
+    curator.sees(&["Decided", "Echo: approved"]).await;
+    publisher.click("a.button[href^='/domains/']").await;
+    publisher
+        .sees(&["1 agent is listed.", "To the agent"])
+        .await;
+    publisher.click("#steps a[href^='/agents/']").await;
+    publisher.find("article.agent").await;
+    publisher.leave("").await;
+    curator.leave("").await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_publisher_and_a_curator_decide_on_a_card() {
+    two_people_decide_on_a_card(true).await;
+}
+
+#[tokio::test]
+async fn a_publisher_and_a_curator_decide_on_a_card_without_script() {
+    two_people_decide_on_a_card(false).await;
 }

@@ -9,6 +9,7 @@ mod bad_input;
 mod cards;
 mod document;
 mod events;
+mod forms;
 mod headers;
 mod lint;
 mod pages;

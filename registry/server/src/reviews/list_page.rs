@@ -1,7 +1,7 @@
 //! The page of the queue: reviews by filter, of which one or fifty are decided at a time, with a reason.
 
 use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
-use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewList};
+use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
 use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -37,6 +37,8 @@ struct Filters {
     domain: String,
     assignee: String,
     mine: String,
+    /// Whether every open review of the page is chosen.
+    choose: String,
     page_token: String,
 }
 
@@ -70,6 +72,9 @@ struct ReviewsPage {
     results: Vec<ResultView>,
     problem: Option<String>,
     next: Option<String>,
+    /// The same page with every open review chosen.
+    choose_all: String,
+    chosen: bool,
     most: usize,
     reason_chars: usize,
 }
@@ -200,7 +205,12 @@ async fn shown(
     let now = context.now();
     Ok(ReviewsPage {
         frame: Frame::of(context.config(), "reviews", visitor),
-        next: filters.next(&list),
+        next: list
+            .next_page_token
+            .as_deref()
+            .map(|token| filters.with("page_token", token)),
+        choose_all: filters.with("choose", "all") + "#decide",
+        chosen: filters.choose == "all" && results.is_empty(),
         filters: FilterView::new(&filters, &wanted),
         decides: caller.may(Permission::Approve),
         sees_all: caller.may(Permission::SeeAll),
@@ -249,9 +259,8 @@ impl Filters {
         })
     }
 
-    /// The address of the next page.
-    fn next(&self, list: &ReviewList) -> Option<String> {
-        let token = list.next_page_token.as_deref()?;
+    /// The address of the page with these filters, and one parameter more.
+    fn with(&self, name: &str, value: &str) -> String {
         let pairs = [
             ("state", self.state.as_str()),
             ("kind", &self.kind),
@@ -259,13 +268,13 @@ impl Filters {
             ("domain", &self.domain),
             ("assignee", &self.assignee),
             ("mine", &self.mine),
-            ("page_token", token),
+            ("page_token", &self.page_token),
         ];
-        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
-        let given: Vec<_> = given.collect();
-        serde_html_form::to_string(given)
-            .ok()
-            .map(|pairs| format!("/reviews?{pairs}"))
+        let given = pairs.into_iter();
+        let given = given.filter(|(known, value)| !value.is_empty() && *known != name);
+        let pairs: Vec<_> = given.chain([(name, value)]).collect();
+        let pairs = serde_html_form::to_string(pairs).unwrap_or_default();
+        format!("/reviews?{pairs}")
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn form(path: &str, fields: &[(&str, &str)]) -> TestRequest {
     near(TestRequest::post().uri(path)).set_form(fields)
 }
 
-fn with(request: TestRequest, secret: &str) -> TestRequest {
+pub(super) fn with(request: TestRequest, secret: &str) -> TestRequest {
     request.insert_header(("cookie", format!("__Host-a2a_session={secret}")))
 }
 
@@ -57,7 +57,7 @@ fn secret_of(answer: &TestResponse) -> Option<String> {
     Some(line.split(';').next().unwrap().to_owned())
 }
 
-async fn sign_in(registry: &Registry, token: &str) -> String {
+pub(super) async fn sign_in(registry: &Registry, token: &str) -> String {
     let answer = try_sign_in(registry, token, "/register").await;
     assert_eq!(answer.status, 303, "{answer:?}");
     assert_eq!(answer.header("location"), "/register");

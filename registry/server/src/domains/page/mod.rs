@@ -4,10 +4,16 @@ pub(crate) mod own;
 mod parts;
 mod standing;
 
+use std::collections::HashMap;
+
 use a2a_registry_api::DomainView;
 use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::review::ReviewKind;
+use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::agents::agents_by_ids;
+use a2a_registry_store::reviews::reviews_open;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
@@ -15,13 +21,14 @@ use askama::Template;
 use parts::{AgentView, ChallengeView, CheckView, OwnerFingerprintView, ProofView, SourceView};
 use serde::Deserialize;
 use standing::StandingView;
+use uuid::Uuid;
 
-use crate::agents::views::agent_show;
+use crate::agents::views::{agent_show, owns};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::domain_show;
 use crate::domains::verify::domain_verify;
-use crate::error::ErrorKind;
+use crate::error::{AppError, ErrorKind};
 use crate::http::auth::Register;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::DomainRef;
@@ -56,6 +63,8 @@ pub(crate) struct DomainPage {
     verify: String,
     /// The address of the form that has them checked.
     verify_link: String,
+    /// The address of this page.
+    here: String,
     no_challenge: Option<String>,
     known_by: Option<OwnerFingerprintView>,
     checks: Vec<CheckView>,
@@ -82,6 +91,8 @@ pub(crate) struct NamedAgent {
     pub description: String,
     /// `None` if only a later build knows it.
     pub lifecycle: Option<ShownLifecycle>,
+    /// The page of its open review, for those who may see it.
+    pub review: Option<String>,
 }
 
 /// The note for a visitor who has just registered the domain.
@@ -193,7 +204,11 @@ async fn names(
     most: usize,
 ) -> Vec<NamedAgent> {
     let mut names = Vec::new();
-    for id in view.agents.iter().take(most) {
+    let ids: Vec<Uuid> = view.agents.iter().take(most).copied().collect();
+    let reviews = reviews_of(context, caller, &ids).await;
+    let reviews = reviews.unwrap_or_default();
+    for id in ids {
+        let review = reviews.get(&id).map(|review| format!("/reviews/{review}"));
         let id = id.to_string();
         if let Ok(agent) = agent_show(context, caller, &id).await {
             let summary = agent.hit.summary;
@@ -202,10 +217,34 @@ async fn names(
                 name: summary.name,
                 description: summary.description.unwrap_or_default(),
                 lifecycle: summary.lifecycle.known(),
+                review,
             });
         }
     }
     names
+}
+
+/// The open reviews of the cards of these agents, as far as the caller sees them.
+async fn reviews_of(
+    context: &Context,
+    caller: &Caller,
+    agents: &[Uuid],
+) -> Result<HashMap<Uuid, Uuid>, AppError> {
+    let mut found = HashMap::new();
+    if caller.account.is_none() {
+        return Ok(found);
+    }
+    let rows = agents_by_ids(&context.store, agents).await?;
+    for review in reviews_open(&context.store, agents).await? {
+        let row = rows.iter().find(|row| row.id == review.agent_id);
+        let Some(row) = row.filter(|_| review.kind == ReviewKind::Admission) else {
+            continue;
+        };
+        if caller.may(Permission::SeeAll) || owns(context, caller, row).await? {
+            found.insert(row.id, review.id);
+        }
+    }
+    Ok(found)
 }
 
 /// The number of reloads so far; `None` if the page does not wait.
@@ -279,6 +318,7 @@ impl DomainPage {
                 .as_deref()
                 .map(|reason| text::line(reason, ADDRESS)),
             verify_link: format!("/domains/{}/verify", text::segment(&view.domain)),
+            here: format!("/domains/{}", text::segment(&view.domain)),
             verify: format!(
                 "a2a-registry domain verify {}",
                 crate::pages::quote::shell(&view.domain)

@@ -30,6 +30,8 @@ pub(crate) struct StepView {
     pub text: String,
     /// Whether the records to publish are below.
     pub to_records: bool,
+    /// Where it goes on: an address, and a label for it.
+    pub link: Option<(String, &'static str)>,
 }
 
 impl StepView {
@@ -40,6 +42,7 @@ impl StepView {
             title,
             text,
             to_records: false,
+            link: None,
         }
     }
 }
@@ -207,7 +210,16 @@ fn proved(view: &DomainView, now: Timestamp) -> StepView {
 fn approved(agents: &[NamedAgent]) -> StepView {
     let listed = agents.iter().filter(|agent| is_listed(agent)).count();
     let waiting: Vec<&NamedAgent> = agents.iter().filter(|agent| is_waiting(agent)).collect();
+    let is_rejected = |agent: &&NamedAgent| agent.lifecycle == Some(ShownLifecycle::Rejected);
+    let rejected = agents.iter().find(is_rejected);
     let told = match (listed, waiting.as_slice()) {
+        (0, []) if rejected.is_some() => {
+            let name = rejected.map_or("", |agent| agent.name.as_str());
+            format!(
+                "{} was rejected; its submitter and owner are told why. Publish another card, and it is decided on anew.",
+                text::line(name, LINE)
+            )
+        }
         (0, []) => {
             "An agent is listed once its card was fetched and a rule or a curator approves it."
                 .to_owned()
@@ -224,7 +236,17 @@ fn approved(agents: &[NamedAgent]) -> StepView {
             waiting.len()
         ),
     };
-    StepView::new(listed > 0, "Reviewed and listed", text::line(&told, BLOCK))
+    let review = waiting.iter().find_map(|agent| agent.review.clone());
+    let shown = agents.iter().find(|agent| is_listed(agent));
+    let link = match (shown, review) {
+        (Some(shown), _) => Some((format!("/agents/{}/", shown.id), "To the agent")),
+        (None, Some(review)) => Some((review, "To the review")),
+        (None, None) => rejected.map(|_| ("/waiting".to_owned(), "What waits for you")),
+    };
+    StepView {
+        link,
+        ..StepView::new(listed > 0, "Reviewed and listed", text::line(&told, BLOCK))
+    }
 }
 
 #[cfg(test)]
@@ -237,6 +259,7 @@ mod tests {
             id: "7".into(),
             name: "Echo <b>".into(),
             description: String::new(),
+            review: None,
             lifecycle: Some(lifecycle),
         }
     }

@@ -231,6 +231,7 @@ fn hostile_domain(text: &str) -> DomainPage {
         id: view.agents[0].to_string(),
         name: text.into(),
         description: text.into(),
+        review: None,
         lifecycle: None,
     }];
     DomainPage::new(frame(), &view, names, Some(1), NOW)

@@ -77,6 +77,7 @@ fn domain() -> String {
         id: view.agents[0].to_string(),
         name: "Northwind Travel Desk".to_owned(),
         description: "Plans trips from the first idea to the boarding pass.".to_owned(),
+        review: None,
         lifecycle: Some(ShownLifecycle::Approved),
     }];
     DomainPage::new(frame("domain"), &view, names, None, NOW)

@@ -1,0 +1,181 @@
+//! Forms of pages that act for a session: collections, the feed, saved searches and reports.
+
+use a2a_registry_domain::role::Role;
+use actix_web::test::TestRequest;
+use serde_json::{Value, json};
+
+use crate::http::visitor::form_token;
+use crate::tests::sessions::{near, sign_in, with};
+use crate::tests::{ADMIN, Registry, TestResponse};
+
+fn text(answer: &TestResponse) -> String {
+    String::from_utf8(answer.body.to_vec()).unwrap()
+}
+
+/// Sends a form of a session, with its form token.
+async fn send(
+    registry: &Registry,
+    secret: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> TestResponse {
+    let token = form_token(secret);
+    let mut all = fields.to_vec();
+    all.push(("form_token", &token));
+    let request = near(TestRequest::post().uri(path)).set_form(all);
+    let request = request.insert_header(("accept", "text/html"));
+    registry.ask(with(request, secret)).await
+}
+
+async fn read(registry: &Registry, secret: &str, path: &str) -> String {
+    let request = near(TestRequest::get().uri(path)).insert_header(("accept", "text/html"));
+    text(&registry.ask(with(request, secret)).await)
+}
+
+/// The value of a hidden field.
+fn field(page: &str, name: &str) -> String {
+    let start = format!("name=\"{name}\" value=\"");
+    let rest = page.split_once(&start).unwrap().1;
+    let value = rest.split_once('"').unwrap().0;
+    value.replace("&#34;", "\"").replace("&quot;", "\"")
+}
+
+#[actix_web::test]
+async fn a_curator_makes_changes_and_deletes_a_collection() {
+    let registry = Registry::new().await;
+    let curator = sign_in(&registry, &registry.token(Role::Curator).await).await;
+    let reader = sign_in(&registry, &registry.token(Role::Reader).await).await;
+    let content = [
+        ("name", "tax"),
+        ("filter", "tag:tax"),
+        ("everybody", "true"),
+        ("description", "<b>Duties</b>"),
+    ];
+    let refused = send(&registry, &reader, "/collections", &content).await;
+    assert_eq!(refused.status, 403);
+    assert!(
+        !read(&registry, &reader, "/collections")
+            .await
+            .contains("id=\"new\"")
+    );
+    let wrong = [("name", "tax"), ("filter", "only words")];
+    let wrong = send(&registry, &curator, "/collections", &wrong).await;
+    assert_eq!(wrong.status, 400);
+    let page = text(&wrong);
+    assert!(
+        page.contains("no words") && page.contains("only words"),
+        "{page}"
+    );
+    let made = send(&registry, &curator, "/collections", &content).await;
+    assert_eq!(
+        (made.status.as_u16(), made.header("location")),
+        (303, "/collections/tax")
+    );
+    let again = send(&registry, &curator, "/collections", &content).await;
+    assert_eq!(again.status, 400, "one of this name is there");
+    let page = read(&registry, &curator, "/collections/tax").await;
+    assert!(
+        page.contains("&#60;b&#62;Duties") && !page.contains("<b>Duties"),
+        "{page}"
+    );
+    let seen = field(&page, "seen");
+    let path = "/collections/tax";
+    let narrowed = [("act", "save"), ("filter", "tag:duty"), ("seen", &seen)];
+    let saved = send(&registry, &curator, path, &narrowed).await;
+    assert_eq!(saved.status, 303, "{saved:?}");
+    assert_eq!(
+        registry.get("/v1/collections/tax").await.status,
+        404,
+        "for curators"
+    );
+    let late = send(
+        &registry,
+        &curator,
+        path,
+        &[("act", "delete"), ("seen", &seen)],
+    )
+    .await;
+    assert_eq!(late.status, 412);
+    assert!(text(&late).contains("somebody has changed it meanwhile"));
+    let seen = field(&read(&registry, &curator, path).await, "seen");
+    let gone = send(
+        &registry,
+        &curator,
+        path,
+        &[("act", "delete"), ("seen", &seen)],
+    )
+    .await;
+    assert_eq!(
+        (gone.status.as_u16(), gone.header("location")),
+        (303, "/collections")
+    );
+    let request = TestRequest::get().uri("/v1/collections/tax");
+    assert_eq!(registry.as_with(ADMIN, request).await.status, 404);
+}
+
+#[actix_web::test]
+async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
+    let registry = Registry::new().await;
+    let secret = sign_in(&registry, &registry.token(Role::Reader).await).await;
+    let made = send(&registry, &secret, "/account/feed", &[]).await;
+    assert_eq!(made.status, 201);
+    let page = text(&made);
+    let address = page.split_once("/feeds/").unwrap().1;
+    let address = format!("/feeds/{}", address.split_once('<').unwrap().0);
+    assert_eq!(registry.get(&address).await.status, 200);
+    let again = read(&registry, &secret, "/account").await;
+    assert!(
+        !again.contains(&address) && again.contains("Give it a new address"),
+        "{again}"
+    );
+    let ended = send(&registry, &secret, "/account/feed/end", &[]).await;
+    assert_eq!(ended.status, 303);
+    assert_eq!(registry.get(&address).await.status, 404);
+
+    let results = read(&registry, &secret, "/?tag=travel").await;
+    let query = field(&results, "query");
+    let save = [("name", "trips"), ("query", query.as_str())];
+    let saved = send(&registry, &secret, "/account/searches", &save).await;
+    assert_eq!(saved.status, 303, "{saved:?}");
+    let page = read(&registry, &secret, "/account").await;
+    assert!(page.contains("href=\"/?tag=travel\""), "{page}");
+    let anybody = registry.get("/?tag=travel").await;
+    assert!(!text(&anybody).contains("id=\"save\""));
+    let section = page.split_once("id=\"searches\"").unwrap().1;
+    let forget = [("id", field(section, "id"))];
+    let forget: Vec<_> = forget
+        .iter()
+        .map(|(name, id)| (*name, id.as_str()))
+        .collect();
+    let gone = send(&registry, &secret, "/account/searches/delete", &forget).await;
+    assert_eq!(gone.status, 303);
+    assert!(
+        !read(&registry, &secret, "/account")
+            .await
+            .contains("/?tag=travel")
+    );
+}
+
+#[actix_web::test]
+async fn no_form_acts_without_the_form_token_of_its_session() {
+    let registry = Registry::new().await;
+    let secret = sign_in(&registry, &registry.token(Role::Curator).await).await;
+    for path in [
+        "/account/reports",
+        "/account/feed",
+        "/account/feed/end",
+        "/account/searches",
+        "/account/searches/delete",
+        "/collections",
+        "/collections/tax",
+    ] {
+        let fields = [("form_token", form_token("of-another-session"))];
+        let request = near(TestRequest::post().uri(path)).set_form(fields);
+        let answer = registry.ask(with(request, &secret)).await;
+        answer.problem(403, "form-refused");
+    }
+    let answer = registry
+        .as_with(ADMIN, TestRequest::get().uri("/v1/searches"))
+        .await;
+    assert_eq!(answer.json(), json!({"searches": Value::Array(Vec::new())}));
+}
