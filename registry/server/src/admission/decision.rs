@@ -94,16 +94,8 @@ pub(crate) async fn decide_on(
     };
     let ruling = decide(&facts, &context.rules);
     match ruling {
-        Ruling::Approved(Rule::Person) => {
-            let by = approval.unwrap_or_else(|| Approver::policy(Rule::Person));
-            ledger.approve(state, key, change, &by);
-        }
         Ruling::Approved(rule) => {
-            let named = said.permit.and_then(|(_, policy)| policy);
-            let by = Approver {
-                reason: named.map(|id| format!("permitted by the policy `{id}`")),
-                ..Approver::policy(rule)
-            };
+            let by = approver(rule, approval, said.permit);
             ledger.approve(state, key, change, &by);
         }
         Ruling::Rejected => ledger.refuse(state, key, &Approver::policy(Rule::Person)),
@@ -111,14 +103,29 @@ pub(crate) async fn decide_on(
         Ruling::Pending => ledger.open_review(state, key, change, case.submitter, case.actor),
         Ruling::Denied => {}
     }
-    if state
-        .agent
-        .approved_version
-        .is_none_or(|shown| shown == key.id)
-    {
+    let shown = state.agent.approved_version;
+    if shown.is_none_or(|shown| shown == key.id) {
         hold_by_policy(ledger, state, &said.forbids);
     }
     Ok(ruling)
+}
+
+/// Who approves by a rule: the person who has approved with the registration, or the rule, with the policy that somebody has
+/// written as its reason.
+fn approver(
+    rule: Rule,
+    approval: Option<Approver>,
+    permit: Option<(Rule, Option<String>)>,
+) -> Approver {
+    if let (Rule::Person, Some(approval)) = (rule, approval) {
+        return approval;
+    }
+    let named = permit.filter(|(permitted, _)| *permitted == rule);
+    let named = named.and_then(|(_, policy)| policy);
+    Approver {
+        reason: named.map(|id| format!("permitted by the policy `{id}`")),
+        ..Approver::policy(rule)
+    }
 }
 
 /// Applies the rules to an agent's newest version again, if it is not decided yet.

@@ -149,10 +149,7 @@ impl AgentRecord {
             binding: &self.binding,
             is_of_verified_domain: self.known.domain == DomainState::Verified,
             is_admitted: self.known.standing.is_admitted(),
-            change: match self.agent.approved_version {
-                Some(_) => Some(ChangeClass::None),
-                None => None,
-            },
+            change: self.agent.approved_version.map(|_| ChangeClass::None),
         }
     }
 

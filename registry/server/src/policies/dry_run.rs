@@ -95,7 +95,7 @@ fn most(
     let mut counts: Vec<DryRunCount> = counts
         .map(|(name, answers)| DryRunCount { name, answers })
         .collect();
-    counts.sort_by(|left, right| right.answers.cmp(&left.answers));
+    counts.sort_by_key(|count| std::cmp::Reverse(count.answers));
     counts.truncate(NAMED);
     counts
 }

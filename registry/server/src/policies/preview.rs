@@ -10,6 +10,7 @@ use a2a_registry_policy::{
     Verdict,
 };
 use a2a_registry_store::agents;
+use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
 use crate::admission::policies::registrant;
@@ -59,35 +60,7 @@ pub async fn policies_preview(
         let rows = agents::agents_walk(&context.store, cursor, PAGE).await?;
         let Some(last) = rows.last() else { break };
         cursor = Some(last.id);
-        let mut asked = Vec::new();
-        for record in records(&context.store, rows).await? {
-            let labels = record.visible_to();
-            let seen_by = (
-                labels.iter().any(|label| label == PUBLIC),
-                labels.iter().any(|label| label == INTERNAL),
-            );
-            let submitter = record.agent.submitter;
-            let known = registrants.get(&submitter).cloned();
-            let registrant = match known {
-                Some(known) => known,
-                None => {
-                    let found = registrant(&context.store, submitter).await?;
-                    registrants.insert(submitter, found.clone());
-                    found
-                }
-            };
-            asked.push(Previewed {
-                id: record.agent.id,
-                name: record.card.name.clone(),
-                facts: facts(context, &record),
-                waived: waived(context, &record, &comparison.before),
-                is_approved: record.agent.approved_version.is_some(),
-                registrant,
-                is_public: seen_by.0,
-                is_listed: record.listed(),
-                is_seen_signed_in: seen_by.0 || seen_by.1,
-            });
-        }
+        let asked = previewed(context, rows, &comparison.before, &mut registrants).await?;
         let comparison = Arc::clone(&comparison);
         let compared = tokio::task::spawn_blocking(move || {
             for agent in &asked {
@@ -100,6 +73,42 @@ pub async fn policies_preview(
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
     }
     Ok(comparison.told(found))
+}
+
+/// These agents as they are compared. `registrants` are accounts that are known already.
+async fn previewed(
+    context: &Context,
+    rows: Vec<agent::Model>,
+    before: &PolicySet,
+    registrants: &mut HashMap<Option<Uuid>, Principal>,
+) -> Result<Vec<Previewed>, AppError> {
+    let mut asked = Vec::new();
+    for record in records(&context.store, rows).await? {
+        let labels = record.visible_to();
+        let is_public = labels.iter().any(|label| label == PUBLIC);
+        let is_internal = labels.iter().any(|label| label == INTERNAL);
+        let submitter = record.agent.submitter;
+        let registrant = match registrants.get(&submitter) {
+            Some(known) => known.clone(),
+            None => {
+                let found = registrant(&context.store, submitter).await?;
+                registrants.insert(submitter, found.clone());
+                found
+            }
+        };
+        asked.push(Previewed {
+            id: record.agent.id,
+            name: record.card.name.clone(),
+            facts: facts(context, &record),
+            waived: waived(context, &record, before),
+            is_approved: record.agent.approved_version.is_some(),
+            registrant,
+            is_public,
+            is_listed: record.listed(),
+            is_seen_signed_in: is_public || is_internal,
+        });
+    }
+    Ok(asked)
 }
 
 /// An agent as it is compared.

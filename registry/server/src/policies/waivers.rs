@@ -8,8 +8,9 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_policy::Effect;
 use a2a_registry_store::entity::{account, agent, waiver};
+use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::waivers::WaiverFilter;
-use a2a_registry_store::{Handle, accounts, agents, versions, waivers};
+use a2a_registry_store::{Handle, Write, accounts, agents, versions, waivers};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::IntoParams;
@@ -23,7 +24,7 @@ use crate::commit::admitting::admitting_set;
 use crate::commit::approver::{SYSTEM, check_reason};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_act;
-use crate::commit::state::state_of;
+use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{cut, not_empty, page_size};
@@ -84,41 +85,11 @@ pub async fn waiver_grant(
     }
     let write = context.store.write().await?;
     let mut state = state_of(&write, seen.id).await?;
-    if state.agent.retired_at.is_some() {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            "The agent is retired for good.",
-        ));
-    }
     refuse_party(
         account.id,
         &parties(&write, &context.config, &state.agent).await?,
     )?;
-    let shown: Vec<Uuid> = shown_version(&state.agent).into_iter().collect();
-    let shown = versions::version_keys(&write, &shown).await?.pop();
-    let Some(shown) = shown.filter(|shown| shown.digest == new.digest) else {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            "The agent shows another card than the one with this digest; look at it again.",
-        ));
-    };
-    let granted = waivers::waivers_of(&write, &[seen.id]).await?;
-    if granted.iter().any(|one| {
-        one.policy == new.policy
-            && one.content_digest == shown.content_digest
-            && one.expires_at >= expires_at.0
-    }) {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            "This policy is waived for this content already, for as long as that or longer.",
-        ));
-    }
-    if granted.len() as u64 >= MAX_WAIVERS {
-        return Err(AppError::new(
-            ErrorKind::LimitReached,
-            format!("An agent has at most {MAX_WAIVERS} waivers in force; end one first."),
-        ));
-    }
+    let shown = waivable(&write, &state, new, expires_at).await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let row = waiver::Model {
         id: ledger.new_id(),
@@ -143,6 +114,47 @@ pub async fn waiver_grant(
     write.commit().await?;
     after_act(context, &touched).await;
     one_view(context, row).await
+}
+
+/// The version that an agent shows, if a waiver can be granted for it.
+///
+/// # Errors
+/// `Conflict` where the agent is retired or shows another card, or the policy is waived for it already; `LimitReached`.
+async fn waivable(
+    write: &Write,
+    state: &AgentState,
+    new: &NewWaiver,
+    expires_at: Timestamp,
+) -> Result<VersionKey, AppError> {
+    let conflict = |text: &str| AppError::new(ErrorKind::Conflict, text);
+    if state.agent.retired_at.is_some() {
+        return Err(conflict("The agent is retired for good."));
+    }
+    let shown: Vec<Uuid> = shown_version(&state.agent).into_iter().collect();
+    let shown = versions::version_keys(write, &shown).await?.pop();
+    let Some(shown) = shown.filter(|shown| shown.digest == new.digest) else {
+        return Err(conflict(
+            "The agent shows another card than the one with this digest; look at it again.",
+        ));
+    };
+    let granted = waivers::waivers_of(write, &[state.agent.id]).await?;
+    let is_same = |one: &waiver::Model| {
+        one.policy == new.policy
+            && one.content_digest == shown.content_digest
+            && one.expires_at >= expires_at.0
+    };
+    if granted.iter().any(is_same) {
+        return Err(conflict(
+            "This policy is waived for this content already, for as long as that or longer.",
+        ));
+    }
+    if granted.len() as u64 >= MAX_WAIVERS {
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("An agent has at most {MAX_WAIVERS} waivers in force; end one first."),
+        ));
+    }
+    Ok(shown)
 }
 
 fn end_after(now: Timestamp, days: u32) -> Result<Timestamp, AppError> {
