@@ -15,6 +15,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::decision::submitter_name;
+use crate::admission::policies::follow_policies;
 use crate::caller::{Account, Caller};
 use crate::commit::approver::{Approver, check_reason};
 use crate::commit::further_reviews::FurtherReview;
@@ -85,6 +86,8 @@ pub async fn break_glass(
         ends_at,
     };
     let comment = first_comment(&ledger, review, account, reason);
+    // A policy that forbids the content holds the agent all the same.
+    follow_policies(context, &write, &mut ledger, &mut state).await?;
     // The review's row must exist before rows that refer to it.
     let touched = ledger.write(&write).await?;
     write.break_glass_insert(row).await?;

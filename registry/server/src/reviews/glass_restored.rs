@@ -10,6 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::decision::decide_newest;
+use crate::admission::policies::follow_policies;
 use crate::commit::approver::{Approver, SYSTEM};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
@@ -74,6 +75,7 @@ async fn end(context: &Context, broken: &break_glass::Model, why: &str) -> Resul
     };
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     restore(context, &write, &mut ledger, &mut state, broken, &by).await?;
+    follow_policies(context, &write, &mut ledger, &mut state).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);
