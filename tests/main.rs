@@ -27,6 +27,7 @@ mod deprecation;
 mod duplicates;
 mod events;
 mod fixtures;
+mod glass_journey;
 mod governance_story;
 mod identity;
 mod index;
