@@ -6,6 +6,7 @@ use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{decision, domain};
 use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Write, accounts, decisions, domains, versions};
@@ -68,8 +69,7 @@ pub(crate) async fn decide_on(
 ) -> Result<Ruling, AppError> {
     let (key, change) = (case.version, case.change);
     let signature_invalid = key.signature.may_be(SignatureState::Invalid);
-    let term = context.config.governance.term();
-    let person = case.persons_decision(term.map_or(i64::MIN, |term| ledger.now().plus(-term).0));
+    let person = case.persons_decision(oldest_approval(context, ledger.now()));
     // An approval with the registration was given before anybody knew that the signature is invalid.
     let approval = case
         .registration_approval
@@ -126,6 +126,12 @@ fn approver(
         reason: named.map(|id| format!("permitted by the policy `{id}`")),
         ..Approver::policy(rule)
     }
+}
+
+/// The time from which approvals by persons count; older ones have ended.
+fn oldest_approval(context: &Context, now: Timestamp) -> i64 {
+    let term = context.config.governance.term();
+    term.map_or(i64::MIN, |term| now.plus(-term).0)
 }
 
 /// Applies the rules to an agent's newest version again, if it is not decided yet.

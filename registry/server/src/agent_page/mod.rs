@@ -177,10 +177,7 @@ impl AgentPage {
                 .deprecation
                 .as_ref()
                 .map(|deprecation| DeprecationView::new(deprecation, now)),
-            glass: agent
-                .break_glass
-                .as_ref()
-                .map(|broken| GlassView::new(broken, now)),
+            glass: GlassView::maybe(agent.break_glass.as_ref(), now),
             holds: agent
                 .holds
                 .iter()

@@ -67,13 +67,13 @@ pub(crate) struct GlassView {
 }
 
 impl GlassView {
-    pub fn new(broken: &BreakGlass, now: Timestamp) -> Self {
-        Self {
+    pub fn maybe(broken: Option<&BreakGlass>, now: Timestamp) -> Option<Self> {
+        broken.map(|broken| Self {
             by: text::line(&broken.by, LINE),
             reason: text::block(&broken.reason, BLOCK),
             at: TimeView::new(broken.at, now),
             until: TimeView::new(broken.until, now),
-        }
+        })
     }
 }
 

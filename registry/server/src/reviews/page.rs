@@ -2,7 +2,8 @@
 
 use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
 use a2a_registry_api::{
-    Change, Hit, HitSkill, Interface, NewComment, ReviewDecision, ReviewDetail, ReviewPatch,
+    Change, Hit, HitSkill, Interface, MatchingPolicy, NewComment, ReviewDecision, ReviewDetail,
+    ReviewPatch,
 };
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
@@ -223,11 +224,7 @@ impl ReviewPage {
                 .collect(),
             changes: changes.into_iter().map(ChangeView::new).collect(),
             findings: FindingsView::new(&detail.findings, FINDINGS, FINDINGS),
-            policies: detail
-                .policies
-                .iter()
-                .map(|one| text::line(&format!("{} ({}): {}", one.id, one.mode, one.effect), LINE))
-                .collect(),
+            policies: detail.policies.iter().map(policy_line).collect(),
             similar: detail.similar.iter().map(similar_view).collect(),
             said: said(detail, now),
             card: detail
@@ -270,10 +267,7 @@ impl GlassPart {
             Some(ReviewKind::Recertification | ReviewKind::BreakGlass)
         );
         Self {
-            broken: detail
-                .break_glass
-                .as_ref()
-                .map(|broken| GlassView::new(broken, now)),
+            broken: GlassView::maybe(detail.break_glass.as_ref(), now),
             can_break: may && fits && needs_others && review.state == ReviewState::Open,
             sets_due: !ends_by_itself,
         }
@@ -288,6 +282,10 @@ fn skill_view(skill: &HitSkill) -> (String, String) {
 fn interface_view(one: &Interface) -> String {
     let version = one.protocol_version.as_deref().unwrap_or("(no version)");
     text::line(&format!("{} {version} at {}", one.binding, one.url), 500)
+}
+
+fn policy_line(one: &MatchingPolicy) -> String {
+    text::line(&format!("{} ({}): {}", one.id, one.mode, one.effect), LINE)
 }
 
 fn similar_view(hit: &Hit) -> (String, String) {
