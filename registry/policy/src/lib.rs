@@ -5,6 +5,7 @@
 //! holds the caller (docs/governance.md#policies).
 
 mod action;
+mod depth;
 mod evaluation;
 mod fault;
 mod policy;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Action;
+use crate::depth::{MAX_BRACKETS, MAX_OPERATORS, is_too_deep};
 use crate::fault::Fault;
 use crate::principal::PrincipalScope;
 
@@ -105,6 +106,11 @@ impl Policy {
             return Err(whole(
                 "the identifier of a policy is 1 to 64 of a to z, digits, `.`, `_` and `-`, and begins with a letter or a digit",
             ));
+        }
+        if is_too_deep(text) {
+            return Err(whole(&format!(
+                "a policy has at most {MAX_BRACKETS} brackets within one another and {MAX_OPERATORS} signs of operators; a list with `contains` takes the place of many comparisons"
+            )));
         }
         let read = CedarPolicy::parse(Some(PolicyId::new(id)), text).map_err(|errors| {
             let first: Option<&dyn miette::Diagnostic> =

@@ -8,6 +8,7 @@ use cedar_policy::{
 };
 
 use crate::action::Action;
+use crate::depth::{is_too_deep, with_room};
 use crate::evaluation::Matches;
 use crate::fault::Fault;
 use crate::policy::{Mode, Policy, PolicyText, entity};
@@ -56,6 +57,18 @@ impl PolicySet {
     /// # Errors
     /// Every fault, at most fifty.
     pub fn compile_beside(
+        number: u64,
+        written: &[PolicyText],
+        shipped: &[PolicyText],
+    ) -> Result<Self, Vec<Fault>> {
+        let read = with_room(|| Self::read(number, written, shipped));
+        read.unwrap_or_else(|| {
+            let whole = Fault::of_whole("set", "", "there is no room to read policies; try again");
+            Err(vec![whole])
+        })
+    }
+
+    fn read(
         number: u64,
         written: &[PolicyText],
         shipped: &[PolicyText],
@@ -305,6 +318,13 @@ fn validate_by<'a>(schema: &str, policies: impl Iterator<Item = &'a Policy> + Cl
 /// # Errors
 /// What Cedar says against it.
 pub fn formatted(text: &str) -> Result<String, String> {
-    let config = cedar_policy_formatter::Config::default();
-    cedar_policy_formatter::policies_str_to_pretty(text, &config).map_err(|error| error.to_string())
+    if is_too_deep(text) {
+        return Err("it is nested too deep".to_owned());
+    }
+    let written = || {
+        let config = cedar_policy_formatter::Config::default();
+        cedar_policy_formatter::policies_str_to_pretty(text, &config)
+            .map_err(|error| error.to_string())
+    };
+    with_room(written).unwrap_or_else(|| Err("there is no room to read it".to_owned()))
 }

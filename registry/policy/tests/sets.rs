@@ -581,3 +581,46 @@ fn a_policy_on_a_dry_run_tells_what_it_would_change() {
     );
     assert_eq!(asked(&member, &tagged("closed"), &none), (false, vec![2]));
 }
+
+/// What is read, asked, formatted and dropped by recursion ends well, however deep somebody nests it, on the stack that a
+/// thread of the server has.
+#[test]
+fn a_policy_is_nested_as_deep_as_is_read_and_no_deeper() {
+    let ends_well = |nested: &str| {
+        let text = format!("permit (principal, action, resource) when {{ {nested} }};");
+        let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
+        let read = small.spawn(move || {
+            let formatted = formatted(&text);
+            let read = PolicySet::compile(1, &written(&[("deep", &text)]));
+            let read = read.map(|set| set.matches(Action::Discover, &agent()));
+            (formatted.is_ok(), read)
+        });
+        read.unwrap().join().unwrap()
+    };
+    for (open, leaf, close, deepest) in [
+        ("(", "true", ")", 99),
+        ("true && ", "true", "", 250),
+        ("true || ", "true", "", 250),
+        ("if true then ", "true", " else true", 500),
+        ("", "resource.trust > 1", " + 1", 498),
+        ("", "resource", ".trust", 500),
+        ("[", "true", "]", 99),
+        ("{\"a\":", "true", "}", 99),
+    ] {
+        for depth in [10, deepest, deepest + 1] {
+            let nested = format!("{}{leaf}{}", open.repeat(depth), close.repeat(depth));
+            let (_, read) = ends_well(&nested);
+            let too_deep = read
+                .as_ref()
+                .err()
+                .is_some_and(|faults| faults[0].message.contains("brackets within one another"));
+            assert_eq!(too_deep, depth > deepest, "{open}{close} {depth}: {read:?}");
+        }
+        let most = 60_000 / (open.len() + close.len());
+        let (formatted, read) = ends_well(&open.repeat(most));
+        assert!(
+            close.len() > open.len() || (!formatted && read.is_err()),
+            "{open}"
+        );
+    }
+}
