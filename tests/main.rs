@@ -46,6 +46,7 @@ mod pages;
 mod paging;
 mod people;
 mod policies;
+mod policy_pages;
 mod pressure;
 mod recertification;
 mod relevance;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use a2a_registry_api::AgentList;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::pages::{Demo, Visitor, demo};
@@ -162,6 +163,49 @@ async fn collected(demo: &Demo) {
     assert_eq!(answer.unwrap().status(), 200);
 }
 
+/// Makes a policy set with one policy on a dry run and one that forbids, and waives that for an agent.
+async fn governed(demo: &Demo, agent: &str) {
+    let id = agent.trim_start_matches("/agents/").trim_end_matches('/');
+    let ask = async |method: Method, path: &str, body: Value| {
+        let request = http().request(method, format!("{}{path}", demo.url));
+        let answer = request.bearer_auth(&demo.token).json(&body).send();
+        let answer = answer.await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {text}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let texts = [
+        ("everybody", "permit (principal, action, resource);"),
+        (
+            "unsponsored",
+            "// Find no agent for which nobody answers.\n@mode(\"dry_run\")\nforbid (principal, action == Action::\"discover\", resource)\nwhen { !resource.sponsor_present };",
+        ),
+        (
+            "no-calls",
+            "forbid (principal in Group::\"contractors\", action == Action::\"invoke\", resource);",
+        ),
+        (
+            "no-agents-of-nobody",
+            "forbid (principal in Group::\"nobody\", action == Action::\"invoke\", resource);",
+        ),
+    ];
+    let policies: Vec<Value> = texts
+        .iter()
+        .map(|(id, text)| json!({"id": id, "text": text}))
+        .collect();
+    let set = json!({"policies": policies, "reason": "As the security board asked in its meeting"});
+    ask(Method::PUT, "/v1/policies", set.clone()).await;
+    ask(Method::PUT, "/v1/policies", set).await;
+    let path = format!("/v1/agents/{id}");
+    let shown = ask(Method::GET, &path, json!({})).await;
+    let waiver = json!({
+        "policy": "no-calls", "agent": id, "digest": shown["card_digest"],
+        "reason": "They audit it until the end of the quarter", "expires_in_days": 30,
+    });
+    ask(Method::POST, "/v1/waivers", waiver).await;
+}
+
 /// The script of axe-core, which the preparation of the tests installs.
 pub(crate) fn axe() -> String {
     let modules = PathBuf::from(prepared("A2A_REGISTRY_TEST_NODE"));
@@ -219,6 +263,28 @@ impl Visitor<'_> {
             self.find("#lint button").await.click().await.unwrap();
             self.find("#linted").await;
         }
+        if name == "policy-faults" {
+            let field = self.find("#text-1").await;
+            field.send_keys("nothing\n").await.unwrap();
+            self.find("button[value=check]")
+                .await
+                .click()
+                .await
+                .unwrap();
+            self.find("#faults").await;
+        }
+        if name == "policy-preview" {
+            let field = self.find("#text-0").await;
+            field.clear().await.unwrap();
+            let closed = "forbid (principal, action, resource);";
+            field.send_keys(closed).await.unwrap();
+            let preview = self.find("button[value=preview]").await;
+            preview.click().await.unwrap();
+            self.find("#preview").await;
+        }
+        if name == "agent-governed" {
+            self.find("#waive summary").await.click().await.unwrap();
+        }
         self.find("a[href='/']").await;
     }
 
@@ -245,6 +311,9 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     let diff = changed(&demo, &origin).await;
     let review = reported(&demo, &agent).await;
     collected(&demo).await;
+}
+
+    governed(&demo, &agent).await;
     let pages = [
         ("home", "/"),
         ("results", "/?q=book+a+trip"),
@@ -268,6 +337,17 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("waiting", "/waiting"),
         ("collections", "/collections"),
         ("collection", "/collections/trips"),
+}
+
+        ("policies", "/policies"),
+        ("policy-edit", "/policies/edit?template=deny-tag"),
+        ("policy-faults", "/policies/edit"),
+        ("policy-preview", "/policies/edit"),
+        ("policy-history", "/policies/history"),
+        ("policy-dry-run", "/policies/unsponsored/dry-run"),
+        ("policy-dry-run-empty", "/policies/no-calls/dry-run"),
+        ("waivers", "/waivers"),
+        ("agent-governed", agent.as_str()),
     ];
     for theme in THEMES {
         visitor.browser.theme(theme).await;

@@ -22,6 +22,10 @@ use crate::lint::routes as lint;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
 use crate::policies::waiver_routes as waivers;
+use crate::policies::{
+    dry_run_page, edit_page as policy_edit_page, history_page as policy_history_page,
+    set_page as policy_page, waiver_page,
+};
 use crate::reviews::{
     feed_routes as feeds, list_page as review_list_page, page as review_page, report_page,
     routes as reviews, waiting_page, writing_routes as writing,
@@ -174,6 +178,15 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(collection_pages::create)
         .service(collection_pages::show)
         .service(collection_pages::submit)
+        .service(policy_page::show)
+        .service(policy_edit_page::show)
+        .service(policy_edit_page::submit)
+        .service(policy_history_page::show)
+        .service(policy_history_page::restore)
+        .service(dry_run_page::show)
+        .service(waiver_page::show)
+        .service(waiver_page::grant)
+        .service(waiver_page::end)
         .service(about::show)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
@@ -196,6 +209,15 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/reviews", "POST"),
     ("/reviews/{review}", "GET"),
     ("/reviews/{review}", "POST"),
+    ("/policies", "GET"),
+    ("/policies/edit", "GET"),
+    ("/policies/edit", "POST"),
+    ("/policies/history", "GET"),
+    ("/policies/history", "POST"),
+    ("/policies/{policy}/dry-run", "GET"),
+    ("/waivers", "GET"),
+    ("/waivers", "POST"),
+    ("/waivers/end", "POST"),
     ("/register", "GET"),
     ("/register", "POST"),
     ("/register/lint", "POST"),

@@ -14,6 +14,7 @@ mod headers;
 mod lint;
 mod pages;
 mod people;
+mod policy_pages;
 mod provider_sign_in;
 mod sessions;
 mod tls;

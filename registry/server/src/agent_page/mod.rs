@@ -4,6 +4,7 @@ pub(crate) mod background;
 mod card;
 pub mod diff;
 mod facts;
+pub(crate) mod governed;
 pub(crate) mod parts;
 mod similar;
 mod uptime;
@@ -18,6 +19,7 @@ use askama::Template;
 use background::Background;
 use card::CardView;
 use facts::{OwnerView, ReportView, StateView, TrustView};
+use governed::GovernedView;
 use parts::{DeprecationView, GlassView, HoldView, VersionsView};
 use similar::SimilarView;
 use uptime::UptimeView;
@@ -69,6 +71,7 @@ pub(crate) struct AgentPage {
     findings: Option<FindingsView>,
     similar: Option<SimilarView>,
     report: Option<ReportView>,
+    governed: Option<GovernedView>,
     links: LinksView,
     digest: String,
 }
@@ -92,6 +95,8 @@ pub(crate) struct Material {
     pub similar: Option<Similar>,
     /// The history of its fetches, and the proofs of its domain.
     pub background: Background,
+    /// Its policies and waivers, if the caller may see them.
+    pub governed: Option<GovernedView>,
 }
 
 /// Shows an agent.
@@ -128,11 +133,12 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
     };
     let record = record_visible(context, caller, agent).await?;
     let row = &record.agent;
-    let (agent, versions, similar, background) = futures::join!(
+    let (agent, versions, similar, background, governed) = futures::join!(
         agent_view(context, caller, &record),
         versions_of(context, caller, row, &first),
         similar_to(context, caller, row.id, DEFAULT_SIMILAR),
         Background::load(context, caller, &record),
+        GovernedView::load(context, caller, &record),
     );
     Ok(Material {
         agent: agent?,
@@ -140,6 +146,7 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
         findings: findings_of(context, row, record.version.clone()).ok(),
         similar: similar.ok(),
         background: background?,
+        governed: governed?,
     })
 }
 
@@ -152,6 +159,7 @@ impl AgentPage {
             findings,
             similar,
             background,
+            governed,
         } = material;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
@@ -178,12 +186,7 @@ impl AgentPage {
                 .as_ref()
                 .map(|deprecation| DeprecationView::new(deprecation, now)),
             glass: GlassView::maybe(agent.break_glass.as_ref(), now),
-            holds: agent
-                .holds
-                .iter()
-                .take(FEW)
-                .map(|hold| HoldView::new(hold, now))
-                .collect(),
+            holds: holds(&agent, now),
             versions: versions
                 .map(|list| VersionsView::new(&list, &id, VERSIONS, now))
                 .map_err(|error| text::line(&error.public, BLOCK)),
@@ -192,6 +195,7 @@ impl AgentPage {
                 .map(|list| FindingsView::new(&list.findings, FINDINGS_SEEN, FINDINGS)),
             similar: similar.as_ref().and_then(SimilarView::new),
             report: ReportView::new(&config.crawler.contact, &summary.links.page),
+            governed,
             links: LinksView {
                 card: format!("{api}/card"),
                 versions: format!("{api}/versions"),
@@ -202,6 +206,11 @@ impl AgentPage {
             id,
         }
     }
+}
+
+fn holds(agent: &Agent, now: Timestamp) -> Vec<HoldView> {
+    let holds = agent.holds.iter().take(FEW);
+    holds.map(|hold| HoldView::new(hold, now)).collect()
 }
 
 /// The labels of an agent as key and value.

@@ -1,6 +1,7 @@
 //! The parts of an agent's page, formatted for the template.
 
 use a2a_registry_api::{BreakGlass, Deprecation, HoldView as Hold, Version, VersionList};
+use a2a_registry_domain::lifecycle::Hold as HoldKind;
 use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::pages::moment::TimeView;
@@ -20,6 +21,8 @@ pub(crate) struct DeprecationView {
 /// A hold on the agent.
 pub(crate) struct HoldView {
     pub hold: String,
+    /// What ends it, for one that does not say so itself.
+    pub meaning: &'static str,
     pub reason: String,
     pub since: TimeView,
 }
@@ -81,6 +84,12 @@ impl HoldView {
     pub fn new(hold: &Hold, now: Timestamp) -> Self {
         Self {
             hold: text::line(hold.hold.as_str(), LINE),
+            meaning: match hold.hold.known() {
+                Some(HoldKind::Policy) => {
+                    "A policy does not admit what this agent shows. The hold ends with other content or other policies, or when a curator waives the policy for this content."
+                }
+                _ => "",
+            },
             reason: text::block(&hold.reason, BLOCK),
             since: TimeView::new(hold.since, now),
         }

@@ -4,6 +4,7 @@
 
 use std::marker::PhantomData;
 
+use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
 use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
@@ -64,7 +65,7 @@ impl<T: FormFields> FromRequest for SessionForm<T> {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, body) = (request.clone(), UnreadBody::take(request, payload));
-        session_form(request, body).boxed_local()
+        session_form(request, body, None).boxed_local()
     }
 }
 
@@ -75,8 +76,8 @@ impl<P: Needed, T: FormFields> FromRequest for FormOf<P, T> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, body) = (request.clone(), UnreadBody::take(request, payload));
         async move {
-            let SessionForm { visitor, fields } = session_form(request, body).await?;
-            visitor.caller.demand(P::PERMISSION)?;
+            let SessionForm { visitor, fields } =
+                session_form(request, body, Some(P::PERMISSION)).await?;
             Ok(Self {
                 visitor,
                 fields,
@@ -111,11 +112,13 @@ impl<T: FormFields> FromRequest for OpenForm<T> {
     }
 }
 
+/// A form by the session of the request. Nothing of it is read for somebody who is signed out or may not send it.
 async fn session_form<T: FormFields>(
     request: HttpRequest,
     body: UnreadBody,
+    needed: Option<Permission>,
 ) -> Result<SessionForm<T>, Problem> {
-    let bytes = form_bytes(&request, body, T::LIMIT).await?;
+    check_site(&request)?;
     let Some(visitor) = by_session(&request).await? else {
         return refused(
             &problem_kinds::UNAUTHENTICATED,
@@ -123,6 +126,11 @@ async fn session_form<T: FormFields>(
         );
     };
     request.extensions_mut().insert(visitor.clone());
+    if let Some(needed) = needed {
+        visitor.caller.demand(needed)?;
+    }
+    let bytes = form_bytes(&request, body, T::LIMIT).await?;
+    refuse_nul(&bytes)?;
     let token: FormToken = fields_of(&bytes)?;
     let secret = cookies::cookie(&request, cookies::SESSION).unwrap_or_default();
     if !is_form_token(&secret, &token.form_token) {
@@ -156,11 +164,16 @@ pub(crate) async fn read_form<T: DeserializeOwned>(
     fields_of(&form_bytes(request, body, limit).await?)
 }
 
-async fn form_bytes(
-    request: &HttpRequest,
-    body: UnreadBody,
-    limit: usize,
-) -> Result<bytes::BytesMut, Problem> {
+/// Refuses U+0000, which not every database can store.
+fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
+    if bytes.contains(&0) || bytes.windows(3).any(|part| part == b"%00") {
+        return refused(&problem_kinds::INVALID_REQUEST, "The form holds U+0000.");
+    }
+    Ok(())
+}
+
+/// Refuses a form that no page of this registry sent.
+fn check_site(request: &HttpRequest) -> Result<(), Problem> {
     let authority = request
         .uri()
         .authority()
@@ -172,6 +185,15 @@ async fn form_bytes(
             "This form was sent from another site. Send it again from here.",
         );
     }
+    Ok(())
+}
+
+async fn form_bytes(
+    request: &HttpRequest,
+    body: UnreadBody,
+    limit: usize,
+) -> Result<bytes::BytesMut, Problem> {
+    check_site(request)?;
     let bytes = body.read(limit).await?;
     if request.content_type() != "application/x-www-form-urlencoded" {
         return refused(

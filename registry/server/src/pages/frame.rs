@@ -1,5 +1,7 @@
 //! The frame of every page: header, navigation and notices.
 
+use a2a_registry_domain::role::Permission;
+
 use crate::config::Config;
 use crate::http::visitor::Visitor;
 use crate::pages::{assets, text};
@@ -11,6 +13,8 @@ pub(crate) struct FrameAccount {
     pub name: String,
     /// What every form of the page carries.
     pub form_token: String,
+    /// Whether it sees everything, policies among it.
+    pub sees_all: bool,
 }
 
 /// The parts of a page that do not depend on its subject.
@@ -65,6 +69,7 @@ impl FrameAccount {
         Some(Self {
             name: text::line(&account.name, text::LINE),
             form_token,
+            sees_all: visitor.caller.may(Permission::SeeAll),
         })
     }
 }

@@ -1,11 +1,18 @@
 //! Policy sets and the decisions by them: acts and handlers.
 
+mod agent_names;
 pub mod decide;
 pub mod dry_run;
+pub mod dry_run_page;
+mod edit_form;
+pub mod edit_page;
+pub mod history_page;
 pub mod job;
 pub mod preview;
 pub mod routes;
+pub mod set_page;
 pub mod sets;
 pub mod testing;
+pub mod waiver_page;
 pub mod waiver_routes;
 pub mod waivers;

@@ -91,6 +91,8 @@ pub(crate) struct ReviewPage {
     changes: Vec<ChangeView>,
     findings: FindingsView,
     policies: Vec<String>,
+    /// Whether the visitor may waive one of them.
+    waives: bool,
     similar: Vec<(String, String)>,
     said: Vec<SaidView>,
     card: Option<String>,
@@ -225,6 +227,7 @@ impl ReviewPage {
             changes: changes.into_iter().map(ChangeView::new).collect(),
             findings: FindingsView::new(&detail.findings, FINDINGS, FINDINGS),
             policies: detail.policies.iter().map(policy_line).collect(),
+            waives: waives(caller, detail),
             similar: detail.similar.iter().map(similar_view).collect(),
             said: said(detail, now),
             card: detail
@@ -272,6 +275,16 @@ impl GlassPart {
             sets_due: !ends_by_itself,
         }
     }
+}
+
+/// Whether the caller may waive one of the policies.
+fn waives(caller: &Caller, detail: &ReviewDetail) -> bool {
+    let mut policies = detail.policies.iter();
+    caller.may(Permission::Approve) && policies.any(|one| one.effect == "forbid")
+}
+
+fn policy_line(one: &MatchingPolicy) -> String {
+    text::line(&format!("{} ({}): {}", one.id, one.mode, one.effect), LINE)
 }
 
 fn skill_view(skill: &HitSkill) -> (String, String) {

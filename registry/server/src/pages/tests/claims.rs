@@ -40,6 +40,7 @@ fn agent(change: impl FnOnce(&mut Material)) -> Page {
         findings: Some(samples::findings("write `1.0` instead")),
         similar: None,
         background: samples::background(""),
+        governed: None,
     };
     change(&mut material);
     let frame = Frame::new(&Config::default(), "agent");

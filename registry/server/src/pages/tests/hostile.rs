@@ -123,6 +123,7 @@ pub fn hostile_agent(text: &str) -> AgentPage {
         findings: Some(findings),
         similar: Some(samples::similar(&samples::hostile(text))),
         background: samples::background(text),
+        governed: None,
     };
     AgentPage::new(frame(), material, &Config::default(), NOW)
 }
@@ -334,6 +335,7 @@ fn a_link_needs_an_address_of_the_web() {
         findings: None,
         similar: None,
         background: samples::background(""),
+        governed: None,
     };
     let page = split(
         &AgentPage::new(frame(), material, &Config::default(), NOW)
@@ -369,6 +371,7 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
         findings: None,
         similar: None,
         background: samples::background(""),
+        governed: None,
     };
     let html = AgentPage::new(frame(), material, &Config::default(), NOW)
         .render()

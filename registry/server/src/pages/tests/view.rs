@@ -65,6 +65,7 @@ fn agent(document: &serde_json::Value) -> String {
         )),
         similar: Some(samples::similar(&samples::weather())),
         background: samples::background(""),
+        governed: None,
     };
     AgentPage::new(frame("agent"), material, &samples::config(), NOW)
         .render()
@@ -339,6 +340,7 @@ fn without_a_contact_nothing_offers_a_report() {
         findings: None,
         similar: None,
         background: samples::background(""),
+        governed: None,
     };
     let html = AgentPage::new(frame("agent"), material, &Config::default(), NOW)
         .render()

@@ -1,0 +1,141 @@
+//! What policies say about an agent, and which of them are waived: for callers who see everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::{Action, Effect};
+use a2a_registry_store::accounts;
+use uuid::Uuid;
+
+use crate::agents::policy_facts::facts;
+use crate::agents::records::AgentRecord;
+use crate::caller::Caller;
+use crate::commit::admitting::admitting_set;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, BLOCK, LINE};
+
+/// Policies on the page.
+const POLICIES: usize = 100;
+
+/// Policies that match an agent, and its waivers.
+#[derive(Debug)]
+pub(crate) struct GovernedView {
+    /// The card that a waiver from this page is granted for.
+    pub digest: String,
+    pub policies: Vec<MatchView>,
+    pub waivers: Vec<WaiverView>,
+    /// The policies that the visitor may waive.
+    pub waivable: Vec<String>,
+    pub reason_chars: usize,
+}
+
+/// A policy that matches.
+#[derive(Debug)]
+pub(crate) struct MatchView {
+    pub id: String,
+    /// As in `forbids discover, invoke (dry run)`.
+    pub says: String,
+    pub is_waived: bool,
+}
+
+/// A waiver in force.
+#[derive(Debug)]
+pub(crate) struct WaiverView {
+    pub policy: String,
+    pub reason: String,
+    pub approver: String,
+    pub expires: TimeView,
+    /// Whether it is for the content that is shown.
+    pub counts: bool,
+}
+
+impl GovernedView {
+    /// Loads it; `None` for a caller who does not see everything.
+    ///
+    /// # Errors
+    /// Failures of the database.
+    pub(crate) async fn load(
+        context: &Context,
+        caller: &Caller,
+        record: &AgentRecord,
+    ) -> Result<Option<Self>, AppError> {
+        if !caller.may(Permission::SeeAll) {
+            return Ok(None);
+        }
+        let now = context.now();
+        let set = admitting_set(context, &context.store).await?;
+        let facts = facts(context, record);
+        let mut matching: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+        for action in [Action::Discover, Action::Invoke, Action::Admit] {
+            let matches = set.matches(action, &facts);
+            let places: BTreeSet<u16> = matches.matching.union(&matches.failed).copied().collect();
+            for place in places {
+                matching.entry(place).or_default().push(action.as_str());
+            }
+        }
+        let waived = record.waived_policies(now);
+        let found = matching.iter().filter_map(|(place, actions)| {
+            let policy = set.policies().get(usize::from(*place))?;
+            Some((policy, actions))
+        });
+        let found: Vec<_> = found.filter(|(policy, _)| !policy.is_shipped).collect();
+        let may_waive = caller.may(Permission::Approve) && record.agent.retired_at.is_none();
+        let waivable = found.iter().filter(|(policy, _)| {
+            may_waive && policy.effect == Effect::Forbid && !waived.contains(&policy.id.as_str())
+        });
+        Ok(Some(Self {
+            digest: record.version.digest.clone(),
+            waivable: waivable
+                .take(POLICIES)
+                .map(|(policy, _)| policy.id.clone())
+                .collect(),
+            policies: found
+                .iter()
+                .take(POLICIES)
+                .map(|(policy, actions)| MatchView {
+                    id: policy.id.clone(),
+                    says: says(policy.effect, actions, policy.mode.as_str()),
+                    is_waived: policy.effect == Effect::Forbid
+                        && waived.contains(&policy.id.as_str()),
+                })
+                .collect(),
+            waivers: waivers(context, record, now).await?,
+            reason_chars: MAX_REASON,
+        }))
+    }
+}
+
+fn says(effect: Effect, actions: &[&str], mode: &str) -> String {
+    let mode = match mode {
+        "enforce" => String::new(),
+        other => format!(" ({})", other.replace('_', " ")),
+    };
+    format!("{}s {}{mode}", effect.as_str(), actions.join(", "))
+}
+
+async fn waivers(
+    context: &Context,
+    record: &AgentRecord,
+    now: Timestamp,
+) -> Result<Vec<WaiverView>, AppError> {
+    let mut ids: Vec<Uuid> = record.waivers.iter().map(|one| one.approver_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let approvers = accounts::accounts_by_ids(&context.store, &ids).await?;
+    let name = |id: Uuid| {
+        let account = approvers.iter().find(|account| account.id == id);
+        account.map_or("", |account| account.name.as_str())
+    };
+    let view = |one: &a2a_registry_store::entity::waiver::Model| WaiverView {
+        policy: text::line(&one.policy, LINE),
+        reason: text::block(&one.reason, BLOCK),
+        approver: text::line(name(one.approver_id), LINE),
+        expires: TimeView::new(Timestamp(one.expires_at), now),
+        counts: one.content_digest == record.version.content_digest,
+    };
+    Ok(record.waivers.iter().map(view).collect())
+}

@@ -1,0 +1,46 @@
+//! Names of agents on pages for callers who see everything.
+
+use std::collections::HashMap;
+
+use a2a_registry_store::agents;
+use uuid::Uuid;
+
+use crate::agents::records::records;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::pages::text::{self, LINE};
+
+/// An agent as pages name it: its name and a link to its page, or its identifier where it is gone.
+pub(super) struct AgentName {
+    pub link: Option<String>,
+    pub name: String,
+}
+
+/// The names of these agents as their cards have them.
+pub(super) async fn agent_names(
+    context: &Context,
+    mut ids: Vec<Uuid>,
+) -> Result<HashMap<Uuid, String>, AppError> {
+    ids.sort_unstable();
+    ids.dedup();
+    let rows = agents::agents_by_ids(&context.store, &ids).await?;
+    let found = records(&context.store, rows).await?.into_iter();
+    Ok(found
+        .map(|record| (record.agent.id, text::line(&record.card.name, LINE)))
+        .collect())
+}
+
+impl AgentName {
+    pub(super) fn new(id: Uuid, names: &HashMap<Uuid, String>) -> Self {
+        match names.get(&id) {
+            Some(name) => Self {
+                link: Some(format!("/agents/{id}/")),
+                name: name.clone(),
+            },
+            None => Self {
+                link: None,
+                name: id.to_string(),
+            },
+        }
+    }
+}

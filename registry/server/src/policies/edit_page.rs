@@ -1,0 +1,307 @@
+//! The policy editor: one text for each policy, its faults beside it, and what the set would change.
+
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_api::{AccessChange, Policies, PolicyPreview, PreviewedAgent};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::Fault;
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+
+use crate::context::Context;
+use crate::http::auth::Administer;
+use crate::http::forms::FormOf;
+use crate::http::problem::Problem;
+use crate::http::query;
+use crate::http::visitor::PageOf;
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, BLOCK, LINE, grouped};
+use crate::policies::edit_form::{Act, Draft, EditForm, Outcome};
+use crate::policies::set_page::{TemplateView, templates};
+
+/// Characters of what is wrong with a policy.
+const MESSAGE: usize = 600;
+/// Lines of a policy that are seen at once.
+const LINES: std::ops::RangeInclusive<usize> = 4..=24;
+
+/// What is edited.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Begun {
+    /// The template to add.
+    template: String,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "policy_edit.html")]
+struct EditPage {
+    frame: Frame,
+    seen: u64,
+    policies: Vec<PolicyField>,
+    reason: String,
+    templates: Vec<TemplateView>,
+    reason_chars: usize,
+    /// Faults that belong to no policy of the form.
+    faults: Vec<FaultView>,
+    /// The places of policies with faults, and how many there are.
+    faulty: Vec<(usize, String)>,
+    good: Option<&'static str>,
+    problem: Option<String>,
+    lost: Option<LostView>,
+    preview: Option<PreviewView>,
+}
+
+/// One policy as it is typed.
+struct PolicyField {
+    id: String,
+    text: String,
+    lines: usize,
+    faults: Vec<FaultView>,
+    /// Whether the keyboard goes there.
+    is_new: bool,
+}
+
+/// What is wrong, and where.
+struct FaultView {
+    line: usize,
+    column: usize,
+    excerpt: String,
+    message: String,
+}
+
+/// The set that was made meanwhile.
+struct LostView {
+    number: u64,
+    author: String,
+    reason: String,
+    made: Option<TimeView>,
+}
+
+/// What the set would change.
+struct PreviewView {
+    number: u64,
+    agents: String,
+    policies: Vec<(String, String)>,
+    changes: Vec<ChangeView>,
+    warnings: Vec<String>,
+}
+
+/// What it would change for one kind of caller.
+struct ChangeView {
+    action: String,
+    caller: String,
+    gained: String,
+    lost: String,
+    samples: Vec<SampleView>,
+}
+
+/// Agents that somebody would gain or lose.
+struct SampleView {
+    what: &'static str,
+    /// Each with its identifier, its name and the policies from which that follows.
+    agents: Vec<(String, String, String)>,
+    more: bool,
+}
+
+/// Shows the newest set for editing.
+///
+/// # Errors
+/// As the act.
+#[get("/policies/edit")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: PageOf<Administer>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let visitor = &visitor.0;
+    let begun: Begun = query::read(request.query_string())?;
+    let mut draft = Draft::of_newest(&context, &visitor.caller).await?;
+    let adds = !begun.template.is_empty();
+    if adds {
+        draft.add(&begun.template)?;
+    }
+    let frame = Frame::of(context.config(), "policies", visitor);
+    let mut page = EditPage::new(frame, &draft, &[]);
+    page.focus_last(adds);
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// Does what a button of the form asks for, and shows what was typed with what came of it.
+///
+/// # Errors
+/// `form-refused`, `forbidden`, and `invalid-request` for a form that no page has; the rest is said on the page.
+#[post("/policies/edit")]
+pub(crate) async fn submit(
+    context: web::Data<Context>,
+    form: FormOf<Administer, EditForm>,
+) -> Result<HttpResponse, Problem> {
+    let (act, mut draft) = form.fields.read()?;
+    let only_looks = matches!(act, Act::Check | Act::Format);
+    let done = draft.act(&context, &form.visitor.caller, act).await;
+    let frame = Frame::of(context.config(), "policies", &form.visitor);
+    let (outcome, faults) = match done {
+        Ok(done) => done,
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            let mut page = EditPage::new(frame, &draft, &[]);
+            page.problem = Some(text::line(&problem.to_string(), BLOCK));
+            return Ok(crate::pages::page(problem.kind().status, &page));
+        }
+    };
+    let mut page = EditPage::new(frame, &draft, &faults);
+    let mut status = match faults.is_empty() || only_looks {
+        true => StatusCode::OK,
+        false => StatusCode::BAD_REQUEST,
+    };
+    match outcome {
+        Outcome::Shown => {}
+        Outcome::Added => page.focus_last(true),
+        Outcome::Sound => page.good = Some("No policy has a fault."),
+        Outcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
+        Outcome::Formatted => {}
+        Outcome::Previewed(told) => page.preview = Some(PreviewView::new(&told)),
+        Outcome::Lost(newest) => {
+            status = StatusCode::PRECONDITION_FAILED;
+            page.lost = Some(LostView::new(&newest, context.now()));
+        }
+        Outcome::Applied => {
+            return Ok(HttpResponse::SeeOther()
+                .insert_header((LOCATION, "/policies"))
+                .finish());
+        }
+    }
+    Ok(crate::pages::page(status, &page))
+}
+
+impl EditPage {
+    fn new(frame: Frame, draft: &Draft, faults: &[Fault]) -> Self {
+        let of = |id: Option<&str>| {
+            let some = faults.iter().filter(|fault| match id {
+                Some(id) => fault.policy == id,
+                None => !draft.policies.iter().any(|one| one.id == fault.policy),
+            });
+            some.map(FaultView::new).collect::<Vec<_>>()
+        };
+        let mut fields: Vec<PolicyField> = Vec::with_capacity(draft.policies.len());
+        for one in &draft.policies {
+            // Where two have one identifier, the faults stand beside the first.
+            let is_first = !fields.iter().any(|field| field.id == one.id);
+            let faults = match is_first && !faults.is_empty() {
+                true => of(Some(&one.id)),
+                false => Vec::new(),
+            };
+            let lines = one.text.lines().count() + 1;
+            fields.push(PolicyField {
+                id: one.id.clone(),
+                text: one.text.clone(),
+                lines: lines.clamp(*LINES.start(), *LINES.end()),
+                faults,
+                is_new: false,
+            });
+        }
+        let faulty = (0..).zip(&fields).filter(|(_, one)| !one.faults.is_empty());
+        Self {
+            frame,
+            seen: draft.seen,
+            faulty: faulty
+                .map(|(place, field)| (place, text::line(&field.id, LINE)))
+                .collect(),
+            policies: fields,
+            reason: draft.reason.clone(),
+            templates: templates(),
+            reason_chars: MAX_REASON,
+            faults: of(None),
+            good: None,
+            problem: None,
+            lost: None,
+            preview: None,
+        }
+    }
+
+    /// Has the keyboard go to the last policy where it is new.
+    fn focus_last(&mut self, is_new: bool) {
+        if let Some(last) = self.policies.last_mut() {
+            last.is_new = is_new;
+        }
+    }
+}
+
+impl FaultView {
+    fn new(fault: &Fault) -> Self {
+        Self {
+            line: fault.line,
+            column: fault.column,
+            excerpt: text::line(&fault.excerpt, 200),
+            message: text::line(&fault.message, MESSAGE),
+        }
+    }
+}
+
+impl LostView {
+    fn new(newest: &Policies, now: Timestamp) -> Self {
+        let shown = |text: &Option<String>| text::line(text.as_deref().unwrap_or_default(), BLOCK);
+        Self {
+            number: newest.number,
+            author: shown(&newest.author),
+            reason: shown(&newest.reason),
+            made: TimeView::maybe(newest.created_at, now),
+        }
+    }
+}
+
+impl PreviewView {
+    fn new(told: &PolicyPreview) -> Self {
+        let line = |text: &str| text::line(text, LINE);
+        Self {
+            number: told.number,
+            agents: grouped(told.agents),
+            policies: told
+                .policies
+                .iter()
+                .map(|one| (line(&one.what), line(&one.id)))
+                .collect(),
+            changes: told.changes.iter().map(ChangeView::new).collect(),
+            warnings: told
+                .warnings
+                .iter()
+                .map(|warning| text::line(warning, MESSAGE))
+                .collect(),
+        }
+    }
+}
+
+impl ChangeView {
+    fn new(change: &AccessChange) -> Self {
+        let sample = |what, count: u64, some: &[PreviewedAgent]| SampleView {
+            what,
+            more: count > some.len() as u64,
+            agents: some
+                .iter()
+                .map(|agent| {
+                    let name = text::line(&agent.name, LINE);
+                    let policies = text::line(&agent.policies.join(", "), LINE);
+                    (agent.id.to_string(), name, policies)
+                })
+                .collect(),
+        };
+        let samples = [
+            sample("Gained", change.gained, &change.gained_sample),
+            sample("Lost", change.lost, &change.lost_sample),
+        ];
+        Self {
+            action: text::line(&change.action, LINE),
+            caller: text::line(&change.caller, LINE),
+            gained: grouped(change.gained),
+            lost: grouped(change.lost),
+            samples: samples
+                .into_iter()
+                .filter(|sample| !sample.agents.is_empty())
+                .collect(),
+        }
+    }
+}

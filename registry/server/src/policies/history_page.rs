@@ -1,0 +1,214 @@
+//! The page of the policy sets that were made, each of which can be put in force again.
+
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_api::{NewPolicies, NewPolicy, PolicySetEntry};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::http::auth::{Administer, SeeAll};
+use crate::http::forms::{FormFields, FormOf};
+use crate::http::problem::Problem;
+use crate::http::query;
+use crate::http::visitor::{PageOf, Visitor};
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, BLOCK, LINE};
+use crate::paging::PageRequest;
+use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, policy_history};
+use crate::precondition::Precondition;
+
+/// Which page of the history.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Place {
+    page_token: String,
+}
+
+/// A set to put in force again.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RestoreForm {
+    number: String,
+    /// The newest set when the page was shown.
+    seen: String,
+    reason: String,
+}
+
+impl FormFields for RestoreForm {}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "policy_history.html")]
+struct HistoryPage {
+    frame: Frame,
+    sets: Vec<SetRow>,
+    newest: u64,
+    next: Option<String>,
+    restores: bool,
+    /// What was asked for and not done, and why.
+    problem: Option<String>,
+    reason_chars: usize,
+}
+
+/// One set.
+struct SetRow {
+    number: u64,
+    policies: u64,
+    author: String,
+    reason: String,
+    made: Option<TimeView>,
+    in_force: bool,
+    /// Whether somebody may put it in force again.
+    is_earlier: bool,
+    /// The reason that was typed for putting it in force.
+    typed: String,
+}
+
+/// Shows the sets that were made.
+///
+/// # Errors
+/// As the act.
+#[get("/policies/history")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: PageOf<SeeAll>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let place: Place = query::read(request.query_string())?;
+    let page = HistoryPage::load(&context, &visitor.0, place).await?;
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// Puts an earlier set in force, as a new one, and leads to it.
+///
+/// # Errors
+/// `form-refused`, `forbidden`; why else it is not done is said on the page.
+#[post("/policies/history")]
+pub(crate) async fn restore(
+    context: web::Data<Context>,
+    form: FormOf<Administer, RestoreForm>,
+) -> Result<HttpResponse, Problem> {
+    let asked = &form.fields;
+    let restored = restored(&context, &form.visitor.caller, asked).await;
+    let Err(error) = restored else {
+        return Ok(HttpResponse::SeeOther()
+            .insert_header((LOCATION, "/policies"))
+            .finish());
+    };
+    let changed = error.kind == ErrorKind::Changed;
+    let problem = Problem::from(error);
+    crate::pages::log(&problem);
+    let mut page = HistoryPage::load(&context, &form.visitor, Place::default()).await?;
+    page.problem = Some(match changed {
+        true => format!(
+            "Set {} was made meanwhile, so nothing was changed. Look at it first.",
+            page.newest
+        ),
+        false => text::line(&problem.to_string(), BLOCK),
+    });
+    let number = asked.number.parse::<u64>().ok();
+    if let Some(row) = page.sets.iter_mut().find(|row| Some(row.number) == number) {
+        row.typed.clone_from(&asked.reason);
+    }
+    Ok(crate::pages::page(problem.kind().status, &page))
+}
+
+async fn restored(context: &Context, caller: &Caller, form: &RestoreForm) -> Result<u64, AppError> {
+    let number = |member: &str, text: &str| {
+        text.parse::<u64>()
+            .map_err(|_| AppError::invalid(member, "This is no number of a policy set."))
+    };
+    let seen = number("/seen", &form.seen)?;
+    let query = PoliciesQuery {
+        number: Some(number("/number", &form.number)?),
+    };
+    let earlier = policies_show(context, caller, &query).await?;
+    let written = earlier.policies.into_iter().filter(|one| !one.shipped);
+    let new = NewPolicies {
+        policies: written
+            .map(|one| NewPolicy {
+                id: one.id,
+                text: one.text,
+            })
+            .collect(),
+        reason: form.reason.clone(),
+    };
+    let seen = Precondition(Some(format!("\"{seen}\"")));
+    Ok(policies_put(context, caller, &new, &seen).await?.number)
+}
+
+impl HistoryPage {
+    async fn load(context: &Context, visitor: &Visitor, place: Place) -> Result<Self, AppError> {
+        let caller = &visitor.caller;
+        let wanted = PageRequest {
+            page_size: None,
+            page_token: Some(place.page_token).filter(|token| !token.is_empty()),
+        };
+        let (list, newest) = futures::try_join!(
+            policy_history(context, caller, &wanted),
+            policies_show(context, caller, &PoliciesQuery { number: None }),
+        )?;
+        let now = context.now();
+        let row = |entry: &PolicySetEntry| SetRow::new(entry, newest.number, newest.in_force, now);
+        let mut sets: Vec<SetRow> = list.sets.iter().map(row).collect();
+        if list.next_page_token.is_none() {
+            let query = PoliciesQuery { number: Some(0) };
+            let shipped = policies_show(context, caller, &query).await?;
+            let written = shipped.policies.iter().filter(|one| !one.shipped).count();
+            sets.push(SetRow::shipped(
+                written as u64,
+                newest.number,
+                newest.in_force,
+            ));
+        }
+        let next = list.next_page_token.as_deref().and_then(|token| {
+            let pairs = serde_html_form::to_string([("page_token", token)]).ok()?;
+            Some(format!("/policies/history?{pairs}"))
+        });
+        Ok(Self {
+            frame: Frame::of(context.config(), "policies", visitor),
+            sets,
+            newest: newest.number,
+            next,
+            restores: caller.may(Permission::Administer),
+            problem: None,
+            reason_chars: MAX_REASON,
+        })
+    }
+}
+
+impl SetRow {
+    fn new(entry: &PolicySetEntry, newest: u64, in_force: u64, now: Timestamp) -> Self {
+        Self {
+            number: entry.number,
+            policies: entry.policies,
+            author: text::line(&entry.author, LINE),
+            reason: text::block(&entry.reason, BLOCK),
+            made: Some(TimeView::new(entry.created_at, now)),
+            in_force: entry.number == in_force,
+            is_earlier: entry.number < newest,
+            typed: String::new(),
+        }
+    }
+
+    fn shipped(policies: u64, newest: u64, in_force: u64) -> Self {
+        Self {
+            number: 0,
+            policies,
+            author: String::new(),
+            reason: String::new(),
+            made: None,
+            in_force: in_force == 0,
+            is_earlier: newest > 0,
+            typed: String::new(),
+        }
+    }
+}

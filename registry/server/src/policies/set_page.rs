@@ -1,0 +1,183 @@
+//! The page of a policy set: its policies as they are written, who made it and why, and templates to begin with.
+
+use a2a_registry_api::{Policies, PolicyView};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::{MAX_POLICY_BYTES, TEMPLATES};
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use askama::Template;
+
+use crate::context::Context;
+use crate::http::auth::SeeAll;
+use crate::http::problem::Problem;
+use crate::http::query;
+use crate::http::visitor::PageOf;
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, BLOCK, LINE};
+use crate::pages::trust::Badge;
+use crate::policies::sets::{PoliciesQuery, policies_show};
+
+/// The page.
+#[derive(Template)]
+#[template(path = "policies.html")]
+struct SetPage {
+    frame: Frame,
+    number: u64,
+    newest: u64,
+    standing: Badge,
+    author: Option<String>,
+    reason: Option<String>,
+    made: Option<TimeView>,
+    policies: Vec<PolicyCard>,
+    shipped: Vec<PolicyCard>,
+    templates: Vec<TemplateView>,
+    edits: bool,
+}
+
+/// One policy.
+struct PolicyCard {
+    id: String,
+    mode: Badge,
+    effect: Badge,
+    actions: String,
+    text: String,
+    /// Its results, for one on a dry run.
+    dry_run: Option<String>,
+}
+
+/// A template.
+pub(super) struct TemplateView {
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+}
+
+/// Shows a policy set.
+///
+/// # Errors
+/// As the act.
+#[get("/policies")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: PageOf<SeeAll>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let visitor = &visitor.0;
+    let wanted: PoliciesQuery = query::read(request.query_string())?;
+    let newest = policies_show(&context, &visitor.caller, &PoliciesQuery::default()).await?;
+    let number = newest.number;
+    let shown = match wanted.number {
+        None => newest,
+        Some(_) => policies_show(&context, &visitor.caller, &wanted).await?,
+    };
+    let edits = visitor.caller.may(Permission::Administer);
+    let frame = Frame::of(context.config(), "policies", visitor);
+    let page = SetPage::new(frame, &shown, number, edits, context.now());
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// The templates, each with what it does.
+pub(super) fn templates() -> Vec<TemplateView> {
+    let view = |(name, text): &(&'static str, &'static str)| {
+        let first = text.lines().next().unwrap_or_default();
+        TemplateView {
+            name,
+            about: first.trim_start_matches('/').trim_start(),
+        }
+    };
+    TEMPLATES.iter().map(view).collect()
+}
+
+impl SetPage {
+    fn new(frame: Frame, set: &Policies, newest: u64, edits: bool, now: Timestamp) -> Self {
+        let is_newest = set.number == newest;
+        let cards = |shipped: bool| {
+            let some = set.policies.iter().filter(|one| one.shipped == shipped);
+            some.map(|one| PolicyCard::new(one, is_newest)).collect()
+        };
+        Self {
+            frame,
+            number: set.number,
+            newest,
+            standing: standing(set, newest),
+            author: set.author.as_deref().map(|name| text::line(name, LINE)),
+            reason: set.reason.as_deref().map(|why| text::block(why, BLOCK)),
+            made: TimeView::maybe(set.created_at, now),
+            policies: cards(false),
+            shipped: cards(true),
+            templates: templates(),
+            edits,
+        }
+    }
+}
+
+/// Whether a set decides.
+fn standing(set: &Policies, newest: u64) -> Badge {
+    let badge = |label: &str, tone, meaning: String| Badge {
+        label: label.to_owned(),
+        meaning,
+        tone,
+        link: None,
+    };
+    let in_force = set.in_force;
+    if set.number == in_force {
+        return badge("in force", "good", "This set decides.".to_owned());
+    }
+    if set.number == newest {
+        let meaning =
+            format!("Set {in_force} decides until all agents were evaluated under this one.");
+        return badge("being evaluated", "warn", meaning);
+    }
+    let meaning = format!("Set {in_force} decides.");
+    badge("not in force", "plain", meaning)
+}
+
+/// Whether a policy acts.
+fn mode_badge(mode: &str) -> Badge {
+    let (label, tone, meaning) = match mode {
+        "enforce" => ("enforced", "good", "It decides."),
+        "dry_run" => (
+            "dry run",
+            "warn",
+            "It decides nothing; what it would have changed is counted.",
+        ),
+        "off" => ("off", "plain", "It is kept and not evaluated."),
+        other => (other, "plain", "This page does not know this mode."),
+    };
+    Badge {
+        label: text::line(label, LINE),
+        meaning: meaning.to_owned(),
+        tone,
+        link: None,
+    }
+}
+
+/// What a policy does.
+pub(super) fn effect_badge(effect: &str) -> Badge {
+    let (tone, meaning) = match effect {
+        "forbid" => ("bad", "It forbids, whatever permits."),
+        _ => ("accent", "It permits, unless another policy forbids."),
+    };
+    Badge {
+        label: text::line(effect, LINE),
+        meaning: meaning.to_owned(),
+        tone,
+        link: None,
+    }
+}
+
+impl PolicyCard {
+    fn new(policy: &PolicyView, is_newest: bool) -> Self {
+        let tried = is_newest && policy.mode == "dry_run";
+        Self {
+            id: text::line(&policy.id, LINE),
+            mode: mode_badge(&policy.mode),
+            effect: effect_badge(&policy.effect),
+            actions: policy.actions.join(", "),
+            text: text::block(policy.text.trim_end(), MAX_POLICY_BYTES),
+            dry_run: tried.then(|| format!("/policies/{}/dry-run", text::segment(&policy.id))),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The page of waivers, and the forms that grant and end one.
+
+use std::collections::HashMap;
+
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_api::{NewWaiver, Waiver};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use askama::Template;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::AppError;
+use crate::http::auth::{Approve, Curate, SeeAll};
+use crate::http::forms::{FormFields, FormOf};
+use crate::http::problem::Problem;
+use crate::http::query;
+use crate::http::visitor::{PageOf, Visitor};
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::{self, BLOCK, LINE};
+use crate::policies::agent_names::{AgentName, agent_names};
+use crate::policies::waivers::{
+    MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_list,
+};
+
+/// The filters of the page's address. Empty ones, which a form sends, are none.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Filters {
+    agent: String,
+    policy: String,
+    ended: String,
+    page_token: String,
+}
+
+/// A waiver to grant.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct GrantForm {
+    agent: String,
+    policy: String,
+    digest: String,
+    days: String,
+    reason: String,
+}
+
+impl FormFields for GrantForm {}
+
+/// A waiver to end.
+#[derive(Debug, Deserialize)]
+pub(crate) struct EndForm {
+    id: Uuid,
+}
+
+impl FormFields for EndForm {}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "waivers.html")]
+struct WaiversPage {
+    frame: Frame,
+    agent: String,
+    policy: String,
+    ended: bool,
+    waivers: Vec<WaiverRow>,
+    next: Option<String>,
+    ends: bool,
+    /// A waiver that was asked for and not granted, and why.
+    refused: Option<(String, GrantForm)>,
+    reason_chars: usize,
+    most_days: i64,
+}
+
+/// One waiver.
+struct WaiverRow {
+    id: String,
+    policy: String,
+    agent: AgentName,
+    is_shown: bool,
+    reason: String,
+    approver: String,
+    granted: TimeView,
+    expires: TimeView,
+    ended: Option<TimeView>,
+    end: String,
+}
+
+/// Shows the waivers.
+///
+/// # Errors
+/// As the act.
+#[get("/waivers")]
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: PageOf<SeeAll>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let filters: Filters = query::read(request.query_string())?;
+    let page = WaiversPage::load(&context, &visitor.0, &filters).await?;
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// Grants a waiver, and leads to the agent; a refusal is said above what was typed.
+///
+/// # Errors
+/// `form-refused`, `forbidden`; `not-found` for the agent.
+#[post("/waivers")]
+pub(crate) async fn grant(
+    context: web::Data<Context>,
+    form: FormOf<Approve, GrantForm>,
+) -> Result<HttpResponse, Problem> {
+    let asked = form.fields;
+    let new = NewWaiver {
+        policy: asked.policy.clone(),
+        agent: asked.agent.clone(),
+        digest: asked.digest.clone(),
+        reason: asked.reason.clone(),
+        // No number is no number of days.
+        expires_in_days: asked.days.trim().parse().unwrap_or(0),
+    };
+    let granted = waiver_grant(&context, &form.visitor.caller, &new).await;
+    let error = match granted {
+        Ok(waiver) => {
+            return Ok(HttpResponse::SeeOther()
+                .insert_header((LOCATION, format!("/agents/{}/#policies", waiver.agent)))
+                .finish());
+        }
+        Err(error) => error,
+    };
+    let problem = Problem::from(error);
+    crate::pages::log(&problem);
+    let filters = Filters {
+        agent: asked.agent.clone(),
+        ..Filters::default()
+    };
+    let mut page = WaiversPage::load(&context, &form.visitor, &filters).await?;
+    page.refused = Some((text::line(&problem.to_string(), BLOCK), asked));
+    Ok(crate::pages::page(problem.kind().status, &page))
+}
+
+/// Ends a waiver, and leads back to the list.
+///
+/// # Errors
+/// As the act.
+#[post("/waivers/end")]
+pub(crate) async fn end(
+    context: web::Data<Context>,
+    form: FormOf<Curate, EndForm>,
+) -> Result<HttpResponse, Problem> {
+    waiver_end(&context, &form.visitor.caller, form.fields.id).await?;
+    Ok(HttpResponse::SeeOther()
+        .insert_header((LOCATION, "/waivers"))
+        .finish())
+}
+
+impl Filters {
+    fn wanted(&self) -> WaiverQuery {
+        let given = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        WaiverQuery {
+            agent: given(&self.agent),
+            policy: given(&self.policy),
+            ended: !self.ended.is_empty(),
+            page_size: None,
+            page_token: given(&self.page_token),
+        }
+    }
+
+    /// The address of the next page.
+    fn next(&self, token: &str) -> Option<String> {
+        let pairs = [
+            ("agent", self.agent.as_str()),
+            ("policy", &self.policy),
+            ("ended", &self.ended),
+            ("page_token", token),
+        ];
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        let given = serde_html_form::to_string(given.collect::<Vec<_>>());
+        given.ok().map(|pairs| format!("/waivers?{pairs}"))
+    }
+}
+
+impl WaiversPage {
+    async fn load(
+        context: &Context,
+        visitor: &Visitor,
+        filters: &Filters,
+    ) -> Result<Self, AppError> {
+        let caller = &visitor.caller;
+        let list = waiver_list(context, caller, &filters.wanted()).await?;
+        let agents = list.waivers.iter().map(|one| one.agent).collect();
+        let names = agent_names(context, agents).await?;
+        let now = context.now();
+        Ok(Self {
+            frame: Frame::of(context.config(), "policies", visitor),
+            agent: filters.agent.clone(),
+            policy: filters.policy.clone(),
+            ended: !filters.ended.is_empty(),
+            waivers: list
+                .waivers
+                .iter()
+                .map(|waiver| WaiverRow::new(waiver, &names, now))
+                .collect(),
+            next: list
+                .next_page_token
+                .as_deref()
+                .and_then(|token| filters.next(token)),
+            ends: caller.may(Permission::Curate),
+            refused: None,
+            reason_chars: MAX_REASON,
+            most_days: MAX_WAIVER_DAYS,
+        })
+    }
+}
+
+impl WaiverRow {
+    fn new(waiver: &Waiver, names: &HashMap<Uuid, String>, now: Timestamp) -> Self {
+        let by = waiver.ended_by.as_deref().unwrap_or_default();
+        let why = waiver.ended_reason.as_deref().unwrap_or_default();
+        Self {
+            id: waiver.id.to_string(),
+            policy: text::line(&waiver.policy, LINE),
+            agent: AgentName::new(waiver.agent, names),
+            is_shown: waiver.is_shown,
+            reason: text::block(&waiver.reason, BLOCK),
+            approver: text::line(&waiver.approver, LINE),
+            granted: TimeView::new(waiver.created_at, now),
+            expires: TimeView::new(waiver.expires_at, now),
+            ended: TimeView::maybe(waiver.ended_at, now),
+            end: text::line(&format!("{why}, by {by}"), LINE),
+        }
+    }
+}

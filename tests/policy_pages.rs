@@ -1,0 +1,233 @@
+//! The pages of waivers and of agents that policies hold, signed in as a browser is, without a browser.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::cards::card;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::serving::ServingRegistry;
+use crate::support::setup::{ADMIN, Setup};
+use crate::support::waiting::eventually;
+
+const OPEN: &str = "permit (principal, action, resource);";
+const NO_REPEATING: &str = "forbid (principal, action == Action::\"admit\", resource) when { resource.skills.contains(\"repeat\") };";
+
+/// A session of somebody, and the form token of its pages.
+struct Session<'a> {
+    served: &'a ServingRegistry,
+    cookie: String,
+    form_token: String,
+}
+
+/// A page: its status and its text.
+type Page = (u16, String);
+
+/// A request with a form.
+fn filled(request: reqwest::RequestBuilder, fields: &[(&str, &str)]) -> reqwest::RequestBuilder {
+    let body = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(fields)
+        .finish();
+    request
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(body)
+}
+
+fn form_token(page: &str) -> String {
+    let begin = page.split("name=\"form_token\" value=\"").nth(1);
+    let token = begin.and_then(|rest| rest.split('"').next());
+    token.unwrap_or_else(|| panic!("{page}")).to_owned()
+}
+
+fn cookie(answer: &reqwest::Response, name: &str) -> String {
+    let mut lines = answer.headers().get_all("set-cookie").iter();
+    let line = lines.find_map(|line| {
+        let line = line.to_str().unwrap();
+        line.starts_with(name).then(|| line.split(';').next())?
+    });
+    line.unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+}
+
+impl<'a> Session<'a> {
+    async fn in_with(served: &'a ServingRegistry, token: &str) -> Self {
+        let shown = served.request(Method::GET, "/sign-in").send().await;
+        let shown = shown.unwrap();
+        let before = cookie(&shown, "__Host-a2a_form");
+        let form_token_before = form_token(&shown.text().await.unwrap());
+        let fields = [
+            ("token", token),
+            ("next", "/account"),
+            ("form_token", &form_token_before),
+        ];
+        let sign_in = filled(served.request(Method::POST, "/sign-in"), &fields);
+        let answer = sign_in.header("cookie", before).send().await.unwrap();
+        assert_eq!(answer.status(), 303);
+        let mut session = Self {
+            served,
+            cookie: cookie(&answer, "__Host-a2a_session"),
+            form_token: String::new(),
+        };
+        session.form_token = form_token(&session.get("/account").await.1);
+        session
+    }
+
+    async fn sent(&self, request: reqwest::RequestBuilder) -> Page {
+        let request = request.header("cookie", &self.cookie);
+        let answer = request.header("accept", "text/html").send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, answer.text().await.unwrap())
+    }
+
+    async fn get(&self, path: &str) -> Page {
+        self.sent(self.served.request(Method::GET, path)).await
+    }
+
+    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+        let mut fields = fields.to_vec();
+        fields.push(("form_token", &self.form_token));
+        self.sent(filled(self.served.request(Method::POST, path), &fields))
+            .await
+    }
+
+    /// The agent's page, once it has these words.
+    async fn agent_says(&self, agent: &str, words: &[&str]) -> String {
+        eventually(words.join(", ").as_str(), || async {
+            let (_, page) = self.get(&format!("/agents/{agent}/")).await;
+            words.iter().all(|word| page.contains(word)).then_some(page)
+        })
+        .await
+    }
+}
+
+#[track_caller]
+fn assert_shows((status, text): &Page, expected: u16, words: &[&str]) {
+    assert_eq!(*status, expected, "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+/// An agent whose skill a policy does not admit, registered by the admin.
+async fn held(served: &ServingRegistry, origin: &Origin) -> String {
+    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
+    let id = served.publish(&origin.url("/a.json")).await;
+    let set = json!({"reason": "a test", "policies": [
+        {"id": "open", "text": OPEN}, {"id": "no-repeating", "text": NO_REPEATING},
+    ]});
+    let put = served.as_admin(Method::PUT, "/v1/policies").json(&set);
+    assert_eq!(put.send().await.unwrap().status(), 202);
+    eventually("the agent is held", || async {
+        let agent: Value = served.read(&format!("/v1/agents/{id}")).await;
+        let holds = agent["holds"].to_string();
+        holds.contains("\"policy\"").then_some(())
+    })
+    .await;
+    id
+}
+
+fn digest(page: &str) -> String {
+    let begin = page.split("name=\"digest\" value=\"").nth(1);
+    let digest = begin.and_then(|rest| rest.split('"').next());
+    digest.unwrap_or_else(|| panic!("{page}")).to_owned()
+}
+
+#[tokio::test]
+async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    let agent = held(&served, &origin).await;
+    let curator = Session::in_with(&served, &served.token("cora", "curator").await).await;
+    let page = curator
+        .agent_says(
+            &agent,
+            &[
+                "A policy does not admit what this agent shows",
+                "id=\"waive\"",
+            ],
+        )
+        .await;
+    assert!(page.contains("forbids admit"), "{page}");
+    let digest = digest(&page);
+    let waiver = |digest: &str, days: &str| {
+        [
+            ("agent", agent.clone()),
+            ("policy", "no-repeating".to_owned()),
+            ("digest", digest.to_owned()),
+            ("days", days.to_owned()),
+            ("reason", "<b>until it is mended</b>".to_owned()),
+        ]
+    };
+    let grant = async |digest: &str, days: &str| {
+        let waiver = waiver(digest, days);
+        let fields: Vec<(&str, &str)> = waiver
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        curator.post("/waivers", &fields).await
+    };
+    // What is refused is said in words, and what was typed is kept.
+    let kept = "value=\"&#60;b&#62;until it is mended";
+    let other = grant(&format!("sha256:{}", "0".repeat(64)), "30").await;
+    assert_shows(&other, 409, &["shows another card", kept]);
+    for days in ["181", "0", "", "soon", "-1"] {
+        let long = grant(&digest, days).await;
+        assert_shows(&long, 400, &["a waiver ends after 1 to 180 days", kept]);
+    }
+    assert_eq!(grant(&digest, "30").await.0, 303);
+    let twice = grant(&digest, "29").await;
+    assert_shows(&twice, 409, &["waived for this content already"]);
+    let page = curator
+        .agent_says(&agent, &["Waivers in force", "granted by <bdi>cora"])
+        .await;
+    assert!(
+        !page.contains("id=\"holds\"") && !page.contains("<b>until"),
+        "{page}"
+    );
+    // Those who do not see everything see nothing of it.
+    let reader = Session::in_with(&served, &served.token("rea", "reader").await).await;
+    let (status, page) = reader.get(&format!("/agents/{agent}/")).await;
+    assert_eq!(status, 200);
+    assert!(
+        !page.contains("no-repeating") && !page.contains("id=\"policies\""),
+        "{page}"
+    );
+    // Auditors see it, and neither grant nor end anything.
+    let auditor = Session::in_with(&served, &served.token("audrey", "auditor").await).await;
+    let list = auditor.get(&format!("/waivers?agent={agent}")).await;
+    assert_shows(&list, 200, &["no-repeating", ">Echo</a>", "by <bdi>cora"]);
+    assert!(!list.1.contains("End it"), "{}", list.1);
+    let list = curator.get("/waivers").await;
+    assert_shows(&list, 200, &["End it"]);
+    let id = list.1.split("name=\"id\" value=\"").nth(1).unwrap();
+    let id = id.split('"').next().unwrap();
+    assert_eq!(auditor.post("/waivers/end", &[("id", id)]).await.0, 403);
+    assert_eq!(curator.post("/waivers/end", &[("id", id)]).await.0, 303);
+    assert_eq!(curator.post("/waivers/end", &[("id", id)]).await.0, 404);
+    let list = curator.get("/waivers").await;
+    assert_shows(&list, 200, &["No waiver is in force"]);
+    let list = curator.get("/waivers?ended=true&policy=no-repeating").await;
+    assert_shows(&list, 200, &["taken back, by cora"]);
+    curator.agent_says(&agent, &["id=\"holds\""]).await;
+}
+
+#[tokio::test]
+async fn under_four_eyes_a_party_is_told_why_it_may_not_waive() {
+    let setup = Setup::new().approve_all();
+    let served = setup
+        .configure("[governance]\nfour_eyes = true\n")
+        .start()
+        .await;
+    let origin = Origin::start();
+    let agent = held(&served, &origin).await;
+    let admin = Session::in_with(&served, ADMIN).await;
+    let page = admin.agent_says(&agent, &["id=\"waive\""]).await;
+    let fields = [
+        ("agent", agent.as_str()),
+        ("policy", "no-repeating"),
+        ("digest", &digest(&page)),
+        ("days", "30"),
+        ("reason", "because"),
+    ];
+    let refused = admin.post("/waivers", &fields).await;
+    let told = ["Under four-eyes neither the owner", "value=\"because\""];
+    assert_shows(&refused, 403, &told);
+}
