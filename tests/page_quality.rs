@@ -311,8 +311,6 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     let diff = changed(&demo, &origin).await;
     let review = reported(&demo, &agent).await;
     collected(&demo).await;
-}
-
     governed(&demo, &agent).await;
     let pages = [
         ("home", "/"),
@@ -337,8 +335,6 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("waiting", "/waiting"),
         ("collections", "/collections"),
         ("collection", "/collections/trips"),
-}
-
         ("policies", "/policies"),
         ("policy-edit", "/policies/edit?template=deny-tag"),
         ("policy-faults", "/policies/edit"),

@@ -297,10 +297,6 @@ fn interface_view(one: &Interface) -> String {
     text::line(&format!("{} {version} at {}", one.binding, one.url), 500)
 }
 
-fn policy_line(one: &MatchingPolicy) -> String {
-    text::line(&format!("{} ({}): {}", one.id, one.mode, one.effect), LINE)
-}
-
 fn similar_view(hit: &Hit) -> (String, String) {
     let named = format!("{} at {}", hit.summary.name, hit.summary.domain);
     (hit.summary.id.to_string(), text::line(&named, LINE))
