@@ -134,13 +134,12 @@ pub async fn run(
             replacement,
             sunset,
         } => {
-            let id = client.agent_id(agent).await?;
             let what = Deprecate {
                 reason: message.clone(),
                 replacement: replacement.clone(),
                 sunset: *sunset,
             };
-            (id, client.deprecate(id, &what).await?)
+            deprecate(client, agent, &what).await?
         }
         AgentCommand::Sponsor { agent, account } => {
             let patch = AgentPatch {
@@ -166,18 +165,7 @@ pub async fn run(
             act: named,
             contact,
         } => return report(named, contact, client, console).await,
-        AgentCommand::Retire { act: named, yes } => {
-            let agent = client.agent_to_act_on(&named.agent).await?.summary;
-            let what = format!(
-                "retiring {} of {} ({}) for good",
-                agent.name, agent.domain, agent.id
-            );
-            if !confirm(&what, *yes)? {
-                return Err(Failure::No("nothing was changed".to_owned()));
-            }
-            let act = named.act(None);
-            (agent.id, client.act(agent.id, "retire", &act).await?)
-        }
+        AgentCommand::Retire { act: named, yes } => retire(named, *yes, client).await?,
     };
     tell(&reply.value, &reply.raw, id, console)
 }
@@ -209,6 +197,32 @@ async fn report(
         console.line(&format!("reported {id}; curators decide what follows"))?;
     }
     Ok(CommandOutcome::Done)
+}
+
+async fn retire(
+    named: &ActArgs,
+    yes: bool,
+    client: &Client,
+) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
+    let agent = client.agent_to_act_on(&named.agent).await?.summary;
+    let what = format!(
+        "retiring {} of {} ({}) for good",
+        agent.name, agent.domain, agent.id
+    );
+    if !confirm(&what, yes)? {
+        return Err(Failure::No("nothing was changed".to_owned()));
+    }
+    let reply = client.act(agent.id, "retire", &named.act(None)).await?;
+    Ok((agent.id, reply))
+}
+
+async fn deprecate(
+    client: &Client,
+    agent: &str,
+    what: &Deprecate,
+) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
+    let id = client.agent_id(agent).await?;
+    Ok((id, client.deprecate(id, what).await?))
 }
 
 async fn recertify(
