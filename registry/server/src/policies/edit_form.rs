@@ -217,7 +217,12 @@ impl Draft {
         }
         let outcome = match act {
             Act::Preview | Act::GoOn(_) => {
-                Outcome::Previewed(policies_preview(context, caller, &self.as_new()).await?)
+                let mut new = self.as_new();
+                if new.reason.trim().is_empty() {
+                    // Nothing is made, so nobody needs to give a reason yet.
+                    "preview".clone_into(&mut new.reason);
+                }
+                Outcome::Previewed(policies_preview(context, caller, &new).await?)
             }
             Act::Apply => self.apply(context, caller).await?,
             _ => Outcome::Sound,
