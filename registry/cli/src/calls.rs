@@ -4,13 +4,11 @@ use a2a_card::ConversionTarget;
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentList, AgentPatch, BulkDecision,
     BulkOutcome, Collection, CollectionContent, CollectionList, CreatedFeed, CreatedToken,
-    DecisionRequest, Deprecate, Diff, DomainList, DomainPatch, DomainView, DryRun, FindingList,
-    Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment, NewGeneration, NewPolicies,
-    NewReport, NewSavedSearch, NewToken, NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults,
-    PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted,
-    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
-    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer,
-    Verification, VersionList, Vouch, Waiting, Waiver, WaiverList,
+    Deprecate, Diff, DomainList, DomainPatch, DomainView, FindingList, Group, GroupList,
+    GroupMembers, Lookup, Me, NewAccount, NewComment, NewGeneration, NewReport, NewSavedSearch,
+    NewToken, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment,
+    ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen,
+    SessionList, Similar, TokenList, Transfer, Verification, VersionList, Vouch, Waiting,
 };
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;
@@ -24,13 +22,13 @@ use super::refusal::ClientError;
 /// Result of a call.
 pub type CallResult<T> = Result<RegistryResponse<T>, ClientError>;
 
-fn page(size: Option<u32>, token: Option<&str>) -> String {
+pub(super) fn page(size: Option<u32>, token: Option<&str>) -> String {
     let size = size.map(|size| ("page_size", size.to_string()));
     let token = token.map(|token| ("page_token", token.to_owned()));
     encode(&size.into_iter().chain(token).collect::<Vec<_>>())
 }
 
-fn encode(pairs: &[(&str, String)]) -> String {
+pub(super) fn encode(pairs: &[(&str, String)]) -> String {
     url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs(pairs)
         .finish()
@@ -347,68 +345,6 @@ impl Client {
     pub async fn patch_account(&self, account: &str, patch: &AccountPatch) -> CallResult<Account> {
         self.patch(&format!("/v1/accounts/{}", segment(account)), patch)
             .await
-    }
-
-    /// A policy set, the newest by default.
-    pub async fn policies(&self, number: Option<u64>) -> CallResult<Policies> {
-        let number = number.map(|number| ("number", number.to_string()));
-        let query = encode(&number.into_iter().collect::<Vec<_>>());
-        self.get("/v1/policies", &query).await
-    }
-
-    /// A page of the policy sets that were made.
-    pub async fn policy_history(
-        &self,
-        size: Option<u32>,
-        token: Option<&str>,
-    ) -> CallResult<PolicyHistory> {
-        self.get("/v1/policies/history", &page(size, token)).await
-    }
-
-    /// Makes a policy set, if the newest one is still the one with this number.
-    pub async fn put_policies(
-        &self,
-        new: &NewPolicies,
-        newest: u64,
-    ) -> CallResult<PoliciesAccepted> {
-        self.put_if("/v1/policies", new, &format!("\"{newest}\""))
-            .await
-    }
-
-    /// What policies would change.
-    pub async fn preview_policies(&self, new: &NewPolicies) -> CallResult<PolicyPreview> {
-        self.post("/v1/policies:preview", new).await
-    }
-
-    /// How policies decide cases.
-    pub async fn test_policies(&self, cases: &PolicyCases) -> CallResult<PolicyCaseResults> {
-        self.post("/v1/policies:test", cases).await
-    }
-
-    /// What a policy on a dry run would have changed.
-    pub async fn policy_dry_run(&self, policy: &str) -> CallResult<DryRun> {
-        self.get(&format!("/v1/policies/{}/dry-run", segment(policy)), "")
-            .await
-    }
-
-    /// A page of waivers.
-    pub async fn waivers(&self, filter: &[(&str, String)]) -> CallResult<WaiverList> {
-        self.get("/v1/waivers", &encode(filter)).await
-    }
-
-    /// Grants a waiver.
-    pub async fn grant_waiver(&self, new: &NewWaiver) -> CallResult<Waiver> {
-        self.post("/v1/waivers", new).await
-    }
-
-    /// Ends a waiver.
-    pub async fn end_waiver(&self, id: &str) -> Result<(), ClientError> {
-        self.delete(&format!("/v1/waivers/{}", segment(id))).await
-    }
-
-    /// Decides whether the caller may find or call an agent.
-    pub async fn policy_decision(&self, request: &DecisionRequest) -> CallResult<PolicyDecision> {
-        self.post("/v1/decide", request).await
     }
 
     /// A page of groups.

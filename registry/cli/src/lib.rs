@@ -28,6 +28,7 @@ mod maintenance;
 mod model;
 mod named;
 mod policy;
+mod policy_calls;
 mod policy_files;
 mod policy_trial;
 mod refusal;

@@ -66,7 +66,7 @@ fn a_policy_says_what_it_does_for_whom_and_whether_it_acts() {
     let [everybody, sponsored, team, one] = set.policies() else {
         panic!("{set:?}");
     };
-    assert_eq!(everybody.actions, Action::ALL);
+    assert_eq!(everybody.actions, Action::UNNAMED);
     assert!(!everybody.conditional && everybody.mode == Mode::Enforce);
     assert_eq!(sponsored.mode, Mode::DryRun);
     assert_eq!(sponsored.effect, Effect::Forbid);

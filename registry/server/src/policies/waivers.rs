@@ -141,11 +141,11 @@ async fn waivable(
     let is_same = |one: &waiver::Model| {
         one.policy == new.policy
             && one.content_digest == shown.content_digest
-            && one.expires_at >= expires_at.0
+            && one.expires_at > expires_at.plus(-DAY).0
     };
     if granted.iter().any(is_same) {
         return Err(conflict(
-            "This policy is waived for this content already, for as long as that or longer.",
+            "This policy is waived for this content already, for about as long as that or longer.",
         ));
     }
     if granted.len() as u64 >= MAX_WAIVERS {
