@@ -69,9 +69,20 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// The parameters of paths.
-const PARAMETERS: [&str; 11] = [
-    "agent", "domain", "review", "token", "session", "kid", "source", "account", "group", "policy",
+const PARAMETERS: [&str; 13] = [
+    "agent",
+    "domain",
+    "review",
+    "token",
+    "session",
+    "kid",
+    "source",
+    "account",
+    "group",
+    "policy",
     "waiver",
+    "collection",
+    "search",
 ];
 
 #[tokio::test]
