@@ -156,8 +156,8 @@ async fn policies_are_tried_before_they_decide_and_waived_afterwards() {
     let dry_run = served.run(&["policy", "dry-run", "no-repeats"]).await;
     assert_ended(&dry_run, 1, "is not on a dry run");
 
-    let rollback = ["policy", "rollback", "0", "--reason", "a test"];
-    assert_printed(&served.run(&rollback).await, "remove no-repeats");
+    let rollback = ["policy", "rollback", "0", "--reason", "a test", "--wait"];
+    assert_printed(&served.run(&rollback).await, "set 2 is in force");
     assert_printed(
         &served
             .run(&["policy", "diff", "--from", "0", "--to", "2"])

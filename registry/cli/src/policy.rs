@@ -37,6 +37,9 @@ pub enum PolicyCommand {
         /// Why, for the log
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        /// Return only when the set decides
+        #[arg(long)]
+        wait: bool,
     },
     /// Show what differs between two sets, or between a set and files
     Diff(policy_trial::DiffArgs),
@@ -101,7 +104,11 @@ pub async fn run(
             let policies = read_all(&arguments.files)?;
             apply(policies, arguments, client, console).await
         }
-        PolicyCommand::Rollback { number, reason } => {
+        PolicyCommand::Rollback {
+            number,
+            reason,
+            wait,
+        } => {
             let earlier = client.policies(Some(*number)).await?.value.policies;
             let earlier = earlier.into_iter().filter(|policy| !policy.shipped);
             let policies = earlier.map(|policy| NewPolicy {
@@ -110,6 +117,7 @@ pub async fn run(
             });
             let arguments = ApplyArgs {
                 reason: Some(reason.clone()),
+                wait: *wait,
                 ..ApplyArgs::default()
             };
             apply(policies.collect(), &arguments, client, console).await
