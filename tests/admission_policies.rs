@@ -1,16 +1,14 @@
 //! Policies of registering and admitting, waivers, dry runs and previews, on both databases.
 
 use a2a_registry_api::{
-    AccountPatch, AgentPatch, GroupMembers, NewAccount, NewPolicies, NewPolicy, NewToken,
-    NewWaiver, PolicyCase, PolicyCases, Registration,
+    AccountPatch, AgentPatch, GroupMembers, NewAccount, NewPolicies, NewPolicy, NewWaiver,
+    PolicyCase, PolicyCases, Registration,
 };
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::groups::group_put;
 use a2a_registry_server::accounts::people::{account_create, account_patch};
-use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::agents::rendered::agent_answered;
-use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
@@ -26,6 +24,7 @@ use a2a_registry_server::search::query::SearchQuery;
 use time::Duration;
 use uuid::Uuid;
 
+use crate::policies::{caller as account, signed_in};
 use crate::support::both_databases;
 use crate::support::stage::{self, OriginAnswer, Stage};
 
@@ -81,28 +80,6 @@ async fn follow(stage: &Stage) {
     assert!(follow_newest(&stage.app, || false).await.unwrap());
     round(&stage.app, || false).await.unwrap();
     stage.settle().await;
-}
-
-async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
-    let new = NewAccount {
-        name: name.into(),
-        roles: vec![role],
-        groups: Vec::new(),
-    };
-    account_create(&stage.app, &stage.admin, &new)
-        .await
-        .unwrap();
-    signed_in(stage, name).await
-}
-
-async fn signed_in(stage: &Stage, name: &str) -> Caller {
-    let new = NewToken {
-        account: name.into(),
-        name: "a test".into(),
-        ..NewToken::default()
-    };
-    let token = token_create(&stage.app, &stage.admin, &new).await.unwrap();
-    authenticate(&stage.app, &token.secret).await.unwrap()
 }
 
 async fn is_listed(stage: &Stage, agent: Uuid) -> bool {

@@ -69,7 +69,7 @@ async fn put(stage: &Stage, texts: &[(&str, &str)]) -> u64 {
     accepted.unwrap().number
 }
 
-async fn caller(stage: &Stage, name: &str, role: Role) -> Caller {
+pub(crate) async fn caller(stage: &Stage, name: &str, role: Role) -> Caller {
     let new = NewAccount {
         name: name.into(),
         roles: vec![role],
@@ -81,7 +81,7 @@ async fn caller(stage: &Stage, name: &str, role: Role) -> Caller {
     signed_in(stage, name).await
 }
 
-async fn signed_in(stage: &Stage, name: &str) -> Caller {
+pub(crate) async fn signed_in(stage: &Stage, name: &str) -> Caller {
     let new = NewToken {
         account: name.into(),
         name: "a test".into(),

@@ -197,8 +197,7 @@ async fn waived(
 ) -> Result<Vec<String>, AppError> {
     let now = context.now().0;
     let granted = waivers::waivers_of(write, &[agent]).await?.into_iter();
-    let counts =
-        granted.filter(|one| one.content_digest == version.content_digest && one.expires_at > now);
+    let counts = granted.filter(|one| one.counts_for(&version.content_digest, now));
     Ok(counts.map(|one| one.policy).collect())
 }
 

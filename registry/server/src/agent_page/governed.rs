@@ -1,7 +1,5 @@
 //! What policies say about an agent, and which of them are waived: for callers who see everything.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -9,7 +7,7 @@ use a2a_registry_policy::{Action, Effect};
 use a2a_registry_store::accounts;
 use uuid::Uuid;
 
-use crate::agents::policy_facts::facts;
+use crate::agents::policy_facts::{facts, matching};
 use crate::agents::records::AgentRecord;
 use crate::caller::Caller;
 use crate::commit::admitting::admitting_set;
@@ -68,21 +66,8 @@ impl GovernedView {
         }
         let now = context.now();
         let set = admitting_set(context, &context.store).await?;
-        let facts = facts(context, record);
-        let mut matching: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-        for action in [Action::Discover, Action::Invoke, Action::Admit] {
-            let matches = set.matches(action, &facts);
-            let places: BTreeSet<u16> = matches.matching.union(&matches.failed).copied().collect();
-            for place in places {
-                matching.entry(place).or_default().push(action.as_str());
-            }
-        }
+        let found = matching(&set, &facts(context, record));
         let waived = record.waived_policies(now);
-        let found = matching.iter().filter_map(|(place, actions)| {
-            let policy = set.policies().get(usize::from(*place))?;
-            Some((policy, actions))
-        });
-        let found: Vec<_> = found.filter(|(policy, _)| !policy.is_shipped).collect();
         let may_waive = caller.may(Permission::Approve) && record.agent.retired_at.is_none();
         let waivable = found.iter().filter(|(policy, _)| {
             may_waive && policy.effect == Effect::Forbid && !waived.contains(&policy.id.as_str())
@@ -109,7 +94,8 @@ impl GovernedView {
     }
 }
 
-fn says(effect: Effect, actions: &[&str], mode: &str) -> String {
+fn says(effect: Effect, actions: &[Action], mode: &str) -> String {
+    let actions: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
     let mode = match mode {
         "enforce" => String::new(),
         other => format!(" ({})", other.replace('_', " ")),

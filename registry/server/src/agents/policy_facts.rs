@@ -1,9 +1,9 @@
 //! Agents as policies see them: their facts, and the labels that they carry by the policies that match.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet};
+use a2a_registry_policy::{Action, AgentFacts, Matches, Policy, PolicySet};
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
@@ -22,6 +22,26 @@ pub(crate) fn facts(context: &Context, record: &AgentRecord) -> AgentFacts {
 pub(crate) fn waived(context: &Context, record: &AgentRecord, set: &PolicySet) -> BTreeSet<u16> {
     let ids = record.waived_policies(context.now());
     set.places_of_forbids(&ids)
+}
+
+/// The policies of a set that somebody has written and that match an agent with these facts, each with what it is about.
+pub(crate) fn matching<'a>(
+    set: &'a PolicySet,
+    facts: &AgentFacts,
+) -> Vec<(&'a Policy, Vec<Action>)> {
+    let mut places: BTreeMap<u16, Vec<Action>> = BTreeMap::new();
+    for action in [Action::Discover, Action::Invoke, Action::Admit] {
+        let matches = set.matches(action, facts);
+        for place in matches.matching.union(&matches.failed) {
+            places.entry(*place).or_default().push(action);
+        }
+    }
+    let found = places.into_iter().filter_map(|(place, actions)| {
+        let policy = set.policies().get(usize::from(place))?;
+        Some((policy, actions))
+    });
+    // What is shipped explains itself by its rule.
+    found.filter(|(policy, _)| !policy.is_shipped).collect()
 }
 
 /// The labels that an agent carries: those that may find it, and those of the policies that match it under every set that

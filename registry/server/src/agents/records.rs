@@ -94,10 +94,9 @@ impl AgentRecord {
 
     /// The policies that are waived for the content shown.
     pub(crate) fn waived_policies(&self, now: Timestamp) -> Vec<&str> {
-        let content = &self.version.content_digest;
-        let counts =
-            |one: &&waiver::Model| one.content_digest == *content && one.expires_at > now.0;
-        let counting = self.waivers.iter().filter(counts);
+        let content = self.version.content_digest.as_str();
+        let waivers = self.waivers.iter();
+        let counting = waivers.filter(|one| one.counts_for(content, now.0));
         counting.map(|one| one.policy.as_str()).collect()
     }
 

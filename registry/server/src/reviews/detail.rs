@@ -1,7 +1,5 @@
 //! A review with everything that a decision needs, so that nobody decides on a card they have not seen.
 
-use std::collections::BTreeSet;
-
 use a2a_card::{AgentCard, auth_labels, security_sentences};
 use a2a_registry_api::limits::DEFAULT_SIMILAR;
 use a2a_registry_api::{
@@ -10,14 +8,13 @@ use a2a_registry_api::{
 };
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::Action;
 use a2a_registry_store::entity::{agent, decision, review, version};
 use a2a_registry_store::{accounts, agents, decisions, domains, ownership, terms, versions};
 use uuid::Uuid;
 
 use crate::agents::diff::diff_of;
 use crate::agents::documents::interfaces;
-use crate::agents::policy_facts::facts;
+use crate::agents::policy_facts::{facts, matching};
 use crate::agents::records::records;
 use crate::agents::similar::similar_to;
 use crate::agents::views::{break_glass_view, findings_of, key_binding, sponsor_of};
@@ -174,17 +171,9 @@ async fn matching_policies(
     record.version = about.clone();
     record.card = card.clone();
     let (set, facts) = (context.policies.in_force(), facts(context, &record));
-    let mut places = BTreeSet::new();
-    for action in [Action::Discover, Action::Invoke, Action::Admit] {
-        let matches = set.matches(action, &facts);
-        places.extend(matches.matching.into_iter().chain(matches.failed));
-    }
-    let policies = places.into_iter();
-    let policies = policies.filter_map(|place| set.policies().get(usize::from(place)));
-    // What is shipped explains itself by its rule.
-    Ok(policies
-        .filter(|policy| !policy.is_shipped)
-        .map(|policy| MatchingPolicy {
+    Ok(matching(&set, &facts)
+        .into_iter()
+        .map(|(policy, _)| MatchingPolicy {
             id: policy.id.clone(),
             mode: policy.mode.as_str().to_owned(),
             effect: policy.effect.as_str().to_owned(),

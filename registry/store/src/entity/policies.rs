@@ -66,6 +66,13 @@ pub mod waiver {
     pub enum Relation {}
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    impl Model {
+        /// Whether it counts for this content at this time, if it was not ended.
+        pub fn counts_for(&self, content_digest: &str, now: i64) -> bool {
+            self.content_digest == content_digest && self.expires_at > now
+        }
+    }
 }
 
 /// How often a policy on a dry run would have changed an answer.
