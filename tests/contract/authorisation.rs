@@ -1,5 +1,8 @@
 //! Authorisation: every operation of the document, called with every role (docs/governance.md#who-may-do-what).
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use a2a_registry_api::{DomainView, Hit};
@@ -170,6 +173,9 @@ fn key() -> Value {
 struct Stage<'a> {
     served: &'a ServingRegistry,
     made: AtomicU32,
+    /// Of every origin so far. The system gives the port of one that has ended to a later one, whose domain the registry
+    /// then has, decided on, already.
+    addresses: Mutex<BTreeSet<SocketAddr>>,
 }
 
 /// An agent that everyone sees, and the origin of its card.
@@ -180,7 +186,12 @@ struct Listed {
 
 impl Stage<'_> {
     fn origin(&self) -> (Origin, String) {
-        let origin = Origin::start();
+        let origin = loop {
+            let origin = Origin::start();
+            if self.addresses.lock().unwrap().insert(origin.address()) {
+                break origin;
+            }
+        };
         let skill = format!("skill{}", self.made.fetch_add(1, Ordering::Relaxed));
         origin.answer("/a.json", OriginReply::json(card("Echo", &skill)));
         (origin, skill)
@@ -421,6 +432,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
     let stage = Stage {
         served: &served,
         made: AtomicU32::new(0),
+        addresses: Mutex::default(),
     };
     let mut wrong = Vec::new();
     for operation in operations() {
