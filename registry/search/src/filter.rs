@@ -30,6 +30,17 @@ const SHARED_FREQUENCY: u32 = 256;
 pub(super) enum SharedKey {
     Term(SegmentId, Term),
     Alive(SegmentId, Option<Opstamp>),
+    Shown(SegmentId, Arc<Viewer>),
+}
+
+impl SharedKey {
+    /// About the bytes that a key occupies.
+    fn size(&self) -> usize {
+        match self {
+            Self::Term(..) | Self::Alive(..) => 128,
+            Self::Shown(_, viewer) => 128 + viewer.size(),
+        }
+    }
 }
 
 /// Cache of shared sets, bounded by their size in bytes.
@@ -39,7 +50,9 @@ pub(super) type SharedBits = Cache<SharedKey, Arc<Bits>>;
 pub(super) fn shared_bits(bytes: u64) -> SharedBits {
     Cache::builder()
         .max_capacity(bytes)
-        .weigher(|_, bits: &Arc<Bits>| u32::try_from(bits.size() + 128).unwrap_or(u32::MAX))
+        .weigher(|key: &SharedKey, bits: &Arc<Bits>| {
+            u32::try_from(bits.size() + key.size()).unwrap_or(u32::MAX)
+        })
         .build()
 }
 
@@ -110,8 +123,7 @@ impl Filter {
             None => Bits::all(reader.max_doc()),
             Some(_) => (*self.alive(reader)).clone(),
         };
-        let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
-        bits.intersect(&self.viewer.bits(self.visible_to, reader, add)?);
+        bits.intersect(&*self.shown(reader)?);
         for clause in &self.clauses {
             self.narrow(reader, clause, &mut bits)?;
         }
@@ -158,6 +170,22 @@ impl Filter {
             false => bits.intersect(&any),
         }
         Ok(())
+    }
+
+    /// The documents that the caller's labels show. They are shared between callers with the same labels: policies make many
+    /// labels, each of which would be looked up for every search.
+    fn shown(&self, reader: &SegmentReader) -> tantivy::Result<Arc<Bits>> {
+        let shared = reader.max_doc() >= SHARED_FROM_DOCUMENTS;
+        let key = shared.then(|| SharedKey::Shown(reader.segment_id(), Arc::clone(&self.viewer)));
+        if let Some(bits) = key.as_ref().and_then(|key| self.shared.get(key)) {
+            return Ok(bits);
+        }
+        let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
+        let bits = Arc::new(self.viewer.bits(self.visible_to, reader, add)?);
+        if let Some(key) = key {
+            self.shared.insert(key, Arc::clone(&bits));
+        }
+        Ok(bits)
     }
 
     fn alive(&self, reader: &SegmentReader) -> Arc<Bits> {

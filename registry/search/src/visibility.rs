@@ -21,7 +21,7 @@ pub const ALWAYS: char = '!';
 pub const MAX_LABELS: usize = 4_096;
 
 /// The labels of a caller, by their marks.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Viewer {
     plain: Vec<String>,
     only: Vec<String>,
@@ -43,6 +43,13 @@ impl Viewer {
             kept.push(text.to_owned());
         }
         viewer
+    }
+
+    /// About the bytes that the labels occupy.
+    pub fn size(&self) -> usize {
+        let labels = [&self.plain, &self.only, &self.never, &self.always];
+        let each = |label: &String| size_of::<String>() + label.len();
+        labels.into_iter().flatten().map(each).sum()
     }
 
     /// Whether an agent that carries these labels is shown.
