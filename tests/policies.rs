@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_api::{
-    AgentList, AgentPatch, DecisionRequest, GroupMembers, NewAccount, NewPolicies, NewPolicy,
-    NewToken, Registration,
+    AgentList, AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewAccount,
+    NewPolicies, NewPolicy, NewToken, PolicyCase, PolicyCases, Registration,
 };
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::groups::group_put;
@@ -16,6 +16,7 @@ use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
+use a2a_registry_server::collections::acts::{collection_delete, collection_put};
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
@@ -23,6 +24,7 @@ use a2a_registry_server::policies::decide::decide;
 use a2a_registry_server::policies::sets::{
     PoliciesQuery, policies_put, policies_show, policy_history,
 };
+use a2a_registry_server::policies::testing::policies_test;
 use a2a_registry_server::precondition::Precondition;
 use a2a_registry_server::reviews::queue::review_show;
 use a2a_registry_server::search::indexing::index_next;
@@ -42,6 +44,7 @@ both_databases!(
     groups_find_what_a_scan_finds,
     no_answer_mixes_two_sets,
     an_agent_that_changes_is_decided_anew,
+    a_collection_is_a_fact,
     sets_are_numbered_and_never_lost
 );
 
@@ -477,6 +480,109 @@ async fn an_agent_that_changes_is_decided_anew(url: &str) {
     label("stage").await;
     stage.settle().await;
     assert_eq!(all_found(&stage, &nobody).await.len(), 1);
+}
+
+/// A policy asks which collections hold an agent; a collection that changes makes another set, which every replica evaluates
+/// in the same way.
+async fn a_collection_is_a_fact(url: &str) {
+    let stage = Stage::new(url).await;
+    let (app, admin, nobody) = (&stage.app, &stage.admin, Caller::default());
+    let mut agents = Vec::new();
+    for name in ["one", "two"] {
+        let domain = format!("{name}.agents-test.com");
+        agents.push(stage.publish_approved(&domain, &card(name, "x")).await.id);
+    }
+    let holds = async |filter: &str| {
+        let content = CollectionContent {
+            filter: filter.into(),
+            ..CollectionContent::default()
+        };
+        let unseen = Precondition::default();
+        let put = collection_put(app, admin, "open", &content, &unseen);
+        put.await.unwrap();
+    };
+    let newest = async || {
+        let shown = policies_show(app, admin, &PoliciesQuery::default()).await;
+        shown.unwrap().number
+    };
+    holds("domain:one.agents-test.com").await;
+    assert_eq!(newest().await, 0, "no policy asks");
+    let asking =
+        "permit (principal, action, resource) when { resource.collections.contains(\"open\") };";
+    put(&stage, &[("open", asking)]).await;
+    stage.settle().await;
+    let only = |place: usize| BTreeSet::from([agents[place]]);
+    assert_eq!(all_found(&stage, &nobody).await, only(0));
+    let asked = PolicyCases {
+        cases: vec![PolicyCase {
+            action: "invoke".into(),
+            resource: agents[0].to_string(),
+            expect: "allow".into(),
+            ..PolicyCase::default()
+        }],
+        policies: Some(policies(&[("another", asking)]).policies),
+    };
+    assert!(policies_test(app, admin, &asked).await.unwrap().passed);
+    // The description alone changes nothing that policies know.
+    let described = CollectionContent {
+        filter: "domain:one.agents-test.com".into(),
+        description: "what everybody finds".into(),
+        ..CollectionContent::default()
+    };
+    collection_put(app, admin, "open", &described, &Precondition::default())
+        .await
+        .unwrap();
+    assert_eq!(newest().await, 1);
+    // One process serves a SQLite database.
+    let replica = match url.starts_with("postgres") {
+        true => Some(stage.beside().await),
+        false => None,
+    };
+    holds("domain:two.agents-test.com").await;
+    assert_eq!(newest().await, 2);
+    stage.settle().await;
+    assert_eq!(all_found(&stage, &nobody).await, only(1));
+    assert!(
+        agent_card(app, &nobody, &agents[0].to_string(), None)
+            .await
+            .is_err()
+    );
+    // The replica decides by the set, and so by the collection, of before, until it has the next one.
+    if let Some(replica) = replica {
+        assert_eq!(all_found(&replica, &nobody).await, only(0));
+        replica.settle().await;
+        assert_eq!(all_found(&replica, &nobody).await, only(1));
+    }
+    let history = policy_history(app, admin, &PageRequest::default()).await;
+    assert_eq!(
+        history.unwrap().sets[0].reason,
+        "the collection open was changed"
+    );
+    collection_delete(app, admin, "open", &Precondition::default())
+        .await
+        .unwrap();
+    assert_eq!(newest().await, 3);
+    stage.settle().await;
+    assert!(all_found(&stage, &nobody).await.is_empty());
+    // An agent that is labelled comes into a collection at once, and leaves it at once.
+    holds("label:shown=yes").await;
+    stage.settle().await;
+    for (value, shown) in [
+        ("yes", BTreeSet::from([agents[1]])),
+        ("no", BTreeSet::new()),
+    ] {
+        let patch = AgentPatch {
+            labels: Some(BTreeMap::from([("shown".to_owned(), value.to_owned())])),
+            ..AgentPatch::default()
+        };
+        agent_patch(app, admin, &agents[1].to_string(), &patch)
+            .await
+            .unwrap();
+        if !shown.is_empty() {
+            stage.settle().await;
+        }
+        assert_eq!(all_found(&stage, &nobody).await, shown);
+    }
 }
 
 /// Sets are numbered, kept, and made from what was seen only; nothing broken is kept.

@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 52] = [
+const ORDER: [&str; 53] = [
     "config",
     "error",
     "filters",
@@ -16,10 +16,11 @@ const ORDER: [&str; 52] = [
     "providers",
     "data_dir",
     "policy_labels",
-    "policy_sets",
     "caller",
     "audience",
     "collection_rows",
+    "collection_filters",
+    "policy_sets",
     "paging",
     "visibility",
     "memory",

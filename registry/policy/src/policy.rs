@@ -85,6 +85,8 @@ pub struct Policy {
     pub conditional: bool,
     /// Whether it stands beside every set, and was not written by anybody.
     pub is_shipped: bool,
+    /// Whether its condition asks which collections hold the agent.
+    pub(crate) asks_about_collections: bool,
     /// Whether it names its actions.
     pub(crate) names_actions: bool,
     /// The policy as Cedar has read it.
@@ -141,6 +143,7 @@ impl Policy {
             },
             actions: actions_of(&read),
             is_shipped: false,
+            asks_about_collections: mentions_attribute(&est["conditions"], "collections"),
             names_actions: read.action_constraint() != ActionConstraint::Any,
             scope: PrincipalScope::of(&read.principal_constraint()),
             conditional: read.has_non_scope_constraint()
@@ -203,6 +206,18 @@ fn foreign_variable(condition: &Value) -> Option<&str> {
         }
         Value::Array(parts) => parts.iter().find_map(foreign_variable),
         _ => None,
+    }
+}
+
+/// Whether a condition asks for an attribute of this name. Cedar's own JSON form has the name of each as `attr`.
+fn mentions_attribute(condition: &Value, name: &str) -> bool {
+    match condition {
+        Value::Object(members) => {
+            members.get("attr").and_then(Value::as_str) == Some(name)
+                || members.values().any(|one| mentions_attribute(one, name))
+        }
+        Value::Array(parts) => parts.iter().any(|one| mentions_attribute(one, name)),
+        _ => false,
     }
 }
 

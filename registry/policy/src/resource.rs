@@ -22,6 +22,8 @@ pub struct AgentFacts {
     pub labels: Vec<String>,
     pub provider: String,
     pub skills: Vec<String>,
+    /// The names of the skills; no attribute, but collections know an agent by their words.
+    pub skill_names: Vec<String>,
     pub tags: Vec<String>,
     pub capabilities: Vec<String>,
     pub input_modes: Vec<String>,
@@ -43,17 +45,27 @@ pub struct AgentFacts {
     pub change: String,
 }
 
+/// Who says which collections hold an agent.
+pub trait Collections: std::fmt::Debug + Send + Sync {
+    /// The names of the collections that hold an agent with these facts.
+    fn holding(&self, agent: &AgentFacts) -> Vec<String>;
+}
+
 impl AgentFacts {
-    /// The agent as Cedar's entities, itself first.
+    /// The agent as Cedar's entities, itself first; `collections` hold it.
     ///
     /// # Errors
     /// What Cedar says against a value, which none of ours gives it reason for.
-    pub(crate) fn entities(&self) -> Result<(EntityUid, Vec<Entity>), String> {
+    pub(crate) fn entities(
+        &self,
+        collections: &[String],
+    ) -> Result<(EntityUid, Vec<Entity>), String> {
         let facts = self;
         let id = entity("Agent", &facts.id)?;
         let home = entity("Domain", &facts.domain)?;
         let parents = vec![home.clone()];
-        let agent = Entity::new(id.clone(), attributes(facts), parents.into_iter().collect())
+        let attributes = attributes(facts, collections);
+        let agent = Entity::new(id.clone(), attributes, parents.into_iter().collect())
             .map_err(|error| error.to_string())?;
         Ok((id, vec![agent, domain(home, &facts.domain)?]))
     }
@@ -74,7 +86,7 @@ fn domain(id: EntityUid, name: &str) -> Result<Entity, String> {
     Entity::new(id, attributes, std::collections::HashSet::new()).map_err(|error| error.to_string())
 }
 
-fn attributes(facts: &AgentFacts) -> HashMap<String, RestrictedExpression> {
+fn attributes(facts: &AgentFacts, collections: &[String]) -> HashMap<String, RestrictedExpression> {
     let text = |value: &str| RestrictedExpression::new_string(value.to_owned());
     let set =
         |values: &[String]| RestrictedExpression::new_set(values.iter().map(|value| text(value)));
@@ -105,6 +117,7 @@ fn attributes(facts: &AgentFacts) -> HashMap<String, RestrictedExpression> {
         ("visibility", text(&facts.visibility)),
         ("allow_listed", truth(facts.allow_listed)),
         ("change", text(&facts.change)),
+        ("collections", set(collections)),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

@@ -1,6 +1,7 @@
 //! A numbered set of policies: compiled and checked as a whole.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use cedar_policy::{
     Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request,
@@ -13,7 +14,7 @@ use crate::evaluation::Matches;
 use crate::fault::Fault;
 use crate::policy::{Mode, Policy, PolicyText, entity};
 use crate::principal::{ANONYMOUS, PrincipalScope};
-use crate::resource::{AgentFacts, domain_entities};
+use crate::resource::{AgentFacts, Collections, domain_entities};
 
 /// The schema of everything that policies may speak about.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
@@ -32,6 +33,8 @@ pub struct PolicySet {
     questions: HashMap<Action, Questions>,
     /// Actions with policies on a dry run.
     tried: Vec<Action>,
+    /// Who says which collections hold an agent; without anybody none does.
+    collections: Option<Arc<dyn Collections>>,
 }
 
 /// The policies about one action, each as a permit for everybody under its place in the set.
@@ -108,7 +111,32 @@ impl PolicySet {
             tried: Action::ALL.into_iter().filter(is_tried).collect(),
             policies,
             questions,
+            collections: None,
         })
+    }
+
+    /// The same set, asking about these collections.
+    #[must_use]
+    pub fn asking(self, collections: Arc<dyn Collections>) -> Self {
+        Self {
+            collections: Some(collections),
+            ..self
+        }
+    }
+
+    /// The same set, asking about the collections that another one asks about.
+    #[must_use]
+    pub fn asking_like(self, other: &Self) -> Self {
+        Self {
+            collections: other.collections.clone(),
+            ..self
+        }
+    }
+
+    /// Whether a policy that is not off asks which collections hold an agent.
+    pub fn asks_about_collections(&self) -> bool {
+        let mut policies = self.policies.iter();
+        policies.any(|policy| policy.mode != Mode::Off && policy.asks_about_collections)
     }
 
     /// Its number.
@@ -154,7 +182,12 @@ impl PolicySet {
 
     /// The policies about an action that match an agent.
     pub fn matches(&self, action: Action, agent: &AgentFacts) -> Matches {
-        self.matching(action, || agent.entities())
+        self.matching(action, || {
+            let asked = self.collections.as_ref();
+            let asked = asked.filter(|_| self.asks_about_collections());
+            let holding = asked.map(|collections| collections.holding(agent));
+            agent.entities(&holding.unwrap_or_default())
+        })
     }
 
     /// The policies about registering that match a domain.

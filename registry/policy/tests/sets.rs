@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use a2a_registry_policy::{
-    Action, AgentFacts, Effect, Fault, MAX_POLICIES, MAX_POLICY_BYTES, Mode, PolicySet, PolicyText,
-    Principal, PrincipalScope, formatted,
+    Action, AgentFacts, Collections, Effect, Fault, MAX_POLICIES, MAX_POLICY_BYTES, Mode,
+    PolicySet, PolicyText, Principal, PrincipalScope, formatted,
 };
 
 fn written(policies: &[(&str, &str)]) -> Vec<PolicyText> {
@@ -44,6 +45,36 @@ fn member(account: &str, groups: &[&str]) -> Principal {
         account: Some(account.to_owned()),
         groups: groups.iter().map(|group| (*group).to_owned()).collect(),
     }
+}
+
+/// A collection for each tag.
+#[derive(Debug)]
+struct Tagged;
+
+impl Collections for Tagged {
+    fn holding(&self, agent: &AgentFacts) -> Vec<String> {
+        agent.tags.iter().map(|tag| format!("c-{tag}")).collect()
+    }
+}
+
+/// Collections are a fact of the set, not of the agent; a policy that is off does not ask for them.
+#[test]
+fn a_set_knows_whether_it_asks_about_collections() {
+    let asking = "permit (principal, action, resource) when { resource.collections.contains(\"c-finance\") };";
+    let off = format!("@mode(\"off\") {asking}");
+    let other =
+        "permit (principal, action, resource) when { resource.tags.contains(\"collections\") };";
+    for (text, asks) in [(asking, true), (&off, false), (other, false)] {
+        assert_eq!(
+            set(&[("one", text)]).asks_about_collections(),
+            asks,
+            "{text}"
+        );
+    }
+    let finds = |set: &PolicySet| set.matches(Action::Discover, &agent()).matching.len();
+    let judged = set(&[("one", asking)]).asking(Arc::new(Tagged));
+    assert_eq!((finds(&set(&[("one", asking)])), finds(&judged)), (0, 1));
+    assert_eq!(finds(&set(&[("two", asking)]).asking_like(&judged)), 1);
 }
 
 #[test]
@@ -324,6 +355,7 @@ impl Numbers {
         let condition = self.of(&[
             "",
             "when { resource.tags.contains(\"finance\") }",
+            "when { resource.collections.contains(\"c-finance\") }",
             "when { resource.domain like \"*.example.com\" }",
             "unless { resource.trust >= 2 }",
             "when { resource.covered || resource.owner_present }",
@@ -396,6 +428,7 @@ fn by_cedar(
         ("owner_present", facts.owner_present.to_string()),
         ("auth", strings(&facts.auth)),
         ("has_error", facts.has_error.to_string()),
+        ("collections", strings(&Tagged.holding(facts))),
         ("endpoint_hosts", strings(&facts.endpoint_hosts)),
         ("signature", format!("{:?}", facts.signature)),
         ("lifecycle", format!("{:?}", facts.lifecycle)),
@@ -434,6 +467,7 @@ fn decisions_by_sets_are_those_of_cedar() {
             })
             .collect();
         let set = PolicySet::compile(7, &policies).unwrap_or_else(|faults| panic!("{faults:?}"));
+        let set = set.asking(Arc::new(Tagged));
         for _ in 0..20 {
             let (facts, who) = (numbers.facts(), numbers.principal());
             let action = numbers.of(&[Action::Discover, Action::Invoke]);

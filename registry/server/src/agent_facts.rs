@@ -59,6 +59,7 @@ impl ShownCard<'_> {
                 .collect(),
             provider: organization(card),
             skills: distinct(card.skills.iter().map(|skill| skill.id.clone())),
+            skill_names: card.skills.iter().map(|skill| skill.name.clone()).collect(),
             tags: tags(card),
             capabilities: capability_labels(card),
             input_modes: all_input_modes(card),

@@ -141,16 +141,6 @@ fn written((name, value): &(String, String)) -> String {
     }
 }
 
-/// The filter of a collection; `None`, which is logged, for one that this program does not understand: no agent is in it.
-pub(crate) fn filter_of(row: &collection::Model) -> Option<Filters> {
-    let read = read_filter(&row.filter);
-    read.map(|(_, filters)| filters)
-        .inspect_err(|error| {
-            tracing::error!(collection = row.name, %error, "a collection's filter is not understood");
-        })
-        .ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -13,6 +13,7 @@ mod application;
 mod audience;
 pub mod authentication;
 pub mod caller;
+mod collection_filters;
 mod collection_rows;
 pub mod collections;
 pub mod commit;

@@ -1,10 +1,13 @@
 //! Policy sets as they are kept, and the policies that are shipped.
 
+use std::sync::Arc;
+
 use a2a_registry_domain::admission_rules::{Rule, Rules};
 use a2a_registry_policy::{PolicySet, PolicyText};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Handle, policies};
 
+use crate::collection_filters::{CollectionFilters, collections_to_keep};
 use crate::error::AppError;
 
 /// The policies of a registry in which nobody has written any: everybody finds and calls every agent that visibility and
@@ -121,11 +124,30 @@ pub(crate) fn compiled(
         Some(row) => (number_of(row), written(row)?),
         None => (0, shipped_set()),
     };
-    PolicySet::compile_beside(number, &texts, &beside(rules)).map_err(|faults| {
+    let set = PolicySet::compile_beside(number, &texts, &beside(rules)).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         AppError::internal(format!(
             "policy set {number} cannot be compiled: {}",
             faults.join("; ")
         ))
+    })?;
+    Ok(match row.and_then(|row| row.collections.as_deref()) {
+        Some(kept) => set.asking(Arc::new(CollectionFilters::kept(kept))),
+        None => set,
     })
+}
+
+/// A set that is not kept, asking about the collections that there are.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn asking_about_present_collections(
+    on: &impl Handle,
+    set: PolicySet,
+) -> Result<PolicySet, AppError> {
+    if !set.asks_about_collections() {
+        return Ok(set);
+    }
+    let present = collections_to_keep(on).await?;
+    Ok(set.asking(Arc::new(CollectionFilters::kept(&present))))
 }

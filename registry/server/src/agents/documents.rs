@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use a2a_card::{
-    AgentCard, Skill, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
-};
+use a2a_card::{AgentCard, Skill, auth_labels, tags};
 use a2a_registry_api::{Capabilities, HitSkill, Interface, Links, Provider, Summary};
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_search::{Document, SkillText};
@@ -15,11 +13,11 @@ use uuid::Uuid;
 
 use crate::agent_facts::{distinct, labels, organization};
 use crate::agents::duplicates;
-use crate::agents::policy_facts::labels_of;
+use crate::agents::policy_facts::{labels_of, listed_facts};
 use crate::agents::records::{AgentRecord, records, shown_version};
+use crate::collection_filters::filtered_part;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::filters::trust_rank;
 
 /// The summary of an agent, as lists show it.
 pub(crate) fn summary(context: &Context, record: &AgentRecord) -> Summary {
@@ -89,7 +87,7 @@ fn links(context: &Context, id: Uuid) -> Links {
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
     let summary = lasting_summary(context, record);
-    let part = filtered_part(record);
+    let part = filtered_part(&listed_facts(context, record));
     Ok(Document {
         id: record.agent.id,
         hit: rendered(&summary)?,
@@ -97,6 +95,7 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         description: card.description.clone().unwrap_or_default(),
         provider: organization(card),
         other_texts: card.other_texts.clone(),
+        skills: card.skills.iter().map(skill_text).collect(),
         visible_to: labels_of(context, record),
         lookups: distinct(lookups(record)),
         group: duplicates::key(card, &record.version.content_digest),
@@ -105,38 +104,6 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         updated_at: record.version.observed_at,
         ..part
     })
-}
-
-/// The part of a search document that filters ask for; the rest is empty.
-pub(crate) fn filtered_part(record: &AgentRecord) -> Document {
-    let (agent, card) = (&record.agent, &record.card);
-    let interfaces = card.interfaces.iter();
-    let versions = interfaces.clone();
-    let trust = record.trust();
-    let level = trust.level.as_ref().and_then(|level| level.known());
-    let labels = labels(agent).into_iter();
-    Document {
-        provider_key: organization(card).to_lowercase(),
-        domain: agent.domain.clone(),
-        skills: card.skills.iter().map(skill_text).collect(),
-        tags: tags(card),
-        skill_ids: distinct(card.skills.iter().map(|skill| skill.id.clone())),
-        capabilities: capability_labels(card),
-        bindings: distinct(interfaces.map(|one| one.binding.clone())),
-        protocol_versions: distinct(versions.filter_map(|one| one.protocol_version.clone())),
-        auth: auth_labels(card),
-        input_modes: all_input_modes(card),
-        output_modes: all_output_modes(card),
-        labels: labels
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect(),
-        lifecycle: record.shown().as_str().into(),
-        liveness: record.liveness().state.as_str().into(),
-        signature: trust.signature.as_str().into(),
-        unmanaged: record.is_unmanaged(),
-        trust: level.and_then(trust_rank),
-        ..Document::default()
-    }
 }
 
 /// The summary of an agent without values that change without an event, such as the last fetch: in the index they

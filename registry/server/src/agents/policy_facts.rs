@@ -18,6 +18,14 @@ pub(crate) fn facts(context: &Context, record: &AgentRecord) -> AgentFacts {
     record.shown_card().facts(&context.rules)
 }
 
+/// The facts about an agent as lists have it: one on hold is `held` there, which policies do not ask for.
+pub(crate) fn listed_facts(context: &Context, record: &AgentRecord) -> AgentFacts {
+    AgentFacts {
+        lifecycle: record.shown().as_str().to_owned(),
+        ..facts(context, record)
+    }
+}
+
 /// The forbids of a set that a waiver lifts for what an agent shows.
 pub(crate) fn waived(context: &Context, record: &AgentRecord, set: &PolicySet) -> BTreeSet<u16> {
     let ids = record.waived_policies(context.now());

@@ -100,16 +100,6 @@ impl AgentRecord {
         counting.map(|one| one.policy.as_str()).collect()
     }
 
-    /// Whether nobody answers for it: neither an owner, which is its submitter while it has none, nor a sponsor.
-    pub(crate) fn is_unmanaged(&self) -> bool {
-        let agent = &self.agent;
-        agent
-            .owner_id
-            .or(agent.submitter)
-            .or(agent.sponsor_id)
-            .is_none()
-    }
-
     /// The labels that may find it.
     pub(crate) fn visible_to(&self) -> Vec<String> {
         let openness = Openness::of(self.listed(), !self.holds.is_empty());

@@ -17,6 +17,7 @@ use crate::audience::{check_groups, groups_in, groups_named, kept, named_by_id};
 use crate::caller::Caller;
 use crate::collection_rows::{owners_of, read_filter, sees_collection};
 use crate::commit::ledger::Ledger;
+use crate::commit::policy_numbers::follow_collections;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -74,8 +75,7 @@ pub async fn collection_put(
     check_names("/owners", &content.owners, MAX_OWNERS)?;
     check_groups("/audience", content.audience.as_deref().unwrap_or_default())?;
     let (filter, _) = read_filter(&content.filter)?;
-    let write = context.store.write().await?;
-    write.collections_lock().await?;
+    let write = locked(context).await?;
     let known = row(&write, name).await?;
     let before = match known.clone() {
         Some(row) => Some(view(&write, caller, row).await?),
@@ -108,6 +108,8 @@ pub async fn collection_put(
     let data = json!({"collection": name, "filter": after.filter, "audience": after.audience, "owners": after.owners,
         "filter_before": before.map(|before| before.filter)});
     ledger.event(EventKind::CollectionChanged, name, &curator.name, data);
+    let reason = format!("the collection {name} was changed");
+    follow_collections(&write, &mut ledger, &curator.name, &reason).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);
@@ -125,8 +127,7 @@ pub async fn collection_delete(
     seen: &Precondition,
 ) -> Result<(), AppError> {
     let curator = caller.demand(Permission::Curate)?;
-    let write = context.store.write().await?;
-    write.collections_lock().await?;
+    let write = locked(context).await?;
     let row = row(&write, name).await?;
     let row = row.ok_or_else(|| AppError::no_collection(name))?;
     let id = row.id;
@@ -136,10 +137,20 @@ pub async fn collection_delete(
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"collection": name, "filter_before": before.filter});
     ledger.event(EventKind::CollectionDeleted, name, &curator.name, data);
+    let reason = format!("the collection {name} was deleted");
+    follow_collections(&write, &mut ledger, &curator.name, &reason).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);
     Ok(())
+}
+
+/// A write in which no other one changes collections or makes policy sets: always locked in this order.
+async fn locked(context: &Context) -> Result<Write, AppError> {
+    let write = context.store.write().await?;
+    write.policies_lock().await?;
+    write.collections_lock().await?;
+    Ok(write)
 }
 
 async fn row(on: &impl Handle, name: &str) -> Result<Option<collection::Model>, AppError> {

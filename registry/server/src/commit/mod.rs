@@ -6,6 +6,7 @@ pub mod approver;
 pub mod further_reviews;
 pub mod ledger;
 pub mod locks;
+pub(crate) mod policy_numbers;
 pub mod publish;
 pub mod state;
 pub mod touched;

@@ -21,7 +21,7 @@ use crate::commit::approver::check_reason;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::sets::{read_set, text_of};
-use crate::policy_sets::newest_set;
+use crate::policy_sets::{asking_about_present_collections, newest_set};
 
 /// Agents that are read at once.
 const PAGE: u64 = 500;
@@ -45,6 +45,7 @@ pub async fn policies_preview(
     check_reason(&new.reason)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
     let after = read_set(context, 0, &texts)?;
+    let after = asking_about_present_collections(&context.store, after).await?;
     let _alone = context.policies.previewing.try_acquire().map_err(|_| {
         AppError::new(
             ErrorKind::Unavailable,
@@ -172,7 +173,8 @@ impl Comparison {
             });
         }
         let changed = PolicySet::compile(0, &changed)
-            .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?;
+            .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?
+            .asking_like(&after);
         let callers = callers(&[&before, &after]);
         Ok(Self {
             before,

@@ -3,19 +3,18 @@
 use a2a_registry_api::{
     NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
 };
-use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{Fault, Policy, PolicySet, PolicyText};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::policies;
 use serde::Deserialize;
-use serde_json::json;
 use utoipa::IntoParams;
 
 use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
+use crate::commit::policy_numbers::{MadeSet, add_set};
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -133,7 +132,7 @@ pub async fn policies_put(
     let admin = caller.demand(Permission::Administer)?;
     check_reason(&new.reason)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
-    read_set(context, 0, &texts)?;
+    let set = read_set(context, 0, &texts)?;
     let seen = seen.number()?;
     let write = context.store.write().await?;
     write.policies_lock().await?;
@@ -147,21 +146,14 @@ pub async fn policies_put(
             ),
         ));
     }
-    let number = newest + 1;
-    let policies =
-        serde_json::to_string(&texts).map_err(|error| AppError::internal(error.to_string()))?;
-    write
-        .policy_set_insert(policy_set::Model {
-            number: i64::try_from(number).unwrap_or(i64::MAX),
-            policies,
-            author: admin.name.clone(),
-            reason: new.reason.clone(),
-            created_at: context.now().0,
-        })
-        .await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let data = json!({"number": number, "policies": texts.len(), "reason": new.reason});
-    ledger.event(EventKind::PolicySet, &number.to_string(), &admin.name, data);
+    let made = MadeSet {
+        policies: &texts,
+        asks_about_collections: set.asks_about_collections(),
+        author: &admin.name,
+        reason: &new.reason,
+    };
+    let number = add_set(&write, &mut ledger, newest, made).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);

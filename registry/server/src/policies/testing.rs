@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::policies::sets::{read_set, text_of};
-use crate::policy_sets::newest_set;
+use crate::policy_sets::{asking_about_present_collections, newest_set};
 
 /// Cases of one request.
 const MAX_CASES: usize = 500;
@@ -35,7 +35,8 @@ pub async fn policies_test(
     let set = match &what.policies {
         Some(new) => {
             let texts: Vec<PolicyText> = new.iter().map(text_of).collect();
-            read_set(context, 0, &texts)?
+            let set = read_set(context, 0, &texts)?;
+            asking_about_present_collections(&context.store, set).await?
         }
         None => newest_set(&context.store, &context.rules).await?,
     };

@@ -4,7 +4,8 @@ use a2a_registry_search::{Filters, MAX_WITHIN};
 use a2a_registry_store::collections::collections_by_names;
 
 use crate::caller::Caller;
-use crate::collection_rows::{filter_of, sees_collection};
+use crate::collection_filters::understood;
+use crate::collection_rows::sees_collection;
 use crate::context::Context;
 use crate::error::AppError;
 
@@ -46,7 +47,7 @@ impl Within {
             within
                 .written
                 .push_str(&format!(" [{} {}]", row.name, row.filter));
-            within.filters.extend(filter_of(row));
+            within.filters.extend(understood(&row.name, &row.filter));
         }
         if within.filters.is_empty() {
             // None of them is understood, so no agent is in them.

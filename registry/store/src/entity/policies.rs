@@ -13,6 +13,8 @@ pub mod policy_set {
         pub number: i64,
         /// Its policies in their order, as JSON.
         pub policies: String,
+        /// The collections that its policies ask about, as JSON; null where they ask about none.
+        pub collections: Option<String>,
         /// The account that made it.
         pub author: String,
         /// Why it was made.

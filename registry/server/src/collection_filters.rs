@@ -1,0 +1,106 @@
+//! Collections as filters: which of them hold an agent, judged from its facts and never from the index.
+
+use a2a_registry_policy::{AgentFacts, Collections};
+use a2a_registry_search::{Document, Filters, SkillText};
+use a2a_registry_store::entity::collection;
+use a2a_registry_store::{Handle, StoreError, collections};
+
+use crate::collection_rows::read_filter;
+
+/// Collections, ready to be judged.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CollectionFilters {
+    filters: Vec<(String, Filters)>,
+}
+
+impl CollectionFilters {
+    /// These collections.
+    pub(crate) fn of(rows: &[collection::Model]) -> Self {
+        Self::read(
+            rows.iter()
+                .map(|row| (row.name.as_str(), row.filter.as_str())),
+        )
+    }
+
+    /// The collections that were kept beside a policy set; none of what cannot be read.
+    pub(crate) fn kept(kept: &str) -> Self {
+        let kept: Vec<(String, String)> = serde_json::from_str(kept)
+            .inspect_err(
+                |error| tracing::error!(%error, "the collections of a policy set are broken"),
+            )
+            .unwrap_or_default();
+        Self::read(
+            kept.iter()
+                .map(|(name, filter)| (name.as_str(), filter.as_str())),
+        )
+    }
+
+    fn read<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let read = |(name, filter)| Some((String::from(name), understood(name, filter)?));
+        Self {
+            filters: named.filter_map(read).collect(),
+        }
+    }
+}
+
+/// The filter of a collection; `None`, which is logged, for one that this program does not understand: no agent is in it.
+pub(crate) fn understood(name: &str, filter: &str) -> Option<Filters> {
+    let read = read_filter(filter);
+    read.map(|(_, filters)| filters)
+        .inspect_err(|error| {
+            tracing::error!(collection = name, %error, "a collection's filter is not understood");
+        })
+        .ok()
+}
+
+impl Collections for CollectionFilters {
+    fn holding(&self, agent: &AgentFacts) -> Vec<String> {
+        if self.filters.is_empty() {
+            return Vec::new();
+        }
+        let agent = filtered_part(agent);
+        let holding = self.filters.iter().filter(|(_, one)| one.hold(&agent));
+        holding.map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// All collections as they are kept beside a policy set that asks about them: a list of names and filters, by name.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn collections_to_keep(on: &impl Handle) -> Result<String, StoreError> {
+    let rows = collections::collections(on).await?;
+    let named: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row.name.as_str(), row.filter.as_str()))
+        .collect();
+    Ok(serde_json::to_string(&named).unwrap_or_else(|_| "[]".to_owned()))
+}
+
+/// The part of a search document that filters ask for; the rest is empty.
+pub(crate) fn filtered_part(agent: &AgentFacts) -> Document {
+    let named = |name: &String| SkillText {
+        name: name.clone(),
+        ..SkillText::default()
+    };
+    Document {
+        provider_key: agent.provider.to_lowercase(),
+        domain: agent.domain.clone(),
+        skills: agent.skill_names.iter().map(named).collect(),
+        tags: agent.tags.clone(),
+        skill_ids: agent.skills.clone(),
+        capabilities: agent.capabilities.clone(),
+        bindings: agent.bindings.clone(),
+        protocol_versions: agent.protocol_versions.clone(),
+        auth: agent.auth.clone(),
+        input_modes: agent.input_modes.clone(),
+        output_modes: agent.output_modes.clone(),
+        labels: agent.labels.clone(),
+        lifecycle: agent.lifecycle.clone(),
+        liveness: agent.liveness.clone(),
+        signature: agent.signature.clone(),
+        unmanaged: !agent.owner_present && !agent.sponsor_present,
+        trust: u8::try_from(agent.trust).ok(),
+        ..Document::default()
+    }
+}
