@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_card::{
-    AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
+    AgentCard, Interface, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
 };
 use a2a_registry_domain::admission_rules::Rules;
 use a2a_registry_domain::review::ChangeClass;
@@ -42,10 +42,7 @@ impl ShownCard<'_> {
     pub(crate) fn facts(&self, rules: &Rules) -> AgentFacts {
         let (agent, card, version) = (self.agent, self.card, self.version);
         let interfaces = &card.interfaces;
-        let hosts = interfaces.iter().filter_map(|interface| {
-            let url = Url::parse(&interface.url).ok()?;
-            url.host_str().map(str::to_owned)
-        });
+        let hosts = interfaces.iter().map(endpoint_host);
         let findings: Vec<BrokenRule> = serde_json::from_str(&version.findings).unwrap_or_default();
         let (level, signature) = trust_of(agent, version, self.binding);
         AgentFacts {
@@ -85,6 +82,15 @@ impl ShownCard<'_> {
             change: change_word(self.change).to_owned(),
         }
     }
+}
+
+/// The host of an interface. An address without one, such as `host:port`, stands as a whole, so that a policy that lists the
+/// hosts which it permits does not pass over it.
+fn endpoint_host(interface: &Interface) -> String {
+    let url = Url::parse(&interface.url).ok();
+    let host = url.as_ref().and_then(Url::host_str);
+    let host = host.filter(|host| !host.is_empty());
+    host.unwrap_or(&interface.url).to_owned()
 }
 
 /// The word by which policies know a change: `first` where nothing was approved.
@@ -129,4 +135,27 @@ pub(crate) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> 
 /// The labels that curators have set.
 pub(crate) fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
     serde_json::from_str(&agent.labels).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_endpoint_counts_for_a_list_of_hosts() {
+        for (url, host) in [
+            ("https://agents.corp.example/a2a", "agents.corp.example"),
+            ("https://agents.corp.example@evil.example/", "evil.example"),
+            ("evil.example:443", "evil.example:443"),
+            ("evil.example/a2a", "evil.example/a2a"),
+            ("dns:///evil.example", "dns:///evil.example"),
+            ("", ""),
+        ] {
+            let interface = Interface {
+                url: url.into(),
+                ..Interface::default()
+            };
+            assert_eq!(endpoint_host(&interface), host);
+        }
+    }
 }
