@@ -72,6 +72,7 @@ pub(super) fn holder(
         });
     }
     let groups = match claims.get(&config.groups_claim) {
+        None if is_elsewhere(claims, &config.groups_claim) => return no_entry(GROUPS_ELSEWHERE),
         None if is_access_token => None,
         claim => Some(groups(claim)?),
     };
@@ -120,15 +121,30 @@ fn texts(claim: Option<&Value>) -> Vec<String> {
     }
 }
 
+const GROUPS_ELSEWHERE: &str = "The identity provider does not name your groups itself, but says where they could be asked for, \
+                                which this registry does not do. Its operator can have it name only those that matter here.";
+
+/// Whether a claim is left out because others can be asked for it (OpenID Connect Core 5.6.2): it is unknown then, not empty.
+fn is_elsewhere(claims: &Map<String, Value>, name: &str) -> bool {
+    let elsewhere = claims.get("_claim_names").and_then(Value::as_object);
+    elsewhere.is_some_and(|names| names.contains_key(name))
+}
+
 /// The groups of a claim, in order. One that cannot be kept is refused with the whole: a policy may forbid something to it.
 fn groups(claim: Option<&Value>) -> Result<Vec<String>, AppError> {
+    let named = match claim {
+        None | Some(Value::Null) => 0,
+        Some(Value::Array(several)) => several.len(),
+        Some(_) => 1,
+    };
     let mut groups = texts(claim);
+    let is_read = groups.len() == named;
     groups.sort_unstable();
     groups.dedup();
     let fits = |name: &String| {
         (1..=MAX_GROUP_NAME).contains(&name.len()) && !name.chars().any(char::is_control)
     };
-    if groups.len() > MAX_GROUPS || !groups.iter().all(fits) {
+    if !is_read || groups.len() > MAX_GROUPS || !groups.iter().all(fits) {
         return Err(AppError::new(
             ErrorKind::Forbidden,
             format!(

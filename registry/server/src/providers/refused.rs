@@ -17,7 +17,7 @@ pub enum Refused {
     Issuer,
     /// It is for others.
     Audience,
-    /// It was issued to another client.
+    /// It was issued to another client, or does not say to which.
     Party,
     /// It is past its end, or has none.
     Expired,
@@ -49,7 +49,7 @@ impl Refused {
             Self::Type => "its header says that it is a token of another type",
             Self::Issuer => "its issuer is another one",
             Self::Audience => "it is for another audience",
-            Self::Party => "it was issued to another client",
+            Self::Party => "it was issued to another client, or does not say to which",
             Self::Expired => "it has expired",
             Self::NotYet => "it is not valid yet",
             Self::IssuedAt => "it does not say when it was issued, or at a time that cannot be",

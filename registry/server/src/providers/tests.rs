@@ -199,6 +199,11 @@ fn groups_are_those_of_the_claim_and_give_the_roles_of_the_map() {
         json!({"teams": [""]}),
         json!({"teams": ["a\nb"]}),
         json!({"teams": "x".repeat(201)}),
+        // What cannot be read is not nothing: a policy may forbid something to it.
+        json!({"teams": [{"name": "contractors"}]}),
+        json!({"teams": {"name": "contractors"}}),
+        json!({"teams": [["contractors"]]}),
+        json!({"_claim_names": {"teams": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://a.example"}}}),
     ] {
         assert_eq!(held(&apart, teams, false), Err(ErrorKind::Forbidden));
     }
