@@ -29,6 +29,7 @@ mod events;
 mod fixtures;
 mod glass_journey;
 mod governance_story;
+mod held_requests;
 mod identity;
 mod index;
 mod ingest;

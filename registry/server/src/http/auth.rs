@@ -142,9 +142,36 @@ fn caller<T: 'static>(
     let known = async move {
         let state = state(&request)?;
         let caller = authenticate(&state.context, &token).await?;
+        request.extensions_mut().insert(Judged(caller.clone()));
         judge(caller, &request)
     };
     Either::Right(known.boxed_local())
+}
+
+/// The caller by whom a request was judged, from its headers.
+struct Judged(Caller);
+
+/// Refuses a request whose caller may do something else by the time that its body has come, which a client can delay: a
+/// token that is revoked, or an account that is disabled or has other roles, counts as it is at the end of the request.
+///
+/// # Errors
+/// `unauthenticated`.
+pub(crate) async fn judge_again(request: &HttpRequest) -> Result<(), Problem> {
+    let judged = request
+        .extensions()
+        .get::<Judged>()
+        .map(|judged| judged.0.clone());
+    let (Some(judged), Some(token)) = (judged, bearer(request)?) else {
+        return Ok(());
+    };
+    let caller = authenticate(&state(request)?.context, token).await?;
+    if caller == judged {
+        return Ok(());
+    }
+    Err(Problem::new(
+        &problem_kinds::UNAUTHENTICATED,
+        "What this token may do was changed while the request was sent. Nothing was done; send it again.",
+    ))
 }
 
 /// Whether a header holds a token of this registry, or an access token of a configured identity provider, valid or not.

@@ -14,6 +14,7 @@ use futures::{FutureExt, StreamExt};
 use serde::de::DeserializeOwned;
 
 use crate::config::LimitsConfig;
+use crate::http::auth::judge_again;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::state::State;
@@ -36,6 +37,7 @@ pub struct CardBody(pub Bytes);
 
 /// A body of any kind that is not read yet, so that the handler can check the headers first.
 pub struct UnreadBody {
+    request: HttpRequest,
     payload: Payload,
     length: Option<usize>,
     limits: LimitsConfig,
@@ -142,6 +144,7 @@ impl UnreadBody {
         let length = request.headers().get(header::CONTENT_LENGTH);
         let state = request.app_data::<actix_web::web::Data<State>>();
         Self {
+            request: request.clone(),
             payload: payload.take(),
             length: length.and_then(|length| length.to_str().ok()?.parse().ok()),
             limits: state.map_or_else(LimitsConfig::default, |state| {
@@ -150,20 +153,25 @@ impl UnreadBody {
         }
     }
 
-    /// Reads the whole body: at most `limit` bytes, in at most `limits.body_seconds`.
+    /// Reads the whole body: at most `limit` bytes, in at most `limits.body_seconds`. The caller is authenticated again
+    /// afterwards.
     ///
     /// # Errors
-    /// `too-large`, `request-timeout`, or `invalid-request` where it breaks off.
+    /// `too-large`, `request-timeout`, `invalid-request` where it breaks off, or `unauthenticated` where the caller may do
+    /// something else by then.
     pub async fn read(self, limit: usize) -> Result<BytesMut, Problem> {
         let seconds = self.limits.body_seconds;
-        tokio::time::timeout(Duration::from_secs(seconds), self.collect(limit))
+        let request = self.request.clone();
+        let bytes = tokio::time::timeout(Duration::from_secs(seconds), self.collect(limit))
             .await
             .unwrap_or_else(|_| {
                 Err(Problem::new(
                     &problem_kinds::REQUEST_TIMEOUT,
                     format!("The body was not complete after {seconds} seconds."),
                 ))
-            })
+            })?;
+        judge_again(&request).await?;
+        Ok(bytes)
     }
 
     async fn collect(mut self, limit: usize) -> Result<BytesMut, Problem> {

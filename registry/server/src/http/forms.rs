@@ -119,17 +119,10 @@ async fn session_form<T: FormFields>(
     needed: Option<Permission>,
 ) -> Result<SessionForm<T>, Problem> {
     check_site(&request)?;
-    let Some(visitor) = by_session(&request).await? else {
-        return refused(
-            &problem_kinds::UNAUTHENTICATED,
-            "You are signed out. Sign in again, and send the form again.",
-        );
-    };
-    request.extensions_mut().insert(visitor.clone());
-    if let Some(needed) = needed {
-        visitor.caller.demand(needed)?;
-    }
+    sender(&request, needed).await?;
     let bytes = form_bytes(&request, body, T::LIMIT).await?;
+    // Again, because a client can delay the rest of its request: who is signed out by then has sent nothing.
+    let visitor = sender(&request, needed).await?;
     refuse_nul(&bytes)?;
     let token: FormToken = fields_of(&bytes)?;
     let secret = cookies::cookie(&request, cookies::SESSION).unwrap_or_default();
@@ -140,6 +133,21 @@ async fn session_form<T: FormFields>(
         visitor,
         fields: fields_of(&bytes)?,
     })
+}
+
+/// Who sends a form, if that is somebody who may.
+async fn sender(request: &HttpRequest, needed: Option<Permission>) -> Result<Visitor, Problem> {
+    let Some(visitor) = by_session(request).await? else {
+        return refused(
+            &problem_kinds::UNAUTHENTICATED,
+            "You are signed out. Sign in again, and send the form again.",
+        );
+    };
+    request.extensions_mut().insert(visitor.clone());
+    if let Some(needed) = needed {
+        visitor.caller.demand(needed)?;
+    }
+    Ok(visitor)
 }
 
 fn refused<T>(kind: &'static ProblemKind, text: &str) -> Result<T, Problem> {
