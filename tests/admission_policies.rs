@@ -21,6 +21,8 @@ use a2a_registry_server::policies::waivers::{WaiverQuery, waiver_end, waiver_gra
 use a2a_registry_server::precondition::Precondition;
 use a2a_registry_server::search::policy_switch::follow_newest;
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_store::dry_runs::dry_run_changes_of;
+use a2a_registry_store::entity::dry_run_change;
 use time::Duration;
 use uuid::Uuid;
 
@@ -31,6 +33,8 @@ use crate::support::stage::{self, OriginAnswer, Stage};
 both_databases!(
     a_forbid_holds_what_is_there_and_what_comes,
     a_written_permit_approves_for_the_group_of_the_registrant,
+    who_is_in_a_group_counts_for_what_is_admitted,
+    counts_of_a_dry_run_have_a_bound,
     a_waiver_lifts_one_policy_for_one_content_until_it_ends,
     under_four_eyes_a_party_grants_no_waiver,
     a_waiver_of_finding_shows_the_agent,
@@ -48,7 +52,7 @@ const NO_PAYMENTS: (&str, &str) = (
 );
 
 /// A card with one skill.
-fn card(name: &str, skill: &str) -> Vec<u8> {
+pub(crate) fn card(name: &str, skill: &str) -> Vec<u8> {
     let card = stage::card(name, "about something");
     let mut card: serde_json::Value = serde_json::from_slice(&card).unwrap();
     card["skills"][0]["id"] = skill.into();
@@ -56,7 +60,7 @@ fn card(name: &str, skill: &str) -> Vec<u8> {
     card.to_string().into_bytes()
 }
 
-fn policies(texts: &[(&str, &str)]) -> NewPolicies {
+pub(crate) fn policies(texts: &[(&str, &str)]) -> NewPolicies {
     let one = |(id, text): &(&str, &str)| NewPolicy {
         id: (*id).to_owned(),
         text: (*text).to_owned(),
@@ -215,6 +219,89 @@ async fn a_written_permit_approves_for_the_group_of_the_registrant(url: &str) {
     put(&stage, &[OPEN, ("trusted", &everybody)]).await;
     assert!(stage.open_review(of_bob).await.is_none());
     assert!(is_listed(&stage, of_bob).await);
+}
+
+/// Agents are held and approved when their registrant comes into a group or leaves it, in whichever way that happens.
+async fn who_is_in_a_group_counts_for_what_is_admitted(url: &str) {
+    let stage = Stage::new(url).await;
+    let (app, admin, any) = (&stage.app, &stage.admin, Precondition::default());
+    let ann = account(&stage, "ann", Role::Publisher).await;
+    let members = async |names: &[&str]| {
+        let wanted = GroupMembers {
+            members: names.iter().map(ToString::to_string).collect(),
+        };
+        group_put(app, admin, "contractors", &wanted, &any)
+            .await
+            .unwrap();
+        stage.settle().await;
+        round(app, || false).await.unwrap();
+    };
+    members(&[]).await;
+    let forbid =
+        "forbid (principal in Group::\"contractors\", action == Action::\"admit\", resource);";
+    put(&stage, &[OPEN, ("contractors", forbid)]).await;
+    register_as(&stage, &ann, "ann.agents-test.com")
+        .await
+        .unwrap();
+    stage
+        .crawl(
+            "ann.agents-test.com",
+            OriginAnswer::Card(card("Echo", "echo")),
+        )
+        .await;
+    let agent = stage.agent("ann.agents-test.com").await.id;
+    stage.approve(agent).await;
+    assert!(is_listed(&stage, agent).await);
+    members(&["ann"]).await;
+    assert!(!is_listed(&stage, agent).await);
+    // Twice the same name is one group.
+    let groups = |names: &[&str]| AccountPatch {
+        groups: Some(names.iter().map(ToString::to_string).collect()),
+        ..AccountPatch::default()
+    };
+    for (names, listed) in [(&[][..], true), (&["contractors", "contractors"], false)] {
+        let patched = account_patch(app, admin, "ann", &groups(names), &any).await;
+        assert_eq!(patched.unwrap().groups.len(), usize::from(!listed));
+        stage.settle().await;
+        round(app, || false).await.unwrap();
+        assert_eq!(is_listed(&stage, agent).await, listed, "{names:?}");
+    }
+}
+
+/// A day has a bounded number of rows; what is written adds up, in whichever order.
+async fn counts_of_a_dry_run_have_a_bound(url: &str) {
+    let stage = Stage::new(url).await;
+    let row = |day: i32, resource: &str| dry_run_change::Model {
+        policy: "hide".into(),
+        fingerprint: "0011223344556677".into(),
+        day,
+        action: "discover".into(),
+        resource: resource.into(),
+        caller: String::new(),
+        allows: false,
+        count: 2,
+    };
+    let add = async |day: i32, resources: &[&str]| {
+        let rows: Vec<_> = resources.iter().map(|one| row(day, one)).collect();
+        let write = stage.store.write().await.unwrap();
+        let added = write.dry_run_changes_add(&rows, day, 2).await.unwrap();
+        write.commit().await.unwrap();
+        added
+    };
+    assert!(add(1, &["a"]).await && add(1, &["a", "b"]).await);
+    assert!(!add(1, &["a"]).await, "the day is full");
+    assert!(add(2, &["a"]).await, "another day is not");
+    let kept = dry_run_changes_of(&stage.store, "hide", "0011223344556677", 10).await;
+    let kept: Vec<_> = kept
+        .unwrap()
+        .into_iter()
+        .map(|row| (row.day, row.resource, row.count))
+        .collect();
+    let expected = [(2, "a", 2), (1, "a", 4), (1, "b", 2)];
+    assert_eq!(
+        kept,
+        expected.map(|(day, resource, count)| (day, resource.to_owned(), count))
+    );
 }
 
 async fn a_waiver_lifts_one_policy_for_one_content_until_it_ends(url: &str) {

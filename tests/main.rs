@@ -48,6 +48,7 @@ mod paging;
 mod people;
 mod policies;
 mod policy_pages;
+mod policy_previews;
 mod pressure;
 mod recertification;
 mod relevance;

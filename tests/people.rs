@@ -13,12 +13,16 @@ use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_server::authentication::{authenticate, authenticate_session};
 use a2a_registry_server::caller::Credential;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::events::list::{event_list, events_after};
 use a2a_registry_server::identity::account_of;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
 use a2a_registry_server::providers::Holder;
-use a2a_registry_store::entity::sign_in_attempt;
+use a2a_registry_store::accounts::account_by_name;
+use a2a_registry_store::entity::{account, account_group, group_member, sign_in_attempt};
+use a2a_registry_store::groups::groups_of;
 use futures::future::join_all;
+use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
@@ -29,6 +33,8 @@ both_databases!(
     tokens_made_at_once_keep_to_the_bound,
     sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token,
     groups_keep_what_was_set_last,
+    many_accounts_in_many_groups_are_read_and_set,
+    events_about_people_tell_what_the_reader_may_read,
     somebody_of_an_issuer_is_one_account,
     an_attempt_to_sign_in_is_finished_once
 );
@@ -150,6 +156,79 @@ async fn groups_keep_what_was_set_last(url: &str) {
         .await
         .unwrap();
     assert_eq!(list.accounts.len(), 4);
+}
+
+/// More memberships than one statement of either engine has values for.
+async fn many_accounts_in_many_groups_are_read_and_set(url: &str) {
+    const ACCOUNTS: usize = 1_000;
+    const GROUPS: usize = 66;
+    let stage = Stage::new(url).await;
+    let id = |at: usize| Uuid::from_u128(0x0195_0000_0000_7000_8000_0000_0000_0000 + at as u128);
+    let write = stage.store.write().await.unwrap();
+    let template = account_by_name(&write, &stage.admin.account.as_ref().unwrap().name).await;
+    let template = template.unwrap().unwrap();
+    for at in 0..ACCOUNTS {
+        let row = account::Model {
+            id: id(at),
+            name: format!("account-{at}"),
+            ..template.clone()
+        };
+        write.account_insert(row).await.unwrap();
+    }
+    for group in 0..GROUPS {
+        let row = account_group::Model {
+            id: id(ACCOUNTS + group),
+            origin: "https://idp.example".into(),
+            name: format!("group-{group}"),
+            created_at: 0,
+        };
+        write.group_insert(row).await.unwrap();
+    }
+    let all = (0..ACCOUNTS).flat_map(|account| {
+        (0..GROUPS).map(move |group| group_member::Model {
+            group_id: id(ACCOUNTS + group),
+            account_id: id(account),
+        })
+    });
+    write.members_add(all.collect()).await.unwrap();
+    write.commit().await.unwrap();
+    let accounts: Vec<Uuid> = (0..ACCOUNTS).map(id).collect();
+    let found = groups_of(&stage.store, &accounts).await.unwrap();
+    assert_eq!(found.len(), ACCOUNTS * GROUPS);
+    assert!(found.is_sorted_by(|one, other| one.1.name <= other.1.name));
+    let wanted = GroupMembers {
+        members: (0..ACCOUNTS).map(|at| format!("account-{at}")).collect(),
+    };
+    let any = Precondition::default();
+    let set = group_put(&stage.app, &stage.admin, "everybody", &wanted, &any).await;
+    assert_eq!(set.unwrap().members.len(), ACCOUNTS);
+}
+
+/// Curators read the log, but not who is in which group and from where an account comes.
+async fn events_about_people_tell_what_the_reader_may_read(url: &str) {
+    let stage = Stage::new(url).await;
+    account(&stage, "ann", &[Role::Curator]).await;
+    account(&stage, "olga", &[Role::Auditor]).await;
+    let wanted = GroupMembers {
+        members: vec!["ann".into()],
+    };
+    let any = Precondition::default();
+    group_put(&stage.app, &stage.admin, "secret", &wanted, &any)
+        .await
+        .unwrap();
+    for (name, is_told) in [("ann", false), ("olga", true)] {
+        let secret = token(&stage, name).await.unwrap();
+        let reader = authenticate(&stage.app, &secret).await.unwrap();
+        let listed = event_list(&stage.app, &reader, None, &PageRequest::default())
+            .await
+            .unwrap();
+        let streamed = events_after(&stage.app, &reader, 0, 100).await.unwrap();
+        for events in [&listed.events, &streamed] {
+            let changed = events.iter().find(|event| event.subject == "secret");
+            let told = &changed.unwrap().data;
+            assert_eq!(told["members"].is_array(), is_told, "{name}: {told}");
+        }
+    }
 }
 
 /// A session is good in every replica, gets its other secret from whichever is asked first, and ends in all.

@@ -109,7 +109,7 @@ fn texts(policies: Vec<NewPolicy>) -> Texts {
     policies.map(|policy| (policy.id, policy.text)).collect()
 }
 
-/// Shows what policies would change; the outcome is "no" where nobody gains or loses anything.
+/// Shows what policies would change.
 ///
 /// # Errors
 /// Where the registry is away or refuses, or a file cannot be read.

@@ -24,7 +24,7 @@ pub const TEMPLATES: [(&str, &str); 7] = [
         include_str!("../templates/quarantine-unsponsored.cedar"),
     ),
     (
-        "register-by-group",
-        include_str!("../templates/register-by-group.cedar"),
+        "registration",
+        include_str!("../templates/registration.cedar"),
     ),
 ];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use a2a_registry_domain::admission_rules::{Rule, Rules};
-use a2a_registry_policy::{PolicySet, PolicyText};
+use a2a_registry_policy::{Fault, PolicySet, PolicyText};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Handle, policies};
 
@@ -104,7 +104,7 @@ pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppErr
 /// Where the database fails, or this version of the program cannot compile it.
 pub(crate) async fn newest_set(on: &impl Handle, rules: &Rules) -> Result<PolicySet, AppError> {
     let newest = policies::policy_set_newest(on).await?;
-    compiled(newest.as_ref(), rules)
+    compiled(newest, rules).await
 }
 
 /// The number of a kept set.
@@ -112,27 +112,45 @@ pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
+/// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one takes
+/// seconds.
+///
+/// # Errors
+/// Every fault of the policies, or where the work was aborted.
+pub(crate) async fn compiled_beside(
+    number: u64,
+    texts: Vec<PolicyText>,
+    rules: &Rules,
+) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+    let beside = beside(rules);
+    let compile = move || PolicySet::compile_beside(number, &texts, &beside);
+    let compiled = tokio::task::spawn_blocking(compile).await;
+    compiled.map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))
+}
+
 /// A kept set, compiled; the shipped one without.
 ///
 /// # Errors
 /// Where this version of the program cannot compile it.
-pub(crate) fn compiled(
-    row: Option<&policy_set::Model>,
+pub(crate) async fn compiled(
+    row: Option<policy_set::Model>,
     rules: &Rules,
 ) -> Result<PolicySet, AppError> {
-    let (number, texts) = match row {
+    let (number, texts) = match &row {
         Some(row) => (number_of(row), written(row)?),
         None => (0, shipped_set()),
     };
-    let set = PolicySet::compile_beside(number, &texts, &beside(rules)).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        AppError::internal(format!(
-            "policy set {number} cannot be compiled: {}",
-            faults.join("; ")
-        ))
-    })?;
-    Ok(match row.and_then(|row| row.collections.as_deref()) {
-        Some(kept) => set.asking(Arc::new(CollectionFilters::kept(kept))),
+    let set = compiled_beside(number, texts, rules)
+        .await?
+        .map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            AppError::internal(format!(
+                "policy set {number} cannot be compiled: {}",
+                faults.join("; ")
+            ))
+        })?;
+    Ok(match row.and_then(|row| row.collections) {
+        Some(kept) => set.asking(Arc::new(CollectionFilters::kept(&kept))),
         None => set,
     })
 }

@@ -1,7 +1,9 @@
 //! What policies on a dry run would have changed, counted by day.
 
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
 
 use super::entity::dry_run_change;
 use super::{Handle, StoreError, Write};
@@ -26,12 +28,18 @@ pub async fn dry_run_changes_of(
 }
 
 impl Write {
-    /// Adds these counts to those that are kept.
+    /// Adds these counts to those that are kept, unless there are that many rows of `day`; returns whether it did.
     pub async fn dry_run_changes_add(
         &self,
-        rows: Vec<dry_run_change::Model>,
-    ) -> Result<(), StoreError> {
+        rows: &[dry_run_change::Model],
+        day: i32,
+        most: u64,
+    ) -> Result<bool, StoreError> {
         use dry_run_change::Column;
+        let kept = dry_run_change::Entity::find().filter(Column::Day.eq(day));
+        if kept.count(self.connection()).await? >= most {
+            return Ok(false);
+        }
         for chunk in rows.chunks(500) {
             let rows = chunk
                 .iter()
@@ -55,7 +63,7 @@ impl Write {
                 .exec_without_returning(self.connection())
                 .await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Deletes the counts of days before that one.

@@ -1,12 +1,14 @@
 //! Groups of accounts. Each has an origin, which says who is in it.
 
+use std::collections::HashMap;
+
 use sea_orm::{
     ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
 use super::entity::{account_group, group_member};
-use super::rows::can_be_stored;
+use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
 
 /// The origin of groups that an admin has set.
@@ -95,26 +97,31 @@ pub async fn groups_of(
     on: &impl Handle,
     accounts: &[Uuid],
 ) -> Result<Vec<(Uuid, account_group::Model)>, StoreError> {
-    if accounts.is_empty() {
-        return Ok(Vec::new());
+    let mut accounts_of: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
+    for some in accounts.chunks(MAX_VALUES) {
+        let members = group_member::Entity::find()
+            .filter(group_member::Column::AccountId.is_in(some.iter().copied()))
+            .all(on.connection())
+            .await?;
+        for member in members {
+            let of_it = accounts_of.entry(member.group_id).or_default();
+            of_it.push(member.account_id);
+        }
     }
-    let members = group_member::Entity::find()
-        .filter(group_member::Column::AccountId.is_in(accounts.iter().copied()))
-        .all(on.connection())
-        .await?;
-    let ids: Vec<Uuid> = members.iter().map(|member| member.group_id).collect();
-    let groups = account_group::Entity::find()
-        .filter(account_group::Column::Id.is_in(ids))
-        .order_by_asc(account_group::Column::Origin)
-        .order_by_asc(account_group::Column::Name)
-        .all(on.connection())
-        .await?;
-    let mut found = Vec::with_capacity(members.len());
-    for group in groups {
-        let of_it = members.iter().filter(|member| member.group_id == group.id);
-        found.extend(of_it.map(|member| (member.account_id, group.clone())));
+    let ids: Vec<Uuid> = accounts_of.keys().copied().collect();
+    let mut groups = Vec::with_capacity(ids.len());
+    for some in ids.chunks(MAX_VALUES) {
+        groups.extend(groups_by_ids(on, some).await?);
     }
-    Ok(found)
+    groups
+        .sort_unstable_by(|one, other| (&one.origin, &one.name).cmp(&(&other.origin, &other.name)));
+    let of_group = |group: account_group::Model| {
+        let members = accounts_of.remove(&group.id).unwrap_or_default();
+        members
+            .into_iter()
+            .map(move |account| (account, group.clone()))
+    };
+    Ok(groups.into_iter().flat_map(of_group).collect())
 }
 
 impl Write {
@@ -140,26 +147,19 @@ impl Write {
 
     /// Adds accounts to groups that they are not in.
     pub async fn members_add(&self, rows: Vec<group_member::Model>) -> Result<(), StoreError> {
-        let rows = rows.into_iter();
-        let new: Vec<_> = rows.map(IntoActiveModel::into_active_model).collect();
-        if !new.is_empty() {
-            group_member::Entity::insert_many(new)
-                .exec_without_returning(self.connection())
-                .await?;
-        }
-        Ok(())
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, None).await
     }
 
     /// Removes accounts from a group.
     pub async fn members_remove(&self, group: Uuid, accounts: &[Uuid]) -> Result<(), StoreError> {
-        if accounts.is_empty() {
-            return Ok(());
+        for some in accounts.chunks(MAX_VALUES - 1) {
+            group_member::Entity::delete_many()
+                .filter(group_member::Column::GroupId.eq(group))
+                .filter(group_member::Column::AccountId.is_in(some.iter().copied()))
+                .exec(self.connection())
+                .await?;
         }
-        group_member::Entity::delete_many()
-            .filter(group_member::Column::GroupId.eq(group))
-            .filter(group_member::Column::AccountId.is_in(accounts.iter().copied()))
-            .exec(self.connection())
-            .await?;
         Ok(())
     }
 }

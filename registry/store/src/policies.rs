@@ -1,6 +1,9 @@
 //! Policy sets: appended, and never changed.
 
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect,
+};
 
 use super::connect::advisory_lock;
 use super::entity::policy_set;
@@ -39,19 +42,36 @@ pub async fn policy_set_by_number(
         .await?)
 }
 
+/// A policy set without its policies, which are much.
+#[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
+pub struct PolicySetHead {
+    /// Its number.
+    pub number: i64,
+    /// The account that made it.
+    pub author: String,
+    /// Why it was made.
+    pub reason: String,
+    /// Microseconds.
+    pub created_at: i64,
+}
+
 /// Sets with numbers below `before`, newest first.
 pub async fn policy_set_page(
     on: &impl Handle,
     before: Option<i64>,
     limit: u64,
-) -> Result<Vec<policy_set::Model>, StoreError> {
+) -> Result<Vec<PolicySetHead>, StoreError> {
+    use policy_set::Column as C;
     let mut query = policy_set::Entity::find()
+        .select_only()
+        .columns([C::Number, C::Author, C::Reason, C::CreatedAt])
         .order_by_desc(policy_set::Column::Number)
         .limit(limit);
     if let Some(before) = before {
         query = query.filter(policy_set::Column::Number.lt(before));
     }
-    Ok(query.all(on.connection()).await?)
+    let heads = query.into_model::<PolicySetHead>();
+    Ok(heads.all(on.connection()).await?)
 }
 
 impl Write {

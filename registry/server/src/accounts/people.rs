@@ -1,5 +1,7 @@
 //! Accounts: who there is, with which roles, and whether they may be used.
 
+use std::collections::BTreeSet;
+
 use a2a_registry_api::limits::{MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
 use a2a_registry_api::{Account, AccountList, AccountPatch, Me, NewAccount};
 use a2a_registry_domain::event::EventKind;
@@ -255,6 +257,8 @@ fn check_groups(names: &[String]) -> Result<(), AppError> {
 
 /// Sets the groups that an admin has put an account in; those of other origins stay.
 async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<(), AppError> {
+    // A name may stand there twice.
+    let names: BTreeSet<&String> = names.iter().collect();
     let own = groups::groups_of(write, &[account]).await?;
     for (_, group) in own.iter().filter(|(_, group)| group.origin == ADMIN_ORIGIN) {
         if !names.contains(&group.name) {

@@ -1,6 +1,7 @@
 //! Lists events, for callers who may read them.
 
 use a2a_registry_api::{Event, EventList};
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::event;
@@ -38,7 +39,10 @@ pub async fn event_list(
         })
         .flatten();
     Ok(EventList {
-        events: rows.into_iter().filter_map(view).collect(),
+        events: rows
+            .into_iter()
+            .filter_map(|row| view(caller, row))
+            .collect(),
         next_page_token,
     })
 }
@@ -61,7 +65,8 @@ pub async fn events_after(
             return Ok(Vec::new());
         };
         after = last.seq;
-        let shown: Vec<Event> = rows.into_iter().filter_map(view).collect();
+        let shown = rows.into_iter().filter_map(|row| view(caller, row));
+        let shown: Vec<Event> = shown.collect();
         // This build can show none of these, so it continues with the events after them.
         if !shown.is_empty() {
             return Ok(shown);
@@ -81,17 +86,34 @@ pub async fn reindex(context: &Context, caller: &Caller) -> Result<(), AppError>
 }
 
 /// The view of an event; `None` for a kind that only a later build knows, which is logged.
-fn view(row: event::Model) -> Option<Event> {
+fn view(caller: &Caller, row: event::Model) -> Option<Event> {
+    use EventKind::{
+        AccountChanged, AccountCreated, AccountDisabled, AccountEnabled, GroupChanged, GroupDeleted,
+    };
     let kind = row
         .kind()
         .inspect_err(|error| tracing::error!(%error, "an event cannot be shown and is left out"))
         .ok()?;
+    let is_about_people = matches!(
+        kind,
+        AccountCreated
+            | AccountChanged
+            | AccountDisabled
+            | AccountEnabled
+            | GroupChanged
+            | GroupDeleted
+    );
+    // What accounts and groups consist of is told to those who may read them.
+    let data = match is_about_people && !caller.may(Permission::ReadAccounts) {
+        true => serde_json::Value::Object(serde_json::Map::new()),
+        false => serde_json::from_str(&row.data).unwrap_or_default(),
+    };
     Some(Event {
         seq: row.seq,
         at: Timestamp(row.at),
         kind: kind.into(),
         subject: row.subject,
         actor: row.actor,
-        data: serde_json::from_str(&row.data).unwrap_or_default(),
+        data,
     })
 }

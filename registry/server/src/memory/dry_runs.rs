@@ -130,8 +130,45 @@ impl DryRuns {
             allows: change.allows,
             count,
         };
-        counts.into_iter().map(row).collect()
+        // In one order, so that two processes which write the same rows wait for each other in turn.
+        let mut rows: Vec<dry_run_change::Model> = counts.into_iter().map(row).collect();
+        rows.sort_unstable_by(|one, other| key_of(one).cmp(&key_of(other)));
+        rows
     }
+
+    /// Takes counts back that could not be written down.
+    pub(crate) fn take_back(&self, rows: Vec<dry_run_change::Model>) {
+        let Ok(mut counts) = self.counts.lock() else {
+            return;
+        };
+        for row in rows {
+            let Some(action) = Action::parse(&row.action) else {
+                continue;
+            };
+            let change = Change {
+                policy: row.policy,
+                fingerprint: row.fingerprint,
+                day: row.day,
+                action,
+                resource: row.resource,
+                caller: row.caller,
+                allows: row.allows,
+            };
+            *counts.entry(change).or_default() += row.count;
+        }
+    }
+}
+
+/// What a row is kept under.
+fn key_of(row: &dry_run_change::Model) -> (&str, &str, i32, &str, &str, &str) {
+    (
+        &row.policy,
+        &row.fingerprint,
+        row.day,
+        &row.action,
+        &row.resource,
+        &row.caller,
+    )
 }
 
 /// What tells the text of one policy from another.

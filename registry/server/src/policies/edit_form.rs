@@ -2,7 +2,7 @@
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY;
 use a2a_registry_api::{NewPolicies, NewPolicy, PolicyPreview};
-use a2a_registry_policy::{Fault, MAX_POLICIES, PolicySet, PolicyText, TEMPLATES, formatted};
+use a2a_registry_policy::{Fault, MAX_POLICIES, PolicyText, TEMPLATES, formatted};
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -11,7 +11,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::http::forms::FormFields;
 use crate::policies::preview::policies_preview;
 use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of};
-use crate::policy_sets::beside;
+use crate::policy_sets::compiled_beside;
 use crate::precondition::Precondition;
 
 /// The form as a browser sends it.
@@ -158,10 +158,13 @@ impl Draft {
     }
 
     /// Everything that speaks against it.
-    pub(super) fn faults(&self, context: &Context) -> Vec<Fault> {
+    ///
+    /// # Errors
+    /// Where the work was aborted.
+    pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>, AppError> {
         let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
-        let read = PolicySet::compile_beside(0, &texts, &beside(&context.rules));
-        read.err().unwrap_or_default()
+        let read = compiled_beside(0, texts, &context.rules).await?;
+        Ok(read.err().unwrap_or_default())
     }
 
     /// Puts every policy without a fault into Cedar's usual form.
@@ -206,7 +209,7 @@ impl Draft {
             Act::GoOn(number) => self.seen = *number,
             Act::Format | Act::Check | Act::Preview | Act::Apply => {}
         }
-        let faults = self.faults(context);
+        let faults = self.faults(context).await?;
         if act == Act::Format {
             self.format(&faults);
             // The lines of the faults stay: what has one was not touched.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_policy::Action;
+use a2a_registry_store::entity::dry_run_change;
 use serde::Deserialize;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,8 @@ use crate::policies::waivers::end_waivers;
 
 /// How often waivers are looked through and dry runs written down, at the latest.
 const ROUND: Duration = Duration::from_secs(10);
+/// Rows of one day, each a policy, an agent and a caller, beyond which no more are kept.
+const MAX_ROWS_A_DAY: u64 = 500_000;
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -110,7 +113,25 @@ async fn write_dry_runs(context: &Context) -> Result<(), AppError> {
     if rows.is_empty() {
         return Ok(());
     }
+    let written = added(context, &rows).await;
+    if written.is_err() {
+        context.dry_runs.take_back(rows);
+    }
+    written
+}
+
+/// Adds counts to those that are kept, unless a day has too many rows.
+async fn added(context: &Context, rows: &[dry_run_change::Model]) -> Result<(), AppError> {
     let write = context.store.write().await?;
-    write.dry_run_changes_add(rows).await?;
+    let today = context.now().day();
+    if !write
+        .dry_run_changes_add(rows, today, MAX_ROWS_A_DAY)
+        .await?
+    {
+        tracing::warn!(
+            rows = rows.len(),
+            "policies on a dry run would have changed more today than is kept"
+        );
+    }
     Ok(write.commit().await?)
 }

@@ -9,6 +9,7 @@ use a2a_registry_policy::{
     Action, AgentFacts, Effect, Matches, Mode, PolicySet, PolicyText, Principal, PrincipalScope,
     Verdict,
 };
+use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::agents;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
@@ -16,7 +17,8 @@ use uuid::Uuid;
 use crate::admission::policies::registrant;
 use crate::agents::policy_facts::{facts, waived};
 use crate::agents::records::records;
-use crate::caller::{Caller, INTERNAL, PUBLIC};
+use crate::audience::{groups_in, named_by_id};
+use crate::caller::{Caller, INTERNAL, PUBLIC, group_label};
 use crate::commit::approver::check_reason;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -44,7 +46,7 @@ pub async fn policies_preview(
     caller.demand(Permission::Administer)?;
     check_reason(&new.reason)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
-    let after = read_set(context, 0, &texts)?;
+    let after = read_set(context, &texts).await?;
     let after = asking_about_present_collections(&context.store, after).await?;
     let _alone = context.policies.previewing.try_acquire().map_err(|_| {
         AppError::new(
@@ -53,7 +55,8 @@ pub async fn policies_preview(
         )
     })?;
     let before = newest_set(&context.store, &context.rules).await?;
-    let comparison = Arc::new(Comparison::of(before, after)?);
+    let callers = callers(context, &[&before, &after]).await?;
+    let comparison = Arc::new(Comparison::of(before, after, callers)?);
     let mut found = Found::default();
     let mut cursor = None;
     let mut registrants = HashMap::new();
@@ -84,8 +87,19 @@ async fn previewed(
     registrants: &mut HashMap<Option<Uuid>, Principal>,
 ) -> Result<Vec<Previewed>, AppError> {
     let mut asked = Vec::new();
-    for record in records(&context.store, rows).await? {
+    let records = records(&context.store, rows).await?;
+    let audiences = records
+        .iter()
+        .flat_map(|record| groups_in(record.agent.audience.as_deref()));
+    let audiences: BTreeSet<Uuid> = audiences.collect();
+    let audiences: Vec<Uuid> = audiences.into_iter().collect();
+    let names = named_by_id(&context.store, &audiences).await?;
+    for record in records {
         let labels = record.visible_to();
+        let shown_to = names
+            .iter()
+            .filter(|(id, _)| labels.contains(&group_label(**id)));
+        let shown_to = shown_to.map(|(_, name)| name.clone()).collect();
         let is_public = labels.iter().any(|label| label == PUBLIC);
         let is_internal = labels.iter().any(|label| label == INTERNAL);
         let submitter = record.agent.submitter;
@@ -107,6 +121,7 @@ async fn previewed(
             is_public,
             is_listed: record.listed(),
             is_seen_signed_in: is_public || is_internal,
+            shown_to,
         });
     }
     Ok(asked)
@@ -124,6 +139,24 @@ struct Previewed {
     registrant: Principal,
     is_public: bool,
     is_seen_signed_in: bool,
+    /// The groups to whose members it is restricted, as policies name them.
+    shown_to: BTreeSet<String>,
+}
+
+impl Previewed {
+    /// Whether a caller sees it, whatever policies say.
+    fn is_seen_by(&self, principal: &Principal) -> bool {
+        let restricted = || {
+            principal
+                .groups
+                .iter()
+                .any(|group| self.shown_to.contains(group))
+        };
+        match principal.account {
+            None => self.is_public,
+            Some(_) => self.is_seen_signed_in || restricted(),
+        }
+    }
 }
 
 /// Where the matches of a policy of the new set come from.
@@ -141,7 +174,14 @@ struct Comparison {
     changed: PolicySet,
     /// One for each policy of the new set.
     origins: Vec<Origin>,
-    callers: Vec<(String, Principal)>,
+    callers: Callers,
+}
+
+/// The kinds of callers that are compared.
+struct Callers {
+    named: Vec<(String, Principal)>,
+    /// Further ones that policies name.
+    left_out: usize,
 }
 
 #[derive(Default)]
@@ -153,7 +193,7 @@ struct Found {
 }
 
 impl Comparison {
-    fn of(before: PolicySet, after: PolicySet) -> Result<Self, AppError> {
+    fn of(before: PolicySet, after: PolicySet, callers: Callers) -> Result<Self, AppError> {
         let mut changed = Vec::new();
         let mut origins = Vec::new();
         for policy in after.policies() {
@@ -175,7 +215,6 @@ impl Comparison {
         let changed = PolicySet::compile(0, &changed)
             .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?
             .asking_like(&after);
-        let callers = callers(&[&before, &after]);
         Ok(Self {
             before,
             after,
@@ -240,12 +279,8 @@ impl Comparison {
                 continue;
             }
             let mut anonymous_keeps = false;
-            for (place, (name, principal)) in self.callers.iter().enumerate() {
-                let sees = match principal.account {
-                    None => agent.is_public,
-                    Some(_) => agent.is_seen_signed_in,
-                };
-                if !sees || !agent.is_listed {
+            for (place, (name, principal)) in self.callers.named.iter().enumerate() {
+                if !agent.is_listed || !agent.is_seen_by(principal) {
                     continue;
                 }
                 let (before, after) = verdicts(principal);
@@ -275,11 +310,17 @@ impl Comparison {
             }
         }
         for place in &found.better_signed_out {
-            if let Some((name, _)) = self.callers.get(*place) {
+            if let Some((name, _)) = self.callers.named.get(*place) {
                 warnings.push(format!(
                     "{name} would lose agents that they find signed out: a forbid for a group or account does not hold for callers without a token."
                 ));
             }
+        }
+        if self.callers.left_out > 0 {
+            warnings.push(format!(
+                "{} further groups and accounts that the policies name were not compared.",
+                self.callers.left_out
+            ));
         }
         PolicyPreview {
             number: self.before.number(),
@@ -330,8 +371,9 @@ impl Found {
     }
 }
 
-/// Callers without a token, accounts that no policy names, and everybody whom one names.
-fn callers(sets: &[&PolicySet]) -> Vec<(String, Principal)> {
+/// Callers without a token, accounts that no policy names, and everybody whom one names; accounts with the groups that they
+/// are in.
+async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers, AppError> {
     let mut named = BTreeSet::new();
     for policy in sets.iter().flat_map(|set| set.policies()) {
         named.insert(&policy.scope);
@@ -365,8 +407,20 @@ fn callers(sets: &[&PolicySet]) -> Vec<(String, Principal)> {
         )),
         _ => None,
     }));
+    let left_out = callers.len().saturating_sub(MAX_CALLERS);
     callers.truncate(MAX_CALLERS);
-    callers
+    for (_, principal) in &mut callers {
+        let Some(name) = principal.account.as_deref().filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        if let Some(account) = account_by_name(&context.store, name).await? {
+            principal.groups = registrant(&context.store, Some(account.id)).await?.groups;
+        }
+    }
+    Ok(Callers {
+        named: callers,
+        left_out,
+    })
 }
 
 /// The policies that differ between two sets, shipped ones left out.

@@ -19,7 +19,7 @@ use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
-use crate::policy_sets::{beside, compiled, number_of, written};
+use crate::policy_sets::{compiled, compiled_beside, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -48,7 +48,8 @@ pub async fn policies_show(
         Some(0) => None,
         Some(number) => Some(set_numbered(context, number).await?),
     };
-    view(context, row)
+    let set = compiled(row.clone(), &context.rules).await?;
+    Ok(view(context, &set, row.as_ref()))
 }
 
 async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Model, AppError> {
@@ -58,16 +59,15 @@ async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Mode
     row.ok_or_else(missing)
 }
 
-fn view(context: &Context, row: Option<policy_set::Model>) -> Result<Policies, AppError> {
-    let set = compiled(row.as_ref(), &context.rules)?;
-    Ok(Policies {
+fn view(context: &Context, set: &PolicySet, row: Option<&policy_set::Model>) -> Policies {
+    Policies {
         number: set.number(),
         in_force: context.policies.in_force().number(),
         policies: set.policies().iter().map(policy_view).collect(),
-        author: row.as_ref().map(|row| row.author.clone()),
-        reason: row.as_ref().map(|row| row.reason.clone()),
-        created_at: row.as_ref().map(|row| Timestamp(row.created_at)),
-    })
+        author: row.map(|row| row.author.clone()),
+        reason: row.map(|row| row.reason.clone()),
+        created_at: row.map(|row| Timestamp(row.created_at)),
+    }
 }
 
 fn policy_view(policy: &Policy) -> PolicyView {
@@ -103,17 +103,25 @@ pub async fn policy_history(
     let mut rows = policies::policy_set_page(&context.store, before, size as u64 + 1).await?;
     let more = cut(&mut rows, size);
     let last = rows.last().filter(|_| more).map(|last| last.number);
-    let entry = |row: &policy_set::Model| {
-        Ok(PolicySetEntry {
-            number: number_of(row),
-            policies: written(row)?.len() as u64,
-            author: row.author.clone(),
-            reason: row.reason.clone(),
-            created_at: Timestamp(row.created_at),
-        })
-    };
+    let mut sets = Vec::with_capacity(rows.len());
+    for head in rows {
+        // One after another: the policies of a whole page would be hundreds of megabytes.
+        let row = policies::policy_set_by_number(&context.store, head.number).await?;
+        let count = row
+            .as_ref()
+            .map(written)
+            .transpose()?
+            .map_or(0, |all| all.len());
+        sets.push(PolicySetEntry {
+            number: u64::try_from(head.number).unwrap_or(0),
+            policies: count as u64,
+            author: head.author,
+            reason: head.reason,
+            created_at: Timestamp(head.created_at),
+        });
+    }
     Ok(PolicyHistory {
-        sets: rows.iter().map(entry).collect::<Result<_, AppError>>()?,
+        sets,
         next_page_token: last.and_then(|last| context.signer.token("policies", caller, &last)),
     })
 }
@@ -132,7 +140,7 @@ pub async fn policies_put(
     let admin = caller.demand(Permission::Administer)?;
     check_reason(&new.reason)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
-    let set = read_set(context, 0, &texts)?;
+    let set = read_set(context, &texts).await?;
     let seen = seen.number()?;
     let write = context.store.write().await?;
     write.policies_lock().await?;
@@ -170,17 +178,16 @@ pub(super) fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
     }
 }
 
-/// The set of these policies, with those that are shipped.
+/// The set of these policies, with those that are shipped, without a number.
 ///
 /// # Errors
 /// `Invalid` with each fault.
-pub(super) fn read_set(
+pub(super) async fn read_set(
     context: &Context,
-    number: u64,
     texts: &[PolicyText],
 ) -> Result<PolicySet, AppError> {
-    PolicySet::compile_beside(number, texts, &beside(&context.rules))
-        .map_err(|faults| refused(texts, &faults))
+    let compiled = compiled_beside(0, texts.to_vec(), &context.rules).await?;
+    compiled.map_err(|faults| refused(texts, &faults))
 }
 
 /// The faults of a set as members of the request that are wrong.

@@ -11,7 +11,7 @@ use crate::agents::records::records;
 use crate::agents::views::agent_visible;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::policies::sets::{read_set, text_of};
 use crate::policy_sets::{asking_about_present_collections, newest_set};
 
@@ -35,7 +35,7 @@ pub async fn policies_test(
     let set = match &what.policies {
         Some(new) => {
             let texts: Vec<PolicyText> = new.iter().map(text_of).collect();
-            let set = read_set(context, 0, &texts)?;
+            let set = read_set(context, &texts).await?;
             asking_about_present_collections(&context.store, set).await?
         }
         None => newest_set(&context.store, &context.rules).await?,
@@ -92,8 +92,12 @@ async fn decided(
         let matches = set.matches_domain(&case.resource);
         return Ok(set.verdict(action, &principal, &matches, &BTreeSet::new()));
     }
-    let missing =
-        |_| AppError::invalid("/resource", "there is no agent with this identifier or URN");
+    let missing = |error: AppError| match error.kind {
+        ErrorKind::NotFound => {
+            AppError::invalid("/resource", "there is no agent with this identifier or URN")
+        }
+        _ => error,
+    };
     let row = agent_visible(context, caller, &case.resource)
         .await
         .map_err(missing)?;

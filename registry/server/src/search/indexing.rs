@@ -94,6 +94,19 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
     Ok(true)
 }
 
+/// Whether an event may change for which accounts and groups agents are admitted.
+fn changes_who_registered(row: &a2a_registry_store::entity::event::Model) -> bool {
+    use EventKind::{AccountChanged, AccountDisabled, AccountEnabled, GroupChanged, GroupDeleted};
+    let kinds = [
+        AccountChanged,
+        AccountDisabled,
+        AccountEnabled,
+        GroupChanged,
+        GroupDeleted,
+    ];
+    kinds.into_iter().any(|kind| row.kind == kind)
+}
+
 /// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at
 /// once from callers who may not see them any more. Returns the agents and the last event.
 async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
@@ -108,6 +121,11 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>,
     context.changes.note(&agents);
     if context.policies.admitting().has_written(Action::Admit) {
         context.policies.note_changed(&agents);
+    }
+    if rows.iter().any(changes_who_registered)
+        && context.policies.admitting().asks_who(Action::Admit)
+    {
+        context.policies.note_all_changed();
     }
     if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
         context.policies.note_newer();
