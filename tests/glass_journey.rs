@@ -19,13 +19,13 @@ use crate::support::waiting::poll_until_deadline;
 const POLL_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// A person who is signed in.
-struct Person {
+pub(crate) struct Person {
     url: String,
-    browser: Browser,
+    pub(crate) browser: Browser,
 }
 
 impl Person {
-    async fn signed_in(url: &str, token: &str, with_script: bool) -> Self {
+    pub(crate) async fn signed_in(url: &str, token: &str, with_script: bool) -> Self {
         let browser = Browser::open().await;
         if !with_script {
             browser.without_script().await;
@@ -42,12 +42,12 @@ impl Person {
         person
     }
 
-    async fn visit(&self, path: &str) {
+    pub(crate) async fn visit(&self, path: &str) {
         let url = format!("{}{path}", self.url);
         self.browser.page().goto(url).await.unwrap();
     }
 
-    async fn find(&self, selector: &str) -> WebElement {
+    pub(crate) async fn find(&self, selector: &str) -> WebElement {
         let found = self.browser.page().query(By::Css(selector));
         let found = found.wait(DEADLINE, POLL_PAUSE).first().await;
         match found {
@@ -56,7 +56,7 @@ impl Person {
         }
     }
 
-    async fn click(&self, selector: &str) {
+    pub(crate) async fn click(&self, selector: &str) {
         self.find(selector).await.click().await.unwrap();
     }
 
@@ -68,7 +68,7 @@ impl Person {
     }
 
     /// Waits until all of these words are visible.
-    async fn sees(&self, words: &[&str]) {
+    pub(crate) async fn sees(&self, words: &[&str]) {
         let seen = poll_until_deadline(async || {
             let text = self.text().await;
             words.iter().all(|word| text.contains(word)).then_some(())

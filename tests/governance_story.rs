@@ -154,7 +154,7 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
     stage.index_equals_database().await;
 }
 
-async fn pass(stage: &Stage, days: i64) {
+pub(crate) async fn pass(stage: &Stage, days: i64) {
     stage.advance(Duration::days(days));
     end_break_glasses(&stage.app).await.unwrap();
     pass_terms(&stage.app).await.unwrap();
@@ -162,7 +162,7 @@ async fn pass(stage: &Stage, days: i64) {
 }
 
 /// The card that anybody is served; a search, the agent and its card agree on whether there is one.
-async fn seen(stage: &Stage, agent: Uuid) -> Option<Vec<u8>> {
+pub(crate) async fn seen(stage: &Stage, agent: Uuid) -> Option<Vec<u8>> {
     stage.settle().await;
     let card = stage.served(agent).await;
     let found = stage.found_by_anyone().await.contains(&agent);

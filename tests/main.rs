@@ -60,6 +60,7 @@ mod service;
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;
 mod store;
+mod story_journey;
 mod tidy;
 mod unmanaged;
 mod virtual_crawl;
