@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use a2a_registry_api::{DomainView, Hit};
 use a2a_registry_server::openapi::operations::{Operation, all as operations};
 use reqwest::RequestBuilder;
+use sea_orm::{ConnectionTrait as _, Database};
 use serde_json::{Value, json};
 
 use super::{filled, method};
@@ -15,6 +16,9 @@ use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::{ADMIN, Setup};
+
+/// The account that owns targets.
+const OWNER: &str = "owner";
 
 /// The expected response to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +168,22 @@ const TABLE: &[(&str, Row)] = &[
     ("metrics", ANYONE),
 ];
 
+/// What a publisher may other than [`TABLE`] says of a stranger: its domain is proved for it, or it has registered the card that
+/// waits.
+const OWNERS: &[(&str, May)] = &[
+    ("agent_deprecate", Do),
+    ("agent_undeprecate", Do),
+    ("agent_retire", Do),
+    ("agent_patch", Do),
+    ("domain_patch", Do),
+    ("domain_delete", Do),
+    ("domain_transfer", Do),
+    ("key_enrol", Do),
+    ("key_withdraw", Do),
+    ("review_show", Do),
+    ("comment_add", Do),
+];
+
 /// A public key, that of RFC 8037 appendix A.2.
 fn key() -> Value {
     json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
@@ -172,6 +192,8 @@ fn key() -> Value {
 /// Makes the target of an operation, anew for each caller, so that no act affects another one.
 struct Stage<'a> {
     served: &'a ServingRegistry,
+    /// The token of the publisher whose the targets are, if they are anybody's but the admin's.
+    owner: Option<&'a str>,
     made: AtomicU32,
     /// Of every origin so far. The system gives the port of one that has ended to a later one, whose domain the registry
     /// then has, decided on, already.
@@ -210,6 +232,20 @@ impl Stage<'_> {
             "digest": agent.hit.summary.card_digest, "reason": "a test", "expires_in_days": 1})
     }
 
+    /// Has the owner have proved a domain: an address on loopback has no name that anybody could prove.
+    async fn give_to_owner(&self, domain: &str) {
+        let file = self.served.setup.data().join("registry.sqlite");
+        let database = Database::connect(format!("sqlite://{}", file.display())).await;
+        let owner = format!("(SELECT id FROM accounts WHERE name = '{OWNER}')");
+        for change in [
+            format!("UPDATE domains SET owner_id = {owner} WHERE name = '{domain}'"),
+            format!("UPDATE agents SET owner_id = {owner} WHERE domain = '{domain}'"),
+        ] {
+            let done = database.as_ref().unwrap().execute_unprepared(&change).await;
+            assert_eq!(done.unwrap().rows_affected(), 1, "{change}");
+        }
+    }
+
     async fn listed(&self) -> Listed {
         let (origin, skill) = self.origin();
         let body = json!({"card_url": origin.url("/a.json"), "approve": true});
@@ -219,13 +255,21 @@ impl Stage<'_> {
             .json(&body);
         assert_eq!(request.send().await.unwrap().status(), 202);
         let hit = self.served.found(&format!("skill={skill}")).await;
+        if self.owner.is_some() {
+            self.give_to_owner(&origin.address().to_string()).await;
+        }
         Listed { origin, hit }
     }
 
     /// A review that waits for a decision: its id and its subject.
     async fn review(&self) -> (String, String) {
         let (origin, _) = self.origin();
-        self.served.register(&origin.url("/a.json")).await;
+        let body = json!({"card_url": origin.url("/a.json")});
+        let register = self.served.request(reqwest::Method::POST, "/v1/domains");
+        let register = register
+            .bearer_auth(self.owner.unwrap_or(ADMIN))
+            .json(&body);
+        assert_eq!(register.send().await.unwrap().status(), 202);
         let domain = origin.address().to_string();
         let review = self
             .served
@@ -431,6 +475,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
     callers.push(Some(ADMIN));
     let stage = Stage {
         served: &served,
+        owner: None,
         made: AtomicU32::new(0),
         addresses: Mutex::default(),
     };
@@ -447,16 +492,8 @@ async fn every_operation_is_open_to_its_documented_roles() {
                 request = request.bearer_auth(token);
             }
             let answer = request.send().await.unwrap();
-            let status = answer.status();
-            let held = match may {
-                Do => status.is_success(),
-                SignIn => status == 401 && answer.headers().contains_key("www-authenticate"),
-                Not => status == 403,
-                Clash => status == 409,
-                Missing => status == 404,
-            };
-            if !held {
-                let said = answer.text().await.unwrap_or_default();
+            if !is_as_expected(*may, &answer) {
+                let (status, said) = (answer.status(), answer.text().await.unwrap_or_default());
                 let who = callers.iter().position(|other| *other == caller);
                 wrong.push(format!(
                     "{} by {who:?}: {may:?}, not {status}: {said}",
@@ -482,6 +519,49 @@ async fn every_operation_is_open_to_its_documented_roles() {
             "{id} is in the table, but not in the document"
         );
     }
+}
+
+/// Whether a response is what a caller must get.
+fn is_as_expected(may: May, answer: &reqwest::Response) -> bool {
+    let status = answer.status();
+    match may {
+        Do => status.is_success(),
+        SignIn => status == 401 && answer.headers().contains_key("www-authenticate"),
+        Not => status == 403,
+        Clash => status == 409,
+        Missing => status == 404,
+    }
+}
+
+/// The column of the publisher whose the target is.
+#[tokio::test]
+async fn an_owner_may_what_a_stranger_may_and_what_is_its_own() {
+    let served = Setup::new().start().await;
+    served.token("operator", "admin").await;
+    for role in ["reader", "publisher", "curator"] {
+        served.token(role, role).await;
+    }
+    let token = served.token(OWNER, "publisher").await;
+    let stage = Stage {
+        served: &served,
+        owner: Some(&token),
+        made: AtomicU32::new(0),
+        addresses: Mutex::default(),
+    };
+    let mut wrong = Vec::new();
+    for operation in operations() {
+        let row = TABLE.iter().find(|(id, _)| *id == operation.id);
+        let own = OWNERS.iter().find(|(id, _)| *id == operation.id);
+        // The place of the publisher who has registered nothing.
+        let may = own.map_or(row.unwrap().1[2], |(_, may)| *may);
+        let (request, _listed) = stage.request(operation).await;
+        let answer = request.bearer_auth(&token).send().await.unwrap();
+        if !is_as_expected(may, &answer) {
+            let (status, said) = (answer.status(), answer.text().await.unwrap_or_default());
+            wrong.push(format!("{}: {may:?}, not {status}: {said}", operation.id));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// An unknown token is refused even for operations that need none.
