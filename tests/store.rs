@@ -61,6 +61,8 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
         submitter: None,
         sponsor_id: None,
         audience: None,
+        collections: None,
+        collection_audience: None,
         approved_version: None,
         certified_at: None,
         recertify_at: None,

@@ -315,6 +315,10 @@ pub struct Agent {
     /// Groups whose members find the agent while it is restricted; empty for callers who may not see its holds.
     #[serde(default)]
     pub groups: Vec<String>,
+    /// Collections whose audience finds the agent while it is restricted; empty for callers who may not see its holds. Which
+    /// collections it is in is another matter.
+    #[serde(default)]
+    pub collections: Vec<String>,
     /// Holds on the agent; empty for callers who may not see them.
     pub holds: Vec<HoldView>,
     /// The approval of one account alone under which the agent is served, until others confirm it; null without one.
@@ -454,6 +458,11 @@ pub struct AgentPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Audience>)]
     pub groups: Option<Vec<String>>,
+    /// All collections whose audience finds it while it is restricted, whether it is in them or not. An owner names collections
+    /// that it sees, and may only narrow this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::NamedCollections>)]
+    pub collections: Option<Vec<String>>,
     /// All its labels; only curators set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Labels>)]

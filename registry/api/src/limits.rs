@@ -76,6 +76,10 @@ pub const MAX_GROUP: usize = 1000;
 pub const MAX_SAVED_SEARCHES: usize = 50;
 /// Characters of the parameters of a saved search.
 pub const MAX_SEARCH_TEXT: usize = 4000;
+/// Collections to whose audience an agent is shown.
+pub const MAX_COLLECTIONS_OF_AGENT: usize = 10;
+/// Agents that are shown to the audience of one collection because they name it.
+pub const MAX_AGENTS_OF_COLLECTION: usize = 1000;
 /// Groups that something is shown to.
 pub const MAX_AUDIENCE: usize = 50;
 /// Characters of the name of a key.
@@ -153,6 +157,10 @@ schemas! {
     Audience = ArrayBuilder::new()
         .items(text(1, MAX_GROUP))
         .max_items(Some(MAX_AUDIENCE));
+    /// The names of the collections to whose audience an agent is shown.
+    NamedCollections = ArrayBuilder::new()
+        .items(text(1, MAX_COLLECTION_NAME))
+        .max_items(Some(MAX_COLLECTIONS_OF_AGENT));
     /// A `mailto:` or `https:` URL, or nothing.
     Contact = text(0, MAX_CONTACT);
     /// An agent's labels.

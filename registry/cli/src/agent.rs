@@ -51,7 +51,7 @@ pub enum AgentCommand {
         #[arg(long, value_name = "TEXT", default_value = "")]
         contact: String,
     },
-    /// Set who finds an agent: public, internal (any signed-in caller) or restricted (its groups)
+    /// Set who finds an agent: public, internal (any signed-in caller) or restricted (its groups, and the audience of its collections)
     Visibility {
         /// Its id, URN, host or card URL
         #[arg(value_name = "AGENT")]
@@ -62,6 +62,9 @@ pub enum AgentCommand {
         /// A group whose members find it while it is restricted, NAME or ORIGIN#NAME; several times for more
         #[arg(long, value_name = "GROUP")]
         group: Vec<String>,
+        /// A collection whose audience finds it while it is restricted; several times for more
+        #[arg(long, value_name = "COLLECTION")]
+        collection: Vec<String>,
     },
     /// Name the account that answers for an agent inside this company
     Sponsor {
@@ -152,10 +155,12 @@ pub async fn run(
             agent,
             visibility,
             group,
+            collection,
         } => {
             let patch = AgentPatch {
                 visibility: Some(*visibility),
                 groups: (!group.is_empty()).then(|| group.clone()),
+                collections: (!collection.is_empty()).then(|| collection.clone()),
                 ..AgentPatch::default()
             };
             change(client, agent, &patch).await?
@@ -267,10 +272,13 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Comman
     let advice = advice.map(|deprecation| format!(": {}", deprecation.sentence()));
     let sponsor = agent.sponsor.as_ref();
     let sponsor = sponsor.map_or_else(String::new, |name| format!(", sponsored by {name}"));
-    let visibility = match (summary.visibility.known(), agent.groups.as_slice()) {
+    let collections = agent.collections.iter();
+    let collections = collections.map(|name| format!("the audience of {name}"));
+    let shown_to: Vec<String> = agent.groups.iter().cloned().chain(collections).collect();
+    let visibility = match (summary.visibility.known(), shown_to.as_slice()) {
         (Some(Visibility::Public), _) => String::new(),
         (_, []) => format!(", {}", summary.visibility),
-        (_, groups) => format!(", {} to {}", summary.visibility, groups.join(", ")),
+        (_, shown_to) => format!(", {} to {}", summary.visibility, shown_to.join(", ")),
     };
     console.line(&format!(
         "{} ({id}) is {}{visibility}{held}{sponsor}{}",

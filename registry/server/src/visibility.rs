@@ -1,5 +1,7 @@
 //! Visibility: the labels that may find and see an agent (docs/model.md#visibility).
 
+use std::collections::BTreeSet;
+
 use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{agent, hold};
@@ -56,8 +58,7 @@ pub(crate) fn visible_to(
         _ => vec![CURATORS.to_owned()],
     };
     if openness == Openness::Listed {
-        let groups = groups_in(agent.audience.as_deref()).into_iter();
-        labels.extend(groups.map(group_label));
+        labels.extend(shown_to(agent).into_iter().map(group_label));
     }
     labels.extend(agent.owner_id.map(account_label));
     let to_others = visibility == Visibility::Public && openness != Openness::Held;
@@ -77,6 +78,14 @@ pub(crate) fn visible_to(
         labels.extend(further);
     }
     labels
+}
+
+/// The groups to whose members an agent is shown while it is restricted: those that it names, and the audiences of the
+/// collections that it names.
+pub(crate) fn shown_to(agent: &agent::Model) -> BTreeSet<Uuid> {
+    let named = groups_in(agent.audience.as_deref());
+    let collected = groups_in(agent.collection_audience.as_deref());
+    named.into_iter().chain(collected).collect()
 }
 
 /// The account whose own an agent is: its owner, or its submitter while its domain never had an owner.

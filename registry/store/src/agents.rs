@@ -110,6 +110,19 @@ pub async fn agents_walk(
     Ok(query.all(on.connection()).await?)
 }
 
+/// Agents that are shown to the audience of a collection, at most `limit` of them.
+pub async fn agents_naming_collection(
+    on: &impl Handle,
+    collection: Uuid,
+    limit: u64,
+) -> Result<Vec<agent::Model>, StoreError> {
+    Ok(agent::Entity::find()
+        .filter(agent::Column::Collections.contains(collection.to_string()))
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
 /// The holds of these agents.
 pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Model>, StoreError> {
     if agents.is_empty() {
@@ -146,6 +159,8 @@ impl Write {
                 C::Deprecation,
                 C::Visibility,
                 C::Audience,
+                C::Collections,
+                C::CollectionAudience,
                 C::Labels,
                 C::Pins,
                 C::ClaimedBy,

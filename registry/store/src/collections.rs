@@ -34,6 +34,20 @@ pub async fn collections_by_names(
         .await?)
 }
 
+/// The collections with these ids, in no order.
+pub async fn collections_by_ids(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<Vec<collection::Model>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(collection::Entity::find()
+        .filter(collection::Column::Id.is_in(ids.iter().copied()))
+        .all(on.connection())
+        .await?)
+}
+
 impl Write {
     /// Keeps other writes from changing collections until this one ends. On SQLite every write does.
     pub async fn collections_lock(&self) -> Result<(), StoreError> {

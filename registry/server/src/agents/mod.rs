@@ -13,6 +13,7 @@ pub mod records;
 pub mod rendered;
 pub(crate) mod replacements;
 pub mod routes;
+pub(crate) mod shown_collections;
 pub mod similar;
 pub mod snippet;
 pub mod views;

@@ -13,6 +13,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::policies::follow_policies;
+use crate::agents::shown_collections::{check_collections, set_collections};
 use crate::agents::views::{agent_show, agent_visible};
 use crate::audience::{check_groups, groups_in, groups_named, kept};
 use crate::caller::{Account, Caller};
@@ -36,10 +37,15 @@ pub async fn agent_patch(
     patch: &AgentPatch,
 ) -> Result<Agent, AppError> {
     check_groups("/groups", patch.groups.as_deref().unwrap_or_default())?;
+    check_collections(patch.collections.as_deref().unwrap_or_default())?;
     let (seen, account) = agent_to_change(context, caller, agent).await?;
     let write = context.store.write().await?;
+    if patch.collections.is_some() {
+        // Before the agent, as a change of a collection does.
+        write.collections_lock().await?;
+    }
     let mut state = state_of(&write, seen.id).await?;
-    if patch.visibility.is_some() || patch.groups.is_some() {
+    if patch.visibility.is_some() || patch.groups.is_some() || patch.collections.is_some() {
         set_visibility(&write, caller, &mut state.agent, patch).await?;
     }
     if let Some(labels) = &patch.labels {
@@ -56,6 +62,9 @@ pub async fn agent_patch(
     let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
     if let Some(groups) = &patch.groups {
         data["groups"] = json!(groups);
+    }
+    if let Some(collections) = &patch.collections {
+        data["collections"] = json!(collections);
     }
     if let Some(sponsor) = &patch.sponsor {
         data["sponsor"] = json!(sponsor);
@@ -100,6 +109,20 @@ async fn set_visibility(
         }
         _ => None,
     };
+    match (visibility, &patch.collections) {
+        (Visibility::Restricted, Some(names)) => {
+            let is_wider = set_collections(write, caller, agent, names).await?;
+            if !curates && now == Visibility::Restricted && is_wider {
+                return Err(only_narrower("collections"));
+            }
+        }
+        (Visibility::Restricted, None) => {}
+        (_, Some(names)) if !names.is_empty() => {
+            let detail = "only a restricted agent is shown to audiences; set its visibility too";
+            return Err(AppError::invalid("/collections", detail));
+        }
+        _ => (agent.collections, agent.collection_audience) = (None, None),
+    }
     agent.visibility = visibility.into();
     agent.audience = audience;
     Ok(())

@@ -34,7 +34,7 @@ pub(crate) async fn agent_rendered(
     context.dry_runs.answered(&policies, caller, shown);
     let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
     if sees_holds && rendered.has_audience {
-        // The names of groups are not of the rows that the entry is kept by.
+        // The names of groups and collections are not of the rows that the entry is kept by.
         return RenderedJson::of(&agent_show(context, caller, agent).await?);
     }
     let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
@@ -138,7 +138,7 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
         visible_to: labels_of(context, &record),
         invoke: invoke_matches(context, &record),
         discover: tried_matches(context, &record),
-        has_audience: record.agent.audience.is_some(),
+        has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),
         keeper: keeper_of(context, &record.agent).await?,
         replacement,
         without_holds: RenderedJson::of(&view)?,

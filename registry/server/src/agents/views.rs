@@ -22,6 +22,7 @@ use crate::agents::documents::summary;
 use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::agents::records::{AgentRecord, records};
 use crate::agents::replacements::hide_in_agent;
+use crate::agents::shown_collections::collections_of;
 use crate::audience::{groups_in, named_by_id};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -67,7 +68,10 @@ pub(crate) async fn agent_view(
     let sees_holds = caller.may(Permission::SeeAll) || owns(context, caller, &record.agent).await?;
     let mut view = view_with_holds(context, record).await?;
     match sees_holds {
-        true => view.groups = groups_of(context, &record.agent).await?,
+        true => {
+            view.groups = groups_of(context, &record.agent).await?;
+            view.collections = collections_of(&context.store, &record.agent).await?;
+        }
         false => view.holds.clear(),
     }
     hide_in_agent(context, caller, &mut view).await?;
@@ -92,6 +96,7 @@ pub(crate) async fn view_with_holds(
         coverage: record.coverage().into(),
         sponsor: sponsor_of(context, &record.agent).await?,
         groups: Vec::new(),
+        collections: Vec::new(),
         holds: record.holds.iter().map(hold_view).collect(),
         break_glass: break_glass(context, record.agent.id).await?,
     })

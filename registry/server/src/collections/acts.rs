@@ -13,6 +13,7 @@ use a2a_registry_store::{Handle, Write, accounts};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::agents::shown_collections::follow_audience;
 use crate::audience::{check_groups, groups_in, groups_named, kept, named_by_id};
 use crate::caller::Caller;
 use crate::collection_rows::{owners_of, read_filter, sees_collection};
@@ -108,6 +109,7 @@ pub async fn collection_put(
     let data = json!({"collection": name, "filter": after.filter, "audience": after.audience, "owners": after.owners,
         "filter_before": before.map(|before| before.filter)});
     ledger.event(EventKind::CollectionChanged, name, &curator.name, data);
+    follow_audience(&write, &mut ledger, id, name, &curator.name).await?;
     let reason = format!("the collection {name} was changed");
     follow_collections(&write, &mut ledger, &curator.name, &reason).await?;
     let touched = ledger.write(&write).await?;
@@ -137,6 +139,7 @@ pub async fn collection_delete(
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"collection": name, "filter_before": before.filter});
     ledger.event(EventKind::CollectionDeleted, name, &curator.name, data);
+    follow_audience(&write, &mut ledger, id, name, &curator.name).await?;
     let reason = format!("the collection {name} was deleted");
     follow_collections(&write, &mut ledger, &curator.name, &reason).await?;
     let touched = ledger.write(&write).await?;

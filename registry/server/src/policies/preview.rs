@@ -17,13 +17,14 @@ use uuid::Uuid;
 use crate::admission::policies::registrant;
 use crate::agents::policy_facts::{facts, waived};
 use crate::agents::records::records;
-use crate::audience::{groups_in, named_by_id};
+use crate::audience::named_by_id;
 use crate::caller::{Caller, INTERNAL, PUBLIC, group_label};
 use crate::commit::approver::check_reason;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::sets::{read_set, text_of};
 use crate::policy_sets::{asking_about_present_collections, newest_set};
+use crate::visibility::shown_to;
 
 /// Agents that are read at once.
 const PAGE: u64 = 500;
@@ -88,9 +89,7 @@ async fn previewed(
 ) -> Result<Vec<Previewed>, AppError> {
     let mut asked = Vec::new();
     let records = records(&context.store, rows).await?;
-    let audiences = records
-        .iter()
-        .flat_map(|record| groups_in(record.agent.audience.as_deref()));
+    let audiences = records.iter().flat_map(|record| shown_to(&record.agent));
     let audiences: BTreeSet<Uuid> = audiences.collect();
     let audiences: Vec<Uuid> = audiences.into_iter().collect();
     let names = named_by_id(&context.store, &audiences).await?;

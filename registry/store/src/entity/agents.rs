@@ -33,6 +33,10 @@ pub mod agent {
         pub visibility: Kept<Visibility>,
         /// The groups that see it while it is restricted: a JSON array of their ids. Without one, none.
         pub audience: Option<String>,
+        /// The collections whose audience sees it too while it is restricted: a JSON array of their ids.
+        pub collections: Option<String>,
+        /// The groups of these audiences, as [`Self::audience`]; follows them.
+        pub collection_audience: Option<String>,
         /// JSON object of texts, set by curators.
         pub labels: String,
         /// The thumbprints of its pinned keys, with spaces between; those of the first valid signature until others are

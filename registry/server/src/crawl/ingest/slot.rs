@@ -205,6 +205,8 @@ fn new_agent(
         submitter: registrants.iter().find_map(|one| one.account_id),
         sponsor_id: None,
         audience: None,
+        collections: None,
+        collection_audience: None,
         approved_version: None,
         certified_at: None,
         recertify_at: None,

@@ -313,6 +313,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
         coverage: Coverage::Covered.into(),
         sponsor: Some(text.into()),
         groups: vec![text.into()],
+        collections: vec![text.into()],
         holds: Vec::new(),
         break_glass: None,
         signature_verdict: verdict(text),
