@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_api::limits::{MAX_SESSIONS, MAX_TOKENS};
+use a2a_registry_api::limits::{MAX_MEMBERS, MAX_SESSIONS, MAX_TOKENS};
 use a2a_registry_api::{AccountPatch, GroupMembers, NewAccount, NewToken};
 use a2a_registry_domain::role::{Permission, Role};
-use a2a_registry_server::accounts::groups::{group_put, group_show};
+use a2a_registry_server::accounts::groups::{group_list, group_put, group_show};
 use a2a_registry_server::accounts::people::{account_create, account_list, account_patch, me};
 use a2a_registry_server::accounts::sessions::{session_begin, session_list, session_revoke};
 use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
@@ -160,7 +160,7 @@ async fn groups_keep_what_was_set_last(url: &str) {
 
 /// More memberships than one statement of either engine has values for.
 async fn many_accounts_in_many_groups_are_read_and_set(url: &str) {
-    const ACCOUNTS: usize = 1_000;
+    const ACCOUNTS: usize = MAX_MEMBERS + 1;
     const GROUPS: usize = 66;
     let stage = Stage::new(url).await;
     let id = |at: usize| Uuid::from_u128(0x0195_0000_0000_7000_8000_0000_0000_0000 + at as u128);
@@ -197,11 +197,17 @@ async fn many_accounts_in_many_groups_are_read_and_set(url: &str) {
     assert_eq!(found.len(), ACCOUNTS * GROUPS);
     assert!(found.is_sorted_by(|one, other| one.1.name <= other.1.name));
     let wanted = GroupMembers {
-        members: (0..ACCOUNTS).map(|at| format!("account-{at}")).collect(),
+        members: (0..MAX_MEMBERS).map(|at| format!("account-{at}")).collect(),
     };
     let any = Precondition::default();
     let set = group_put(&stage.app, &stage.admin, "everybody", &wanted, &any).await;
-    assert_eq!(set.unwrap().members.len(), ACCOUNTS);
+    assert_eq!(set.unwrap().members.len(), MAX_MEMBERS);
+    // A list names a part of a large group, and says how large it is.
+    let list = group_list(&stage.app, &stage.admin, &PageRequest::default()).await;
+    let groups = list.unwrap().groups;
+    let large = groups.iter().find(|group| group.origin != "admin").unwrap();
+    let told = (large.members.len(), large.member_count);
+    assert_eq!(told, (MAX_MEMBERS, ACCOUNTS as u64));
 }
 
 /// Curators read the log, but not who is in which group and from where an account comes.

@@ -174,8 +174,11 @@ pub struct Group {
     pub origin: String,
     /// Its name, unique for its origin.
     pub name: String,
-    /// Names of the accounts in it.
+    /// Names of the accounts in it, of the first 1 000 of them.
     pub members: Vec<String>,
+    /// How many accounts are in it.
+    #[serde(default)]
+    pub member_count: u64,
     /// Time of creation.
     pub created_at: Timestamp,
 }

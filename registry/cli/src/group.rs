@@ -73,6 +73,10 @@ pub async fn run(
     for member in &group.members {
         console.line(&format!("member   {member}"))?;
     }
+    let further = group.member_count - group.member_count.min(group.members.len() as u64);
+    if further > 0 {
+        console.line(&format!("and {further} further members"))?;
+    }
     Ok(CommandOutcome::Done)
 }
 
@@ -98,7 +102,7 @@ async fn list(
         vec![
             group.name.clone(),
             group.origin.clone(),
-            group.members.len().to_string(),
+            group.member_count.to_string(),
         ]
     })
 }

@@ -69,17 +69,28 @@ pub async fn groups_by_ids(
         .await?)
 }
 
-/// The memberships of these groups.
+/// The accounts in a group: `limit` of them, in the order of their ids.
 pub async fn members_of(
     on: &impl Handle,
-    groups: &[Uuid],
-) -> Result<Vec<group_member::Model>, StoreError> {
-    if groups.is_empty() {
-        return Ok(Vec::new());
-    }
+    group: Uuid,
+    limit: u64,
+) -> Result<Vec<Uuid>, StoreError> {
     Ok(group_member::Entity::find()
-        .filter(group_member::Column::GroupId.is_in(groups.iter().copied()))
+        .select_only()
+        .column(group_member::Column::AccountId)
+        .filter(group_member::Column::GroupId.eq(group))
+        .order_by_asc(group_member::Column::AccountId)
+        .limit(limit)
+        .into_tuple()
         .all(on.connection())
+        .await?)
+}
+
+/// How many accounts are in a group.
+pub async fn member_count(on: &impl Handle, group: Uuid) -> Result<u64, StoreError> {
+    Ok(group_member::Entity::find()
+        .filter(group_member::Column::GroupId.eq(group))
+        .count(on.connection())
         .await?)
 }
 

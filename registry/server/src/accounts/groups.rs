@@ -1,6 +1,6 @@
 //! Groups of accounts. Those of the origin `admin` are made here; those of other origins are only shown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use a2a_registry_api::limits::{MAX_GROUPS, MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
 use a2a_registry_api::{Group, GroupList, GroupMembers};
@@ -163,8 +163,8 @@ fn check_members(names: &[String]) -> Result<(), AppError> {
 /// The accounts with these names.
 async fn named(write: &Write, names: &[String]) -> Result<Vec<account::Model>, AppError> {
     let found = accounts::accounts_by_names(write, names).await?;
-    let missing = |name: &&String| found.iter().all(|account| account.name != **name);
-    if let Some(name) = names.iter().find(missing) {
+    let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
         return Err(AppError::new(
             ErrorKind::Conflict,
             format!("There is no account {name}; make it first."),
@@ -178,16 +178,13 @@ async fn set_members(
     group: &account_group::Model,
     accounts: &[account::Model],
 ) -> Result<(), AppError> {
-    let now = groups::members_of(write, &[group.id]).await?;
-    let stays = |id: &Uuid| accounts.iter().any(|account| account.id == *id);
-    let gone: Vec<Uuid> = now
-        .iter()
-        .map(|member| member.account_id)
-        .filter(|id| !stays(id))
-        .collect();
+    let now = groups::members_of(write, group.id, MAX_MEMBERS as u64).await?;
+    let now: HashSet<Uuid> = now.into_iter().collect();
+    let wanted: HashSet<Uuid> = accounts.iter().map(|account| account.id).collect();
+    let gone: Vec<Uuid> = now.difference(&wanted).copied().collect();
     write.members_remove(group.id, &gone).await?;
-    let known = |account: &account::Model| now.iter().any(|one| one.account_id == account.id);
-    let new: Vec<&account::Model> = accounts.iter().filter(|one| !known(one)).collect();
+    let new = accounts.iter().filter(|account| !now.contains(&account.id));
+    let new: Vec<&account::Model> = new.collect();
     admit_to_another_group(write, &new).await?;
     let row = |account: &account::Model| group_member::Model {
         group_id: group.id,
@@ -206,12 +203,13 @@ async fn admit_to_another_group(
 ) -> Result<(), AppError> {
     let ids: Vec<Uuid> = accounts.iter().map(|account| account.id).collect();
     let memberships = groups::groups_of(write, &ids).await?;
-    let full = accounts.iter().find(|account| {
-        let of_it = memberships
-            .iter()
-            .filter(|(id, group)| *id == account.id && group.origin == ADMIN_ORIGIN);
-        of_it.count() >= MAX_GROUPS_OF_ACCOUNT
-    });
+    let mut counts: HashMap<Uuid, usize> = HashMap::new();
+    for (account, group) in &memberships {
+        *counts.entry(*account).or_default() += usize::from(group.origin == ADMIN_ORIGIN);
+    }
+    let count = |account: &account::Model| counts.get(&account.id).copied().unwrap_or(0);
+    let mut accounts = accounts.iter();
+    let full = accounts.find(|account| count(account) >= MAX_GROUPS_OF_ACCOUNT);
     match full {
         None => Ok(()),
         Some(account) => Err(AppError::new(
@@ -230,32 +228,25 @@ async fn view(on: &impl Handle, row: account_group::Model) -> Result<Group, AppE
     views.pop().ok_or_else(|| AppError::no_group(name))
 }
 
-/// Groups as callers see them, in the order of their rows; members by name.
+/// Groups as callers see them, in the order of their rows; members by name. A group of an issuer may have more than are named.
 async fn views(on: &impl Handle, rows: Vec<account_group::Model>) -> Result<Vec<Group>, AppError> {
-    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    let members = groups::members_of(on, &ids).await?;
-    let mut ids: Vec<Uuid> = members.iter().map(|member| member.account_id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let accounts = accounts::accounts_by_ids(on, &ids).await?;
-    let named = accounts
-        .into_iter()
-        .map(|account| (account.id, account.name));
-    let named: HashMap<Uuid, String> = named.collect();
-    let mut by_group: HashMap<Uuid, Vec<String>> = HashMap::new();
-    for member in members {
-        let name = named.get(&member.account_id).cloned();
-        by_group.entry(member.group_id).or_default().extend(name);
-    }
-    let view = |row: account_group::Model| {
-        let mut names = by_group.remove(&row.id).unwrap_or_default();
-        names.sort_unstable();
-        Group {
+    let mut views = Vec::with_capacity(rows.len());
+    for row in rows {
+        let ids = groups::members_of(on, row.id, MAX_MEMBERS as u64).await?;
+        let accounts = accounts::accounts_by_ids(on, &ids).await?;
+        let mut members: Vec<String> = accounts.into_iter().map(|account| account.name).collect();
+        members.sort_unstable();
+        let member_count = match ids.len() < MAX_MEMBERS {
+            true => ids.len() as u64,
+            false => groups::member_count(on, row.id).await?,
+        };
+        views.push(Group {
             origin: row.origin,
             name: row.name,
-            members: names,
+            members,
+            member_count,
             created_at: Timestamp(row.created_at),
-        }
-    };
-    Ok(rows.into_iter().map(view).collect())
+        });
+    }
+    Ok(views)
 }

@@ -276,8 +276,7 @@ async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<()
         if own.iter().any(|(_, known)| known.id == group.id) {
             continue;
         }
-        let members = groups::members_of(write, &[group.id]).await?;
-        if members.len() >= MAX_MEMBERS {
+        if groups::member_count(write, group.id).await? >= MAX_MEMBERS as u64 {
             return Err(AppError::new(
                 ErrorKind::LimitReached,
                 format!("The group {name} has {MAX_MEMBERS} members."),
