@@ -30,6 +30,7 @@ pub fn domain(number: usize, due: i64) -> domain::Model {
         nominated_from: None,
         generation_since: 0,
         dns_proved: false,
+        proof_methods: None,
         owner_id: None,
         contact: None,
         opted_out_by: None,

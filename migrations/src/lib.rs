@@ -26,7 +26,7 @@ mod m0015_identity;
 mod m0016_collections;
 mod m0017_terms;
 mod m0018_waivers;
-mod m0019_uses_of_collections;
+mod m0019_policy_facts;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0016_collections::Migration),
             Box::new(m0017_terms::Migration),
             Box::new(m0018_waivers::Migration),
-            Box::new(m0019_uses_of_collections::Migration),
+            Box::new(m0019_policy_facts::Migration),
         ]
     }
 }

@@ -11,6 +11,8 @@ use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::error::ErrorKind;
 use time::Duration;
 
+use crate::admission_policies::put;
+
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::shown::agent_show;
@@ -27,6 +29,7 @@ both_databases!(
     a_proof_lapses_until_its_record_is_back,
     a_silent_name_server_is_no_evidence,
     an_admins_voucher_keeps_a_domain_verified,
+    policies_know_by_which_methods_a_domain_is_proved,
     two_proofs_are_a_dispute,
     a_parents_record_covers_subdomains_if_it_declares_so,
     addresses_and_ports_cannot_be_proved
@@ -360,6 +363,33 @@ async fn an_admins_voucher_keeps_a_domain_verified(url: &str) {
         .await
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L0.into()));
+}
+
+/// A proof that comes or goes counts for policies, whether the domain is verified without it or not.
+async fn policies_know_by_which_methods_a_domain_is_proved(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let stage = &setup.stage;
+    let (_, agent) = setup.prove_with_agent().await;
+    let both = "permit (principal, action, resource) when { resource.proof_methods.containsAll([\"dns\", \"operator\"]) };";
+    put(stage, &[("both", both)]).await;
+    let is_found = async || {
+        stage.settle().await;
+        stage.found_by_anyone().await.contains(&agent)
+    };
+    assert!(!is_found().await, "by its record alone");
+    let vouch = a2a_registry_api::Vouch {
+        reason: "a partner".into(),
+        ..Default::default()
+    };
+    domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch)
+        .await
+        .unwrap();
+    assert!(is_found().await);
+    setup.remove(STANDING);
+    for _ in 0..5 {
+        assert_eq!(setup.next_day().await, "verified");
+    }
+    assert!(!is_found().await, "by the voucher alone");
 }
 
 /// Two accounts with equally good proofs dispute a domain: its agents are on hold and neither account may change

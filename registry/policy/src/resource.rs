@@ -18,6 +18,7 @@ pub struct AgentFacts {
     pub id: String,
     pub domain: String,
     pub verified: bool,
+    pub proof_methods: Vec<String>,
     pub covered: bool,
     pub labels: Vec<String>,
     pub provider: String,
@@ -94,6 +95,7 @@ fn attributes(facts: &AgentFacts, collections: &[String]) -> HashMap<String, Res
     [
         ("domain", text(&facts.domain)),
         ("verified", truth(facts.verified)),
+        ("proof_methods", set(&facts.proof_methods)),
         ("covered", truth(facts.covered)),
         ("labels", set(&facts.labels)),
         ("provider", text(&facts.provider)),

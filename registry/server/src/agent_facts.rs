@@ -25,6 +25,8 @@ pub(crate) struct ShownCard<'a> {
     pub(crate) card: &'a AgentCard,
     pub(crate) binding: &'a KeyBinding,
     pub(crate) is_of_verified_domain: bool,
+    /// The methods by which the domain is verified, with spaces between.
+    pub(crate) proof_methods: &'a str,
     /// Whether the content is the domain's own, or was admitted for it.
     pub(crate) is_admitted: bool,
     /// How it differs from what was approved; `None` where nothing was.
@@ -49,6 +51,7 @@ impl ShownCard<'_> {
             id: agent.id.to_string(),
             domain: agent.domain.clone(),
             verified: self.is_of_verified_domain,
+            proof_methods: words(self.proof_methods),
             covered: self.is_admitted,
             labels: labels(agent)
                 .into_iter()
@@ -82,6 +85,11 @@ impl ShownCard<'_> {
             change: change_word(self.change).to_owned(),
         }
     }
+}
+
+/// The words of a text.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The host of an interface. An address without one, such as `host:port`, stands as a whole, so that a policy that lists the

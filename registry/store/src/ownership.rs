@@ -199,6 +199,7 @@ impl Write {
                 account_id: Set(row.account_id),
                 owner_id: Set(row.owner_id),
                 dns_proved: Set(row.dns_proved),
+                proof_methods: Set(row.proof_methods.clone()),
                 contact: Set(row.contact.clone()),
                 opted_out_by: Set(row.opted_out_by.clone()),
                 lapsed_at: Set(row.lapsed_at),

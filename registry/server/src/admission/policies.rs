@@ -11,7 +11,7 @@ use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Handle, Write, accounts, domains, groups, versions, waivers};
 use uuid::Uuid;
 
-use crate::agent_facts::{ShownCard, change_word};
+use crate::agent_facts::{ShownCard, change_word, words};
 use crate::authentication::named_in_policies;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
@@ -136,12 +136,19 @@ fn plain_facts(
         id: state.agent.id.to_string(),
         domain: state.agent.domain.clone(),
         verified: question.domain.is_some_and(is_verified),
+        proof_methods: words(proof_methods(question)),
         covered: ledger.coverage_of(question.version).is_admitted(),
         has_error: question.has_error,
         allow_listed: context.rules.allows(&state.agent.domain),
         change: change_word(question.change).to_owned(),
         ..AgentFacts::default()
     }
+}
+
+/// The methods by which the domain is verified, with spaces between.
+fn proof_methods<'a>(question: Question<'a>) -> &'a str {
+    let kept = question.domain.and_then(|row| row.proof_methods.as_deref());
+    kept.unwrap_or_default()
 }
 
 fn is_verified(row: &domain::Model) -> bool {
@@ -182,6 +189,7 @@ async fn all_facts(
         card: &card,
         binding: &binding,
         is_of_verified_domain: plain.verified,
+        proof_methods: proof_methods(question),
         is_admitted: plain.covered,
         change: question.change,
     };

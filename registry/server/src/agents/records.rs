@@ -58,6 +58,8 @@ pub(crate) struct AgentRecord {
     pub(crate) version: version::Model,
     pub(crate) card: AgentCard,
     pub(crate) known: AgentStates,
+    /// The methods by which its domain is verified, with spaces between.
+    pub(crate) proof_methods: String,
     /// Whether an account has proved the domain, and the keys enrolled for it; an admin's vouch is no proof
     /// (docs/ownership.md#coverage).
     binding: KeyBinding,
@@ -137,6 +139,7 @@ impl AgentRecord {
             card: &self.card,
             binding: &self.binding,
             is_of_verified_domain: self.known.domain == DomainState::Verified,
+            proof_methods: &self.proof_methods,
             is_admitted: self.known.standing.is_admitted(),
             change: self.agent.approved_version.map(|_| ChangeClass::None),
         }
@@ -178,7 +181,7 @@ struct RowsBesideAgents {
     /// By the domain.
     bindings: HashMap<i64, KeyBinding>,
     /// By the domain.
-    states: HashMap<i64, Kept<DomainState>>,
+    states: HashMap<i64, (Kept<DomainState>, Option<String>)>,
     /// By the agent.
     holds: HashMap<Uuid, Vec<hold::Model>>,
     /// By the agent.
@@ -215,7 +218,7 @@ impl RowsBesideAgents {
             bindings,
             states: domain_rows
                 .into_iter()
-                .map(|row| (row.id, row.state))
+                .map(|row| (row.id, (row.state, row.proof_methods)))
                 .collect(),
             holds,
             sources,
@@ -233,7 +236,7 @@ impl RowsBesideAgents {
                 tracing::error!(%agent, %version, %error, "an agent is left out: its card's model cannot be read");
             })
             .ok()?;
-        let state = self.states.get(&agent.domain_id)?;
+        let (state, methods) = self.states.get(&agent.domain_id)?;
         // As it is with the card.
         let known = AgentStates::of(&agent, &version, state)
             .inspect_err(|error| tracing::error!(agent = %agent.id, %error, "an agent is left out"))
@@ -244,6 +247,7 @@ impl RowsBesideAgents {
             registrants: self.registrants_of(&sources),
             waivers: self.waivers.remove(&agent.id).unwrap_or_default(),
             known,
+            proof_methods: methods.clone().unwrap_or_default(),
             binding: binding.unwrap_or_default(),
             holds: self.holds.remove(&agent.id).unwrap_or_default(),
             sources,

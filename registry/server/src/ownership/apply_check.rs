@@ -1,5 +1,7 @@
 //! Applies the result of a check to a domain: its proofs, state and owner, and the holds of its agents.
 
+use std::collections::BTreeSet;
+
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::Hold;
@@ -115,8 +117,8 @@ pub(crate) async fn accept_keys_of(
 }
 
 /// Updates a domain's state and owner from its proofs, and its agents with it: they are put on hold if it lapsed, is
-/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state or
-/// owner changed; if not, the agents are left as they are.
+/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state, owner or
+/// the methods of its proofs changed; if not, the agents are left as they are.
 pub(crate) async fn follow_proofs(
     context: &Context,
     write: &Write,
@@ -131,13 +133,17 @@ pub(crate) async fn follow_proofs(
         .filter_map(claim)
         .collect();
     let (before, owner) = (row.state()?, row.owner_id);
+    let methods = row.proof_methods.clone();
     let ownership = set_ownership(row, before, &claims, ledger.now());
     write.domain_update(row).await?;
-    if (before, owner) == (ownership.state, ownership.owner) {
+    let is_same = (before, owner) == (ownership.state, ownership.owner);
+    if is_same && methods == row.proof_methods {
         return Ok(false);
     }
-    let data = json!({"from": before, "to": ownership.state, "owner": ownership.owner});
-    ledger.event(EventKind::DomainState, &row.name, actor, data);
+    if !is_same {
+        let data = json!({"from": before, "to": ownership.state, "owner": ownership.owner});
+        ledger.event(EventKind::DomainState, &row.name, actor, data);
+    }
     update_agents(context, write, ledger, row, before, &ownership).await?;
     follow_redirects(context, write, ledger, followers).await?;
     if ownership.state == DomainState::OptedOut {
@@ -170,6 +176,12 @@ fn set_ownership(
             && claim.account.is_some()
             && claim.account == ownership.owner
     });
+    let counting = claims
+        .iter()
+        .filter(|claim| claim.account.is_none() || claim.account == ownership.owner);
+    let methods: BTreeSet<&str> = counting.map(|claim| claim.method.as_str()).collect();
+    let methods: Vec<&str> = methods.into_iter().collect();
+    row.proof_methods = (ownership.state == DomainState::Verified).then(|| methods.join(" "));
     ownership
 }
 

@@ -48,6 +48,7 @@ pub(crate) async fn begin_generation(
     row.state = DomainState::Unverified.into();
     row.owner_id = None;
     row.dns_proved = false;
+    row.proof_methods = None;
     row.contact = None;
     row.lapsed_at = None;
     row.check_due_at = row.check_due_at.map(|_| now.0);

@@ -117,7 +117,9 @@ fn sentence(hint: &a2a_registry_search::Hint) -> String {
                                only somewhat near to it in meaning."
                 .into()
         }
-        HintKind::Empty => "No agent is known yet: register a domain first.".into(),
+        HintKind::Empty => {
+            "There is no agent that you may find: register a domain first, or sign in if others have.".into()
+        },
         HintKind::UnknownWord if text.ends_with('*') => format!(
             "No agent has a word that begins with \"{}\".",
             text.trim_end_matches('*')

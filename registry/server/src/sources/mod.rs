@@ -101,6 +101,7 @@ pub(crate) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Mo
         generation_since: now.0,
         owner_id: None,
         dns_proved: false,
+        proof_methods: None,
         contact: None,
         opted_out_by: None,
         lapsed_at: None,

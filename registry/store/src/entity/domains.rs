@@ -34,6 +34,8 @@ pub mod domain {
         pub owner_id: Option<Uuid>,
         /// Whether its owner's proof is a DNS record, its own or of a parent.
         pub dns_proved: bool,
+        /// The methods of the proofs by which it is verified, in order and with spaces between; null while it is not.
+        pub proof_methods: Option<String>,
         /// The contact for problems.
         pub contact: Option<String>,
         /// Who has opted it out of being listed.

@@ -1,17 +1,18 @@
-//! What collections are used for: the ones that a policy set asks about, as they were when it was made, and the ones to whose
-//! audience an agent is shown.
+//! What policies and audiences need beside what is there: the collections that a policy set asks about, as they were when it was
+//! made; those to whose audience an agent is shown; and the methods by which a domain is proved.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
-/// The collections of policy sets and of agents.
+/// The collections of policy sets and of agents, and the methods of domains.
 #[derive(Debug, DeriveMigrationName)]
 pub struct Migration;
 
 /// The new columns, one statement each: SQLite cannot add two at once.
-const COLUMNS: [(&str, &str); 3] = [
+const COLUMNS: [(&str, &str); 4] = [
     ("policy_sets", "collections"),
     ("agents", "collections"),
     ("agents", "collection_audience"),
+    ("domains", "proof_methods"),
 ];
 
 #[async_trait::async_trait]
