@@ -18,6 +18,7 @@ use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
 use a2a_registry_server::providers::Holder;
 use a2a_registry_store::entity::sign_in_attempt;
+use a2a_registry_store::identities::{attempt_by_state, attempt_count};
 use futures::future::join_all;
 
 use crate::support::both_databases;
@@ -30,7 +31,8 @@ both_databases!(
     sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token,
     groups_keep_what_was_set_last,
     somebody_of_an_issuer_is_one_account,
-    an_attempt_to_sign_in_is_finished_once
+    an_attempt_to_sign_in_is_finished_once,
+    the_oldest_attempts_to_sign_in_make_way
 );
 
 fn roles(roles: &[Role]) -> AccountPatch {
@@ -293,6 +295,29 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
     set(&[Role::Reader, Role::Curator]).await;
     let me = account_of(&stage.app, &holder("1", &[], 60)).await.unwrap();
     assert_eq!(me.roles.as_deref(), Some("reader"));
+}
+
+async fn the_oldest_attempts_to_sign_in_make_way(url: &str) {
+    let stage = Stage::new(url).await;
+    let write = stage.store.write().await.unwrap();
+    for number in 0..5 {
+        let row = sign_in_attempt::Model {
+            state: format!("s{number}"),
+            browser: "b".into(),
+            issuer: "https://login.example".into(),
+            next: "/".into(),
+            expires_at: 100 - number,
+        };
+        write.attempt_insert(row).await.unwrap();
+    }
+    write.attempts_keep(5).await.unwrap();
+    assert_eq!(attempt_count(&write).await.unwrap(), 5);
+    write.attempts_keep(3).await.unwrap();
+    write.commit().await.unwrap();
+    for (state, is_kept) in [("s0", true), ("s2", true), ("s3", false), ("s4", false)] {
+        let found = attempt_by_state(&stage.store, state).await.unwrap();
+        assert_eq!(found.is_some(), is_kept, "{state}");
+    }
 }
 
 async fn an_attempt_to_sign_in_is_finished_once(url: &str) {
