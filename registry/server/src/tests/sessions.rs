@@ -309,6 +309,21 @@ async fn sessions_are_listed_revoked_and_bounded() {
         let context = registry.context();
         let caller = crate::authentication::authenticate(context, &own)
             .await
+/// The form of signing in sets a cookie of its own beside the one of the session.
+#[actix_web::test]
+async fn the_form_of_signing_in_gives_a_session_its_other_secret_too() {
+    let registry = Registry::new().await;
+    let secret = sign_in(&registry, &registry.token(Role::Curator).await).await;
+    patch(&registry, "curator", json!({"roles": ["reader"]})).await;
+    let page = near(TestRequest::get().uri("/sign-in"));
+    let page = registry.ask(with(page, &secret)).await;
+    assert_eq!(page.headers.get_all(SET_COOKIE).count(), 2);
+    let rotated = secret_of(&page).unwrap();
+    assert_ne!(rotated, secret);
+    assert_eq!(account_page(&registry, &rotated).await.status, 200);
+    assert_eq!(account_page(&registry, &secret).await.status, 303);
+}
+
             .unwrap();
         let begun = crate::accounts::sessions::session_begin(context, &caller, "curl").await;
         secrets.push(begun.unwrap());
