@@ -20,7 +20,7 @@ use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::collections::acts::{
-    collection_delete, collection_list, collection_put, collection_show,
+    collection_delete, collection_list, collection_make, collection_put, collection_show,
 };
 use a2a_registry_server::error::{AppError, ErrorKind};
 use a2a_registry_server::identity::account_of;
@@ -46,6 +46,7 @@ both_databases!(
     the_last_collection_is_made_once,
     a_restricted_agent_is_shown_to_its_groups,
     an_owner_only_narrows_who_sees_its_agent,
+    a_collection_is_made_once_by_whoever_is_faster,
     an_audience_outlives_the_last_member_of_its_group
 );
 
@@ -624,6 +625,22 @@ async fn an_owner_only_narrows_who_sees_its_agent(url: &str) {
     let stranger = signed_in(&stage, "stranger").await;
     let shown = shows(&stage, &stranger, agent.id).await;
     assert!(shown.values().all(|one| !*one), "{shown:?}");
+}
+
+/// Two curators who make one collection at the same time: neither overwrites what the other has made.
+async fn a_collection_is_made_once_by_whoever_is_faster(url: &str) {
+    let stage = Stage::new(url).await;
+    let filters = ["tag:one", "tag:two"];
+    let contents = filters.map(|filter| content(filter, None));
+    let racing = contents
+        .iter()
+        .map(|content| collection_make(&stage.app, &stage.admin, "books", content));
+    let made = join_all(racing).await;
+    let won = made.iter().position(Result::is_ok).unwrap();
+    let lost = made[1 - won].as_ref().unwrap_err();
+    assert_eq!(lost.kind, ErrorKind::Invalid);
+    let shown = collection_show(&stage.app, &stage.admin, "books").await;
+    assert_eq!(shown.unwrap().filter, filters[won]);
 }
 
 /// A group of an issuer goes with its last member, but for one that something is shown to.

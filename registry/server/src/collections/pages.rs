@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::collections::acts::{
-    collection_delete, collection_list, collection_put, collection_show,
+    collection_delete, collection_list, collection_make, collection_put, collection_show,
 };
 use crate::context::Context;
 use crate::error::AppError;
@@ -198,12 +198,7 @@ async fn made(
     name: &str,
     fields: &CollectionForm,
 ) -> Result<(), AppError> {
-    if collection_show(context, caller, name).await.is_ok() {
-        let detail = "There is a collection of this name; change it on its page.";
-        return Err(AppError::invalid("/name", detail));
-    }
-    let content = fields.content();
-    let made = collection_put(context, caller, name, &content, &Precondition::default()).await;
+    let made = collection_make(context, caller, name, &fields.content()).await;
     made.map(drop).map_err(|error| match error.kind {
         crate::error::ErrorKind::NotFound => AppError::invalid(
             "/name",
