@@ -31,6 +31,7 @@ both_databases!(
     sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token,
     groups_keep_what_was_set_last,
     somebody_of_an_issuer_is_one_account,
+    the_last_enabled_admin_stays_one_whatever_its_provider_says,
     an_attempt_to_sign_in_is_finished_once,
     the_oldest_attempts_to_sign_in_make_way
 );
@@ -295,6 +296,35 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
     set(&[Role::Reader, Role::Curator]).await;
     let me = account_of(&stage.app, &holder("1", &[], 60)).await.unwrap();
     assert_eq!(me.roles.as_deref(), Some("reader"));
+}
+
+async fn the_last_enabled_admin_stays_one_whatever_its_provider_says(url: &str) {
+    let stage = Stage::new(url).await;
+    let come = async |role: Role, issued_at: i64| {
+        let holder = Holder {
+            roles: [role].into_iter().collect(),
+            ..holder("1", &[], issued_at)
+        };
+        let account = account_of(&stage.app, &holder).await.unwrap();
+        account.roles.unwrap()
+    };
+    assert_eq!(come(Role::Admin, 10).await, "admin");
+    let ann = token(&stage, "ann@corp").await.unwrap();
+    let set = async |disabled: bool| {
+        let by = authenticate(&stage.app, &ann).await.unwrap();
+        let patch = AccountPatch {
+            disabled: Some(disabled),
+            ..AccountPatch::default()
+        };
+        let seen = Precondition::default();
+        account_patch(&stage.app, &by, "admin", &patch, &seen)
+            .await
+            .unwrap();
+    };
+    set(true).await;
+    assert_eq!(come(Role::Reader, 20).await, "admin", "nobody else is one");
+    set(false).await;
+    assert_eq!(come(Role::Reader, 30).await, "reader");
 }
 
 async fn the_oldest_attempts_to_sign_in_make_way(url: &str) {

@@ -195,24 +195,30 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
         let id = "018f0000-0000-7000-8000-000000000000";
         let path = path.replace("{domain}", "nowhere.example");
         let path = path.replace("{review}", id);
+        // The forms of signing in belong to a browser, before there is a session.
+        let before_session = path.starts_with("/sign-in");
+        let (own, cookie) = match before_session {
+            true => (BEFORE, format!("__Host-a2a_form={BEFORE}")),
+            false => (&*secret, format!("__Host-a2a_session={secret}")),
+        };
         let base = [("id", id), ("name", "x"), ("target", "a.example")];
         let send = |token: Option<String>| {
             let mut fields = base.to_vec();
             if let Some(token) = &token {
                 fields.push(("form_token", token));
             }
-            with(form(&path, &fields), &secret)
+            form(&path, &fields).insert_header(("cookie", cookie.clone()))
         };
         for wrong in [
             None,
             Some(String::new()),
             Some(form_token(&other)),
-            Some(secret.clone()),
+            Some(own.to_owned()),
         ] {
             let answer = registry.ask(send(wrong)).await;
             answer.problem(403, "form-refused");
         }
-        let good = || send(Some(form_token(&secret)));
+        let good = || send(Some(form_token(own)));
         for header in [
             ("sec-fetch-site", "cross-site"),
             ("sec-fetch-site", "same-site"),
@@ -222,8 +228,12 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
             let answer = registry.ask(good().insert_header(header)).await;
             answer.problem(403, "form-refused");
         }
+        // What was refused is refused for that alone.
+        if before_session {
+            assert_ne!(registry.ask(good()).await.status, 403, "{path}");
+        }
         // A token of the API is no session.
-        let fields = [("form_token", form_token(&secret))];
+        let fields = [("form_token", form_token(own))];
         let by_token = bearer(near(TestRequest::post().uri(&path)).set_form(fields), ADMIN);
         assert!(
             registry.ask(by_token).await.status.is_client_error(),
@@ -299,16 +309,6 @@ async fn a_change_of_roles_acts_at_once_and_gives_the_session_another_secret() {
     assert_eq!((page.status.as_u16(), secret_of(&page)), (200, None));
 }
 
-#[actix_web::test]
-async fn sessions_are_listed_revoked_and_bounded() {
-    let registry = Registry::new().await;
-    let own = registry.token(Role::Publisher).await;
-    let mut secrets = Vec::new();
-    for _ in 0..=MAX_SESSIONS {
-        // The limit of attempts is per address and account, and in the memory of one process.
-        let context = registry.context();
-        let caller = crate::authentication::authenticate(context, &own)
-            .await
 /// The form of signing in sets a cookie of its own beside the one of the session.
 #[actix_web::test]
 async fn the_form_of_signing_in_gives_a_session_its_other_secret_too() {
@@ -324,6 +324,16 @@ async fn the_form_of_signing_in_gives_a_session_its_other_secret_too() {
     assert_eq!(account_page(&registry, &secret).await.status, 303);
 }
 
+#[actix_web::test]
+async fn sessions_are_listed_revoked_and_bounded() {
+    let registry = Registry::new().await;
+    let own = registry.token(Role::Publisher).await;
+    let mut secrets = Vec::new();
+    for _ in 0..=MAX_SESSIONS {
+        // The limit of attempts is per address and account, and in the memory of one process.
+        let context = registry.context();
+        let caller = crate::authentication::authenticate(context, &own)
+            .await
             .unwrap();
         let begun = crate::accounts::sessions::session_begin(context, &caller, "curl").await;
         secrets.push(begun.unwrap());
