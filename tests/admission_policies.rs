@@ -36,6 +36,8 @@ both_databases!(
     who_is_in_a_group_counts_for_what_is_admitted,
     counts_of_a_dry_run_have_a_bound,
     a_waiver_lifts_one_policy_for_one_content_until_it_ends,
+    one_waiver_that_cannot_end_stops_no_other,
+    one_agent_that_cannot_be_settled_stops_no_other,
     under_four_eyes_a_party_grants_no_waiver,
     a_waiver_of_finding_shows_the_agent,
     who_may_register_which_domain_is_a_policy,
@@ -476,6 +478,70 @@ async fn a_waiver_lifts_one_policy_for_one_content_until_it_ends(url: &str) {
         .await
         .unwrap_err();
     assert_eq!(twice.kind, ErrorKind::NotFound);
+}
+
+async fn one_waiver_that_cannot_end_stops_no_other(url: &str) {
+    let stage = Stage::new(url).await;
+    let cora = account(&stage, "cora", Role::Curator).await;
+    let mut agents = Vec::new();
+    for (domain, reason) in [
+        ("a.agents-test.com", "stuck"),
+        ("b.agents-test.com", "fine"),
+    ] {
+        let agent = stage.publish_approved(domain, &card("Payer", "pay")).await;
+        agents.push((agent.id, reason));
+    }
+    put(&stage, &[OPEN, NO_PAYMENTS]).await;
+    for (agent, reason) in &agents {
+        let new = NewWaiver {
+            reason: (*reason).to_owned(),
+            ..waiver(*agent, "no-payments", &digest_shown(&stage, *agent).await)
+        };
+        waiver_grant(&stage.app, &cora, &new).await.unwrap();
+        assert!(stage.holds(*agent).await.is_empty());
+    }
+    stage.advance(Duration::days(31));
+    stage.refuse_changes("waivers", "reason", "stuck").await;
+    let in_force = async || {
+        let query = WaiverQuery::default();
+        let list = waiver_list(&stage.app, &stage.admin, &query).await.unwrap();
+        let reasons = list.waivers.into_iter().map(|one| one.reason);
+        reasons.collect::<Vec<_>>()
+    };
+    assert!(round(&stage.app, || false).await.is_err());
+    assert_eq!(in_force().await, ["stuck"]);
+    // What is expired does not count, whether that is written down or not.
+    for (agent, _) in &agents {
+        assert_eq!(stage.holds(*agent).await, ["policy"]);
+    }
+    stage.allow_changes("waivers").await;
+    round(&stage.app, || false).await.unwrap();
+    assert!(in_force().await.is_empty());
+}
+
+async fn one_agent_that_cannot_be_settled_stops_no_other(url: &str) {
+    let stage = Stage::new(url).await;
+    let mut agents = Vec::new();
+    for domain in ["a.agents-test.com", "b.agents-test.com"] {
+        let agent = stage.publish_approved(domain, &card("Payer", "pay")).await;
+        agents.push(agent.id);
+    }
+    stage
+        .refuse_changes("agents", "domain", "a.agents-test.com")
+        .await;
+    let (any, set) = (Precondition::default(), policies(&[OPEN, NO_PAYMENTS]));
+    policies_put(&stage.app, &stage.admin, &set, &any)
+        .await
+        .unwrap();
+    assert!(follow_newest(&stage.app, || false).await.unwrap());
+    assert!(round(&stage.app, || false).await.is_err());
+    assert!(stage.holds(agents[0]).await.is_empty());
+    assert_eq!(stage.holds(agents[1]).await, ["policy"]);
+    // It is looked at until it is settled.
+    assert!(round(&stage.app, || false).await.is_err());
+    stage.allow_changes("agents").await;
+    round(&stage.app, || false).await.unwrap();
+    assert_eq!(stage.holds(agents[0]).await, ["policy"]);
 }
 
 async fn under_four_eyes_a_party_grants_no_waiver(url: &str) {

@@ -22,16 +22,19 @@ use a2a_registry_server::agents::views::agent_show;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::collections::acts::{
-    collection_delete, collection_list, collection_put, collection_show,
+    collection_delete, collection_list, collection_make, collection_put, collection_show,
 };
 use a2a_registry_server::error::{AppError, ErrorKind};
+use a2a_registry_server::identity::account_of;
 use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::providers::Holder;
 use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_server::search::{lookup, search, suggest};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::agents::agents_of;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::{account_group, group_member};
+use a2a_registry_store::groups::group_by_name;
 use futures::future::join_all;
 use uuid::Uuid;
 
@@ -45,7 +48,9 @@ both_databases!(
     the_last_collection_is_made_once,
     a_restricted_agent_is_shown_to_its_groups,
     a_restricted_agent_is_shown_to_the_audience_of_its_collections,
-    an_owner_only_narrows_who_sees_its_agent
+    an_owner_only_narrows_who_sees_its_agent,
+    a_collection_is_made_once_by_whoever_is_faster,
+    an_audience_outlives_the_last_member_of_its_group
 );
 
 async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
@@ -721,4 +726,80 @@ async fn an_owner_only_narrows_who_sees_its_agent(url: &str) {
     let stranger = signed_in(&stage, "stranger").await;
     let shown = shows(&stage, &stranger, agent.id).await;
     assert!(shown.values().all(|one| !*one), "{shown:?}");
+}
+
+/// Two curators who make one collection at the same time: neither overwrites what the other has made.
+async fn a_collection_is_made_once_by_whoever_is_faster(url: &str) {
+    let stage = Stage::new(url).await;
+    let filters = ["tag:one", "tag:two"];
+    let contents = filters.map(|filter| content(filter, None));
+    let racing = contents
+        .iter()
+        .map(|content| collection_make(&stage.app, &stage.admin, "books", content));
+    let made = join_all(racing).await;
+    let won = made.iter().position(Result::is_ok).unwrap();
+    let lost = made[1 - won].as_ref().unwrap_err();
+    assert_eq!(lost.kind, ErrorKind::Invalid);
+    let shown = collection_show(&stage.app, &stage.admin, "books").await;
+    assert_eq!(shown.unwrap().filter, filters[won]);
+}
+
+/// A group of an issuer goes with its last member, but for one that something is shown to.
+async fn an_audience_outlives_the_last_member_of_its_group(url: &str) {
+    let stage = Stage::new(url).await;
+    let issuer = "https://login.example";
+    let come = async |groups: &[&str], issued_at: i64| {
+        let holder = Holder {
+            issuer: issuer.into(),
+            subject: "1".into(),
+            account_name: "ann@corp".into(),
+            groups: Some(groups.iter().map(ToString::to_string).collect()),
+            roles: [Role::Reader].into_iter().collect(),
+            issued_at,
+        };
+        account_of(&stage.app, &holder).await.unwrap();
+    };
+    let kept = async || {
+        let mut kept = BTreeMap::new();
+        for name in ["readers", "seers", "staff"] {
+            let found = group_by_name(&stage.store, issuer, name).await.unwrap();
+            kept.extend(found.map(|group| (name, group.id)));
+        }
+        kept
+    };
+    come(&["readers", "seers", "staff"], 10).await;
+    let before = kept().await;
+    assert_eq!(before.len(), 3);
+    let audience = format!("{issuer}#readers");
+    let shown = content("label:env=prod", Some(&[&audience]));
+    put(&stage, &stage.admin, "books", &shown).await.unwrap();
+    let agent = stage
+        .publish_approved("secret.dev", &card("Zebra", "1.0"))
+        .await;
+    let restricted = AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        groups: Some(vec![format!("{issuer}#seers")]),
+        ..AgentPatch::default()
+    };
+    patch(&stage, &stage.admin, agent.id, &restricted)
+        .await
+        .unwrap();
+    come(&[], 20).await;
+    let mut after = before.clone();
+    after.remove("staff");
+    assert_eq!(kept().await, after, "nothing is shown to the staff");
+    let ann = signed_in(&stage, "ann@corp").await;
+    let hidden = collection_show(&stage.app, &ann, "books").await;
+    assert_eq!(hidden.unwrap_err().kind, ErrorKind::NotFound);
+    come(&["readers", "seers", "staff"], 30).await;
+    let ann = signed_in(&stage, "ann@corp").await;
+    assert!(collection_show(&stage.app, &ann, "books").await.is_ok());
+    let id = agent.id.to_string();
+    assert!(agent_show(&stage.app, &ann, &id).await.is_ok());
+    let now = kept().await;
+    assert_eq!(
+        (now["readers"], now["seers"]),
+        (after["readers"], after["seers"])
+    );
+    assert_ne!(now["staff"], before["staff"], "it was made again");
 }

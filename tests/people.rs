@@ -21,6 +21,7 @@ use a2a_registry_server::providers::Holder;
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::{account, account_group, group_member, sign_in_attempt};
 use a2a_registry_store::groups::groups_of;
+use a2a_registry_store::identities::{attempt_by_state, attempt_count};
 use futures::future::join_all;
 use uuid::Uuid;
 
@@ -36,7 +37,9 @@ both_databases!(
     many_accounts_in_many_groups_are_read_and_set,
     events_about_people_tell_what_the_reader_may_read,
     somebody_of_an_issuer_is_one_account,
-    an_attempt_to_sign_in_is_finished_once
+    the_last_enabled_admin_stays_one_whatever_its_provider_says,
+    an_attempt_to_sign_in_is_finished_once,
+    the_oldest_attempts_to_sign_in_make_way
 );
 
 fn roles(roles: &[Role]) -> AccountPatch {
@@ -378,6 +381,58 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
     set(&[Role::Reader, Role::Curator]).await;
     let me = account_of(&stage.app, &holder("1", &[], 60)).await.unwrap();
     assert_eq!(me.roles.as_deref(), Some("reader"));
+}
+
+async fn the_last_enabled_admin_stays_one_whatever_its_provider_says(url: &str) {
+    let stage = Stage::new(url).await;
+    let come = async |role: Role, issued_at: i64| {
+        let holder = Holder {
+            roles: [role].into_iter().collect(),
+            ..holder("1", &[], issued_at)
+        };
+        let account = account_of(&stage.app, &holder).await.unwrap();
+        account.roles.unwrap()
+    };
+    assert_eq!(come(Role::Admin, 10).await, "admin");
+    let ann = token(&stage, "ann@corp").await.unwrap();
+    let set = async |disabled: bool| {
+        let by = authenticate(&stage.app, &ann).await.unwrap();
+        let patch = AccountPatch {
+            disabled: Some(disabled),
+            ..AccountPatch::default()
+        };
+        let seen = Precondition::default();
+        account_patch(&stage.app, &by, "admin", &patch, &seen)
+            .await
+            .unwrap();
+    };
+    set(true).await;
+    assert_eq!(come(Role::Reader, 20).await, "admin", "nobody else is one");
+    set(false).await;
+    assert_eq!(come(Role::Reader, 30).await, "reader");
+}
+
+async fn the_oldest_attempts_to_sign_in_make_way(url: &str) {
+    let stage = Stage::new(url).await;
+    let write = stage.store.write().await.unwrap();
+    for number in 0..5 {
+        let row = sign_in_attempt::Model {
+            state: format!("s{number}"),
+            browser: "b".into(),
+            issuer: "https://login.example".into(),
+            next: "/".into(),
+            expires_at: 100 - number,
+        };
+        write.attempt_insert(row).await.unwrap();
+    }
+    write.attempts_keep(5).await.unwrap();
+    assert_eq!(attempt_count(&write).await.unwrap(), 5);
+    write.attempts_keep(3).await.unwrap();
+    write.commit().await.unwrap();
+    for (state, is_kept) in [("s0", true), ("s2", true), ("s3", false), ("s4", false)] {
+        let found = attempt_by_state(&stage.store, state).await.unwrap();
+        assert_eq!(found.is_some(), is_kept, "{state}");
+    }
 }
 
 async fn an_attempt_to_sign_in_is_finished_once(url: &str) {

@@ -473,13 +473,17 @@ async fn an_agent_that_changes_is_decided_anew(url: &str) {
     assert!(agent_show(&stage.app, &nobody, &id).await.is_err());
     stage.settle().await;
     assert!(all_found(&stage, &nobody).await.is_empty());
-    // The set is made while the agent changes: whichever is read first, both count in the end.
-    let testing =
-        "permit (principal, action, resource) when { resource.labels.contains(\"env=stage\") };";
-    put(&stage, &[("testing", testing)]).await;
-    label("stage").await;
-    stage.settle().await;
-    assert_eq!(all_found(&stage, &nobody).await.len(), 1);
+    // The set is made while the agent changes: whichever comes first, both count in the end.
+    for (turn, to) in ["stage", "prod", "stage", "prod"].into_iter().enumerate() {
+        let text = format!(
+            "permit (principal, action, resource) when {{ resource.labels.contains(\"env={to}\") }};"
+        );
+        let (id, set) = (format!("turn-{turn}"), text.as_str());
+        let set = [(id.as_str(), set)];
+        futures::join!(put(&stage, &set), label(to));
+        stage.settle().await;
+        assert_eq!(all_found(&stage, &nobody).await.len(), 1, "{to}");
+    }
 }
 
 /// A policy asks which collections hold an agent; a collection that changes makes another set, which every replica evaluates

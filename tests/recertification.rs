@@ -32,7 +32,8 @@ both_databases!(
     refusing_holds_at_once_and_can_be_taken_up_again,
     under_four_eyes_nobody_gives_their_own_approval_again,
     another_digest_gives_no_approval_again,
-    more_agents_than_one_batch_are_passed
+    more_agents_than_one_batch_are_passed,
+    one_agent_whose_term_cannot_pass_stops_no_other
 );
 
 const TERM: i64 = 30;
@@ -378,6 +379,20 @@ async fn more_agents_than_one_batch_are_passed(url: &str) {
     for agent in &agents {
         assert_eq!(stage.holds(agent.id).await, ["recertify"]);
     }
+}
+
+async fn one_agent_whose_term_cannot_pass_stops_no_other(url: &str) {
+    let stage = Stage::with(url, of_a_month).await;
+    let stuck = stage.publish_approved("a.dev", &card("Echo", "1.0")).await;
+    let fine = stage.publish_approved("b.dev", &card("Echo", "1.0")).await;
+    stage.advance(Duration::days(TERM - 14));
+    stage.refuse_changes("agents", "domain", "a.dev").await;
+    assert!(pass_terms(&stage.app).await.is_err());
+    assert!(recertification(&stage, stuck.id).await.is_none());
+    assert!(recertification(&stage, fine.id).await.is_some());
+    stage.allow_changes("agents").await;
+    pass_terms(&stage.app).await.unwrap();
+    assert!(recertification(&stage, stuck.id).await.is_some());
 }
 
 /// Two processes let the same approvals end at the same time: each agent is put on hold once.

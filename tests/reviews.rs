@@ -1,9 +1,11 @@
 //! Reviews that several people decide: approvals, four-eyes, comments, reports, and what waits for whom, on both engines.
 
-use a2a_registry_api::limits::{MAX_COMMENT, MAX_COMMENTS, MAX_DECISIONS, MAX_REPORTS_A_DAY};
+use a2a_registry_api::limits::{
+    MAX_COMMENT, MAX_COMMENTS, MAX_DECISIONS, MAX_REPORTS_A_DAY, MAX_WAITING,
+};
 use a2a_registry_api::{
     AccountPatch, BulkDecision, BulkDecisionItem, NewAccount, NewComment, NewReport, NewToken,
-    Review, ReviewDecision, Seen,
+    Registration, Review, ReviewDecision, Seen,
 };
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Role;
@@ -12,6 +14,7 @@ use a2a_registry_server::accounts::tokens::token_create;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
+use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
@@ -21,8 +24,11 @@ use a2a_registry_server::reviews::notes::comment_add;
 use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list, review_show};
 use a2a_registry_server::reviews::reporting::agent_report;
 use a2a_registry_server::reviews::waiting::{news_seen, waiting};
+use a2a_registry_store::entity::{review, review_approval};
+use a2a_registry_store::reviews::review_by_id;
 use futures::future::join_all;
 use time::Duration;
+use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};
@@ -38,7 +44,8 @@ both_databases!(
     a_stranger_does_not_see_that_a_review_exists,
     comments_are_kept_as_they_were_written,
     a_report_hides_nothing_and_its_review_can,
-    owners_are_told_of_decisions_once
+    owners_are_told_of_decisions_once,
+    what_waits_is_found_behind_hundreds_that_others_decide
 );
 
 pub(crate) async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
@@ -418,4 +425,71 @@ async fn owners_are_told_of_decisions_once(url: &str) {
     news_seen(&stage.app, &stage.admin, &later).await.unwrap();
     let seen = waiting(&stage.app, &stage.admin).await.unwrap().seen_at;
     assert_eq!(seen, Some(told.at));
+}
+
+/// As many copies of a review, all older than any that is opened.
+async fn older_copies(stage: &Stage, of: &Review, set: impl Fn(&mut review::Model)) -> Vec<Uuid> {
+    let row = review_by_id(&stage.store, of.id).await.unwrap().unwrap();
+    let first = (of.id.as_u128() & u128::from(u64::MAX)) * 1000;
+    let copies: Vec<review::Model> = (0..2 * MAX_WAITING as u128)
+        .map(|number| {
+            let id = Uuid::from_u128(first + number);
+            let mut copy = review::Model { id, ..row.clone() };
+            set(&mut copy);
+            copy
+        })
+        .collect();
+    let ids = copies.iter().map(|copy| copy.id).collect();
+    let write = stage.store.write().await.unwrap();
+    write.reviews_put(copies).await.unwrap();
+    write.commit().await.unwrap();
+    ids
+}
+
+async fn what_waits_is_found_behind_hundreds_that_others_decide(url: &str) {
+    let stage = Stage::with(url, |config| {
+        two_deciders(config);
+        config.governance.four_eyes = true;
+    })
+    .await;
+    let ann = account(&stage, "ann", Role::Curator).await;
+    let ben = account(&stage, "ben", Role::Curator).await;
+    let (ann_id, ben_id) = (ann.account().unwrap().id, ben.account().unwrap().id);
+    let what = Registration {
+        domain: Some("ann.dev".into()),
+        ..Registration::default()
+    };
+    register(&stage.app, &ann, &what).await.unwrap();
+    let card_of = |_: &_| OriginAnswer::Card(card("Own", "1.0"));
+    assert_eq!(stage.visit(card_of).await, 1);
+    let own = stage.agent("ann.dev").await;
+    let own = stage.open_review(own.id).await.unwrap();
+    let bens = opened(&stage, "ben.dev").await;
+    let approved = opened(&stage, "approved.dev").await;
+    let free = opened(&stage, "free.dev").await;
+    older_copies(&stage, &own, |_| ()).await;
+    let assigned = older_copies(&stage, &bens, |copy| copy.assignee = Some(ben_id)).await;
+    let done = older_copies(&stage, &approved, |_| ()).await;
+    let write = stage.store.write().await.unwrap();
+    for review_id in done.iter().chain([&bens.id, &approved.id]) {
+        let row = review_approval::Model {
+            review_id: *review_id,
+            account_id: ann_id,
+            reason: "looks right".into(),
+            at: 1,
+            counted: None,
+        };
+        write.approval_put(row).await.unwrap();
+    }
+    write.commit().await.unwrap();
+    let of_ann = waiting(&stage.app, &ann).await.unwrap().reviews;
+    let of_ann: Vec<Uuid> = of_ann.iter().map(|one| one.id).collect();
+    assert_eq!(of_ann, [free.id]);
+    // Ben has more than are shown, and no review less for what is Ann's.
+    let of_ben = waiting(&stage.app, &ben).await.unwrap().reviews;
+    assert_eq!(of_ben.len(), MAX_WAITING);
+    let soonest = older_copies(&stage, &free, |copy| copy.due_at = Some(5)).await;
+    let of_ben = waiting(&stage.app, &ben).await.unwrap().reviews;
+    assert!(of_ben.iter().all(|one| soonest.contains(&one.id)));
+    assert!(!assigned.contains(&of_ben[0].id), "the soonest due first");
 }

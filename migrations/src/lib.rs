@@ -27,6 +27,7 @@ mod m0016_collections;
 mod m0017_terms;
 mod m0018_waivers;
 mod m0019_policy_facts;
+mod m0020_feed_scopes;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -55,6 +56,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0017_terms::Migration),
             Box::new(m0018_waivers::Migration),
             Box::new(m0019_policy_facts::Migration),
+            Box::new(m0020_feed_scopes::Migration),
         ]
     }
 }

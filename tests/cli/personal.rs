@@ -38,6 +38,33 @@ async fn titles(feed: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_feed_tells_no_more_than_the_token_that_made_it_may_see() {
+    let served = Setup::new().start().await;
+    let origin = Origin::start();
+    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
+    served.register(&origin.url("/a.json")).await;
+    served.open_review(|review| review.name == "Echo").await;
+    let made_with = async |scopes: Value| {
+        let body = json!({"account": "cur", "role": "curator", "name": "feed", "scopes": scopes});
+        let made = served.as_admin(Method::POST, "/v1/tokens").json(&body);
+        let made: Value = made.send().await.unwrap().json().await.unwrap();
+        let secret = made["secret"].as_str().unwrap().to_owned();
+        let request = served.request(Method::POST, "/v1/me/feed");
+        let made = request.bearer_auth(&secret).send().await.unwrap();
+        assert_eq!(made.status(), 201);
+        let made: Value = made.json().await.unwrap();
+        path_of(&served, made["url"].as_str().unwrap())
+    };
+    let narrow = made_with(json!(["register"])).await;
+    assert!(titles(&served.get(&narrow).await.text()).await.is_empty());
+    let sees = made_with(json!(["read"])).await;
+    assert!(titles(&served.get(&sees).await.text()).await.is_empty());
+    let decides = made_with(json!(["curate"])).await;
+    assert_eq!(titles(&served.get(&decides).await.text()).await.len(), 1);
+    assert_eq!(served.get(&narrow).await.status, 404, "one at a time");
+}
+
+#[tokio::test]
 async fn a_feed_tells_its_account_and_is_opened_by_its_secret_alone() {
     let served = Setup::new().start().await;
     let origin = Origin::start();
@@ -121,6 +148,13 @@ async fn a_feed_tells_its_account_and_is_opened_by_its_secret_alone() {
     let disable = served.run(&["account", "disable", "pub"]).await;
     assert_printed(&disable, "pub");
     assert_eq!(served.get(&newer).await.status, 404, "a disabled account");
+    let enable = served.run(&["account", "enable", "pub"]).await;
+    assert_printed(&enable, "pub");
+    assert_eq!(
+        served.get(&newer).await.status,
+        404,
+        "it has ended for good"
+    );
     let ended = served.run(&["waiting", "--end-feed"]).await;
     assert_printed(&ended, "the feed has ended");
     assert_eq!(served.get(&curators).await.status, 404);

@@ -150,20 +150,47 @@ async fn an_answer_is_taken_once_and_from_the_browser_that_asked() {
     served.stop().await;
 }
 
+/// An address with another value of one parameter, or without it.
+fn changed(url: &str, name: &str, value: Option<&str>) -> String {
+    let mut url = Url::parse(url).unwrap();
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let pairs = pairs.into_iter().filter_map(|(key, old)| {
+        let new = (key == name).then_some(value);
+        Some((key, new.map_or(Some(old), |new| new.map(str::to_owned))?))
+    });
+    let pairs: Vec<(String, String)> = pairs.collect();
+    url.query_pairs_mut().clear().extend_pairs(pairs);
+    url.to_string()
+}
+
 #[tokio::test]
-async fn an_answer_is_worth_nothing_for_another_attempt_or_of_another_provider() {
+async fn an_answer_of_one_provider_is_worth_nothing_at_another_one() {
+    let setup = Setup::new();
+    let corp = IdentityProvider::start(setup.scratch(), "corp").await;
+    let labs = IdentityProvider::start(setup.scratch(), "labs").await;
+    corp.set(json!({"people": {"ann": {"preferred_username": "ann", "groups": ["staff"]}}}))
+        .await;
+    let setup = setup.with_identity();
+    let setup = setup.provider("corp", &corp, super::STAFF);
+    let served = setup.provider("labs", &labs, super::STAFF).start().await;
+    corp.admit(&served.url, "corp").await;
+    let mut ann = Browser::new();
+    let departure = ann.departure(&served.url, "/").await;
+    let back = ann.login(&departure, "ann").await;
+    let elsewhere = back.replace("/sign-in/corp/", "/sign-in/labs/");
+    assert_eq!(ann.get(&elsewhere).await.status(), 401);
+    // Nor where the answer says that it is of that one.
+    let claimed = changed(&elsewhere, "iss", Some(&labs.issuer));
+    assert_eq!(ann.get(&claimed).await.status(), 401);
+    assert_eq!(ann.signed_in_as(&served.url).await, None);
+    assert_eq!(ann.get(&back).await.status(), 303);
+    assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_worth_nothing_for_another_attempt_or_of_another_issuer() {
     let (_corp, served) = with_corp().await;
-    let changed = |url: &str, name: &str, value: Option<&str>| {
-        let mut url = Url::parse(url).unwrap();
-        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
-        let pairs = pairs.into_iter().filter_map(|(key, old)| {
-            let new = (key == name).then_some(value);
-            Some((key, new.map_or(Some(old), |new| new.map(str::to_owned))?))
-        });
-        let pairs: Vec<(String, String)> = pairs.collect();
-        url.query_pairs_mut().clear().extend_pairs(pairs);
-        url.to_string()
-    };
     let value = |url: &str, name: &str| {
         let url = Url::parse(url).unwrap();
         let found = url.query_pairs().find(|(key, _)| key == name);
@@ -289,13 +316,13 @@ async fn while_the_provider_is_away_sessions_go_on_and_new_sign_ins_say_so() {
     let back = bob.login(&departure, "bob").await;
     let away = corp.go_away().await;
     assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");
+    // Who is half way in hears so, and everybody after that.
+    assert_eq!(bob.get(&back).await.status(), 503);
     let mut others = Browser::new();
     let answer = others.begun(&served.url, "/").await;
     assert_eq!(answer.status(), 503);
     let page = answer.text().await.unwrap();
     assert!(page.contains("corp does not respond"), "{page}");
-    // Who is half way in hears so too.
-    assert_eq!(bob.get(&back).await.status(), 503);
     let _corp = away.back().await;
     let mut bob = signed_in(&served, "bob").await;
     assert_eq!(bob.signed_in_as(&served.url).await.unwrap(), "bob@corp");

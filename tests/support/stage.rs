@@ -33,7 +33,7 @@ use a2a_registry_server::start::Started;
 use a2a_registry_server::visits::leasing::visits_give_back;
 use a2a_registry_store::entity::{agent, domain, hold, source, version};
 use a2a_registry_store::{Handle as _, Store, agents, domains, versions};
-use sea_orm::EntityTrait as _;
+use sea_orm::{ConnectionTrait as _, DbBackend, EntityTrait as _};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
@@ -282,6 +282,35 @@ impl Stage {
         let agent = self.publish(domain, card).await;
         self.approve(agent.id).await;
         self.agent(domain).await
+    }
+
+    /// Has the database refuse to change the rows of a table with this text in a column.
+    pub async fn refuse_changes(&self, table: &str, column: &str, text: &str) {
+        let name = format!("refused_{table}");
+        let on = self.store.connection();
+        let when = format!("WHEN (OLD.{column} = '{text}')");
+        let trigger = format!("CREATE TRIGGER {name} BEFORE UPDATE ON {table}");
+        let statements = if on.get_database_backend() == DbBackend::Postgres {
+            format!(
+                "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION 'refused by a test'; END $$; \
+                 {trigger} FOR EACH ROW {when} EXECUTE FUNCTION {name}()"
+            )
+        } else {
+            format!("{trigger} {when} BEGIN SELECT RAISE(ABORT, 'refused by a test'); END")
+        };
+        on.execute_unprepared(&statements).await.unwrap();
+    }
+
+    /// Has the database change these rows again.
+    pub async fn allow_changes(&self, table: &str) {
+        let on = self.store.connection();
+        let of = match on.get_database_backend() {
+            DbBackend::Postgres => format!("ON {table}"),
+            _ => String::new(),
+        };
+        let drop = format!("DROP TRIGGER refused_{table} {of}");
+        on.execute_unprepared(&drop).await.unwrap();
     }
 
     /// All agents, oldest first.

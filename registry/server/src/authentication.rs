@@ -1,7 +1,7 @@
 //! Authentication of callers by the secret of a token or of a session, or by an access token. Nothing of it is kept between requests, so that a
 //! change of an account, a token or a session acts at the next request, in every process.
 
-use a2a_registry_domain::role::{Roles, Scope, Scopes};
+use a2a_registry_domain::role::{Roles, Scopes};
 use a2a_registry_policy::Principal;
 use a2a_registry_store::entity::{account, account_group, session, token};
 use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
@@ -111,7 +111,7 @@ pub(crate) fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<
 }
 
 /// Authenticates the reader of a feed by its secret; `None` for one that is unknown, and for that of a disabled account. The
-/// caller is for the feed alone: it may see, and be told what it can decide.
+/// caller is for the feed alone, and may do no more than the token or session that made the feed might.
 ///
 /// # Errors
 /// Where the database fails.
@@ -119,12 +119,13 @@ pub(crate) async fn authenticate_feed(
     context: &Context,
     secret: &str,
 ) -> Result<Option<Caller>, AppError> {
-    let found = feeds::feed_account(&context.store, &hash(secret)).await?;
-    let Some(account) = found.filter(|account| account.disabled_at.is_none()) else {
+    let found = feeds::feed_by_hash(&context.store, &hash(secret)).await?;
+    let found = found.filter(|(_, account)| account.disabled_at.is_none());
+    let Some((Some(scopes), account)) = found.map(|(feed, account)| (feed.scopes(), account))
+    else {
         return Ok(None);
     };
     let roles = account.roles()?;
-    let scopes = [Scope::Read, Scope::Curate].into_iter().collect();
     let caller = caller_of(context, account, roles, Some(scopes), Credential::Feed).await?;
     Ok(Some(caller))
 }

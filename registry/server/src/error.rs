@@ -82,6 +82,16 @@ impl AppError {
         }
     }
 
+    /// The text for the log.
+    pub(crate) fn for_log(&self) -> &str {
+        self.internal.as_deref().unwrap_or(&self.public)
+    }
+
+    /// Whether the database fails as a whole, so that a job which goes on with the next row would fail again.
+    pub(crate) const fn is_of_database(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
+    }
+
     /// Something is missing, or hidden from the caller. The text depends on the request alone, so that callers cannot
     /// tell the two apart.
     pub fn not_found(text: impl Into<String>) -> Self {

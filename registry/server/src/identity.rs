@@ -223,8 +223,11 @@ async fn set_groups(
     let own = own_groups(write, account, issuer).await?;
     for group in own.iter().filter(|group| !names.contains(&group.name)) {
         write.members_remove(group.id, &[account]).await?;
-        // Nobody knows a group of an issuer but by its members.
-        if groups::group_is_empty(write, group.id).await? {
+        // Nobody knows a group of an issuer but by its members. What is shown to it names the row, and is shown to those who
+        // join it again.
+        if groups::group_is_empty(write, group.id).await?
+            && !groups::group_is_named(write, group.id).await?
+        {
             write.group_delete(group.id).await?;
         }
     }

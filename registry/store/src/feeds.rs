@@ -7,11 +7,11 @@ use uuid::Uuid;
 use super::entity::{account, feed};
 use super::{Handle, StoreError, Write};
 
-/// The account whose feed has a secret with this hash.
-pub async fn feed_account(
+/// The feed that has a secret with this hash, and its account.
+pub async fn feed_by_hash(
     on: &impl Handle,
     hash: &str,
-) -> Result<Option<account::Model>, StoreError> {
+) -> Result<Option<(feed::Model, account::Model)>, StoreError> {
     let found = feed::Entity::find()
         .filter(feed::Column::Hash.eq(hash))
         .one(on.connection())
@@ -19,9 +19,10 @@ pub async fn feed_account(
     let Some(found) = found else {
         return Ok(None);
     };
-    Ok(account::Entity::find_by_id(found.account_id)
+    let account = account::Entity::find_by_id(found.account_id)
         .one(on.connection())
-        .await?)
+        .await?;
+    Ok(account.map(|account| (found, account)))
 }
 
 /// The feed of an account.
@@ -36,7 +37,7 @@ impl Write {
     pub async fn feed_put(&self, row: feed::Model) -> Result<(), StoreError> {
         use feed::Column as C;
         let conflict = OnConflict::column(C::AccountId)
-            .update_columns([C::Hash, C::CreatedAt])
+            .update_columns([C::Hash, C::CreatedAt, C::Scopes])
             .to_owned();
         self.insert_rows([row.into_active_model()], Some(conflict))
             .await

@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{account_group, group_member};
+use super::entity::{account_group, agent, collection, group_member};
 use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
 
@@ -101,6 +101,23 @@ pub async fn group_is_empty(on: &impl Handle, group: Uuid) -> Result<bool, Store
         .one(on.connection())
         .await?;
     Ok(member.is_none())
+}
+
+/// Whether the audience of an agent or of a collection names a group.
+pub async fn group_is_named(on: &impl Handle, group: Uuid) -> Result<bool, StoreError> {
+    let group = group.to_string();
+    let agent = agent::Entity::find()
+        .filter(agent::Column::Audience.contains(&group))
+        .one(on.connection())
+        .await?;
+    if agent.is_some() {
+        return Ok(true);
+    }
+    let collection = collection::Entity::find()
+        .filter(collection::Column::Audience.contains(&group))
+        .one(on.connection())
+        .await?;
+    Ok(collection.is_some())
 }
 
 /// The groups of these accounts, each with the account, by origin and name.

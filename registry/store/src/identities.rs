@@ -1,7 +1,7 @@
 //! Whom of an identity provider each account is, and attempts to sign in with one.
 
-use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter};
+use sea_orm::sea_query::{Expr, Query};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, Order, PaginatorTrait, QueryFilter};
 
 use super::entity::{identity, sign_in_attempt};
 use super::rows::can_be_stored;
@@ -30,10 +30,9 @@ pub async fn identity_count(on: &impl Handle, issuer: &str) -> Result<u64, Store
         .await?)
 }
 
-/// How many attempts to sign in wait for their answer.
-pub async fn attempt_count(on: &impl Handle, now: i64) -> Result<u64, StoreError> {
+/// How many attempts to sign in are kept.
+pub async fn attempt_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(sign_in_attempt::Entity::find()
-        .filter(sign_in_attempt::Column::ExpiresAt.gt(now))
         .count(on.connection())
         .await?)
 }
@@ -98,6 +97,27 @@ impl Write {
             .exec(self.connection())
             .await?;
         Ok(Some(found).filter(|row| removed.rows_affected == 1 && row.expires_at > now))
+    }
+
+    /// Removes the oldest attempts, so that at most `most` are left.
+    pub async fn attempts_keep(&self, most: u64) -> Result<(), StoreError> {
+        use sign_in_attempt::{Column as C, Entity};
+        let excess = attempt_count(self).await?.saturating_sub(most);
+        if excess == 0 {
+            return Ok(());
+        }
+        let oldest = Query::select()
+            .column(C::State)
+            .from(Entity)
+            .order_by(C::ExpiresAt, Order::Asc)
+            .order_by(C::State, Order::Asc)
+            .limit(excess)
+            .take();
+        Entity::delete_many()
+            .filter(C::State.in_subquery(oldest))
+            .exec(self.connection())
+            .await?;
+        Ok(())
     }
 
     /// Removes every attempt that has expired.

@@ -1,14 +1,14 @@
 //! Reviews.
 
 use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
-use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query};
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SelectStatement};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-    Select,
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, Order, QueryFilter, QueryOrder,
+    QuerySelect, Select,
 };
 use uuid::Uuid;
 
-use super::entity::{agent, review};
+use super::entity::{agent, break_glass, review, review_approval, source, source_registrant};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
@@ -78,6 +78,93 @@ pub async fn review_page(
         query = query.filter(C::Id.gt(after));
     }
     Ok(query.all(on.connection()).await?)
+}
+
+/// The open reviews that wait for an account, the soonest due first: assigned to it or to nobody, not approved by it, and of
+/// no glass that it broke; with `four_eyes`, of no agent whose owner, submitter, claimer or registrant it is.
+pub async fn reviews_waiting(
+    on: &impl Handle,
+    account: Uuid,
+    four_eyes: bool,
+    limit: u64,
+) -> Result<Vec<review::Model>, StoreError> {
+    use review::Column as C;
+    let assigned = Condition::any()
+        .add(C::Assignee.is_null())
+        .add(C::Assignee.eq(account));
+    let mut query = review::Entity::find()
+        .filter(C::State.eq(ReviewState::Open.as_str()))
+        .filter(assigned)
+        .filter(Expr::exists(approval_by(account)).not())
+        .filter(Expr::exists(broken_by(account)).not());
+    if four_eyes {
+        query = query
+            .filter(Expr::exists(agent_of(account)).not())
+            .filter(Expr::exists(registered_by(account)).not());
+    }
+    Ok(query
+        .order_by(C::DueAt.is_null(), Order::Asc)
+        .order_by_asc(C::DueAt)
+        .order_by_asc(C::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+/// The approval of a review by an account.
+fn approval_by(account: Uuid) -> SelectStatement {
+    use review_approval::{Column as C, Entity};
+    Query::select()
+        .expr(Expr::val(1))
+        .from(Entity)
+        .and_where(Expr::col((Entity, C::ReviewId)).equals((review::Entity, review::Column::Id)))
+        .and_where(C::AccountId.eq(account))
+        .take()
+}
+
+/// What a review confirms that an account has approved alone.
+fn broken_by(account: Uuid) -> SelectStatement {
+    use break_glass::{Column as C, Entity};
+    Query::select()
+        .expr(Expr::val(1))
+        .from(Entity)
+        .and_where(Expr::col((Entity, C::ReviewId)).equals((review::Entity, review::Column::Id)))
+        .and_where(C::AccountId.eq(account))
+        .take()
+}
+
+/// The agent of a review, if it is an account's.
+fn agent_of(account: Uuid) -> SelectStatement {
+    use agent::{Column as C, Entity};
+    let named = Condition::any()
+        .add(C::OwnerId.eq(account))
+        .add(C::Submitter.eq(account))
+        .add(C::ClaimedBy.eq(account));
+    Query::select()
+        .expr(Expr::val(1))
+        .from(Entity)
+        .and_where(Expr::col((Entity, C::Id)).equals((review::Entity, review::Column::AgentId)))
+        .cond_where(named)
+        .take()
+}
+
+/// The sources of a review's agent that an account has registered.
+fn registered_by(account: Uuid) -> SelectStatement {
+    use source::{Column as C, Entity};
+    use source_registrant::{Column as R, Entity as Registrant};
+    Query::select()
+        .expr(Expr::val(1))
+        .from(Entity)
+        .inner_join(
+            Registrant,
+            Expr::col((Registrant, R::SourceId)).equals((Entity, C::Id)),
+        )
+        .and_where(
+            Expr::col((Entity, C::AgentId)).equals((review::Entity, review::Column::AgentId)),
+        )
+        .and_where(C::EndedAt.is_null())
+        .and_where(R::AccountId.eq(account))
+        .take()
 }
 
 /// The open reviews of these agents.

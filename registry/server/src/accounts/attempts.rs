@@ -15,13 +15,13 @@ use crate::providers::{Attempt, CodeAnswer, Holder, Provider, redirect_uri};
 
 /// How long an attempt waits for its answer.
 const LONGEST: i64 = 10 * MINUTE;
-/// Attempts that wait for their answers.
-const MAX_ATTEMPTS: u64 = 10_000;
+/// Attempts that wait for their answers. The oldest makes way for another one, so that many of one party keep nobody else out.
+pub(crate) const MAX_ATTEMPTS: u64 = 10_000;
 
 /// Begins an attempt of the browser with this secret; returns the address to send it to.
 ///
 /// # Errors
-/// `Unavailable` where the provider does not respond as it should; `TooManyRequests` where too many wait.
+/// `Unavailable` where the provider does not respond as it should.
 pub(super) async fn attempt_begin(
     context: &Context,
     provider: &Provider,
@@ -35,28 +35,27 @@ pub(super) async fn attempt_begin(
     };
     let back = redirect_uri(&context.config().public_url(), provider);
     let url = provider.authorization_url(&attempt, &back).await?;
-    let now = context.now();
-    let write = context.store.write().await?;
-    write.attempts_forget(now.0).await?;
-    if identities::attempt_count(&write, now.0).await? >= MAX_ATTEMPTS {
-        return Err(AppError {
-            retry_after: Some(60),
-            ..AppError::new(
-                ErrorKind::TooManyRequests,
-                "Too many people are signing in at once; wait a minute.",
-            )
-        });
-    }
     let row = sign_in_attempt::Model {
         state: hash(&state),
         browser: hash(browser),
         issuer: provider.issuer().to_owned(),
         next: next.to_owned(),
-        expires_at: now.plus(LONGEST).0,
+        expires_at: context.now().plus(LONGEST).0,
     };
-    write.attempt_insert(row).await?;
-    write.commit().await?;
+    attempt_keep(context, row).await?;
     Ok(url)
+}
+
+/// Keeps an attempt, in place of the oldest one where there are as many as there may be.
+pub(crate) async fn attempt_keep(
+    context: &Context,
+    row: sign_in_attempt::Model,
+) -> Result<(), AppError> {
+    let write = context.store.write().await?;
+    write.attempts_forget(context.now().0).await?;
+    write.attempts_keep(MAX_ATTEMPTS - 1).await?;
+    write.attempt_insert(row).await?;
+    Ok(write.commit().await?)
 }
 
 /// Who has signed in by an answer to an attempt of the browser with this secret, and the path to go to.

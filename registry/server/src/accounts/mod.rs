@@ -1,6 +1,6 @@
 //! Accounts, their groups, their tokens and their sessions.
 
-mod attempts;
+pub(crate) mod attempts;
 pub(crate) mod bootstrap;
 pub mod groups;
 pub mod page;

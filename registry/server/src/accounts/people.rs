@@ -188,7 +188,8 @@ pub async fn account_patch(
     Ok(after)
 }
 
-/// Changes the row of an account. Disabling removes its tokens and sessions, so that enabling it brings none of them back.
+/// Changes the row of an account. Disabling removes its tokens, its sessions and its feed, so that enabling it brings none of
+/// them back.
 async fn change(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -207,6 +208,7 @@ async fn change(
             changed.disabled_at = Some(ledger.now().0);
             write.tokens_end(row.id, None).await?;
             write.sessions_end(row.id).await?;
+            write.feed_delete(row.id).await?;
             ledger.event(EventKind::AccountDisabled, &row.id.to_string(), by, data);
         }
         Some(false) if row.disabled_at.is_some() => {

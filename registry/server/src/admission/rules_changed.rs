@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_store::entity::review;
 use a2a_registry_store::reviews::ReviewFilter;
 use a2a_registry_store::{agents, decisions, reviews, settings};
 use uuid::Uuid;
@@ -41,30 +42,51 @@ pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
     Ok(write.commit().await?)
 }
 
-/// Decides again, by the changed rules, on every agent with an open review.
+/// Decides again, by the changed rules, on every agent with an open review. One that fails stops none of the others.
+///
+/// # Errors
+/// Where the database fails as a whole; else the first failure of those that failed, after the others.
 pub(crate) async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
     let open = ReviewFilter {
         state: Some(ReviewState::Open),
         kind: Some(ReviewKind::Admission),
         ..ReviewFilter::default()
     };
-    let mut after = None;
+    let (mut after, mut failed) = (None, Ok(()));
     loop {
         let page = reviews::review_page(&context.store, &open, after, PAGE).await?;
         let Some(last) = page.last() else {
-            return Ok(());
+            return failed;
         };
         after = Some(last.id);
-        let write = context.store.write().await?;
-        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-        for review in &page {
-            let mut state = state_of(&write, review.agent_id).await?;
-            decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
+        match decide_again(context, &page).await {
+            Err(error) if error.is_of_database() => return Err(error),
+            Err(_) => {}
+            Ok(()) => continue,
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_write(context, &touched);
+        for review in &page {
+            let decided = decide_again(context, std::slice::from_ref(review)).await;
+            if let Err(error) = &decided {
+                let text = error.for_log();
+                tracing::error!(error = text, review = %review.id, "rules could not act on a review");
+            }
+            failed = failed.and(decided);
+        }
     }
+}
+
+/// Decides again on the agents of these reviews, in one transaction.
+async fn decide_again(context: &Context, open: &[review::Model]) -> Result<(), AppError> {
+    let write = context.store.write().await?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    for review in open {
+        let mut state = state_of(&write, review.agent_id).await?;
+        decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(())
 }
 
 /// Puts agents on hold whose domain `deny_domains` lists, and lifts the hold of the others.

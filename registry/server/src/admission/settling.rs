@@ -26,36 +26,56 @@ const SETTLED: &str = "settled_policies";
 const AT_ONCE: usize = 100;
 
 /// Looks at every agent whose standing may have changed by policies, and holds or releases it. Processes may do so at the
-/// same time: the first one changes, the others find nothing to do. Returns whether it came to the end.
+/// same time: the first one changes, the others find nothing to do. Returns whether it came to the end. An agent that fails
+/// stops none of the others, and is looked at again in the next round.
 ///
 /// # Errors
-/// Where the database fails; the agents stay to be looked at.
+/// Where the database fails as a whole, and all of them stay to be looked at; else the first failure of those that failed,
+/// after the others.
 pub async fn settle(context: &Context, cancelled: impl Fn() -> bool) -> Result<bool, AppError> {
-    let result = match context.policies.take_unsettled() {
-        Unsettled::All => settle_all(context, &cancelled).await,
-        Unsettled::Some(some) => match settle_some(context, &some).await {
-            Err(error) => {
-                let again: Vec<Uuid> = some.into_iter().collect();
-                context.policies.note_changed(&again);
-                return Err(error);
+    let mut failed = Failed::default();
+    let ended = match context.policies.take_unsettled() {
+        Unsettled::All => {
+            let ended = settle_all(context, &cancelled, &mut failed).await;
+            if !matches!(ended, Ok(true)) {
+                context.policies.look_at_all_again();
             }
-            done => return done.map(|()| true),
-        },
+            ended
+        }
+        Unsettled::Some(some) => {
+            let ended = settle_some(context, &some, &mut failed).await;
+            if ended.is_err() {
+                failed.agents.extend(some);
+            }
+            ended.map(|()| true)
+        }
     };
-    if !matches!(result, Ok(true)) {
-        context.policies.note_all_changed();
+    context.policies.look_again(&failed.agents);
+    match failed.first {
+        Some(first) => ended.and(Err(first)),
+        None => ended,
     }
-    result
 }
 
-async fn settle_all(context: &Context, cancelled: &impl Fn() -> bool) -> Result<bool, AppError> {
+/// The agents that failed, and how the first one did.
+#[derive(Default)]
+struct Failed {
+    agents: Vec<Uuid>,
+    first: Option<AppError>,
+}
+
+async fn settle_all(
+    context: &Context,
+    cancelled: &impl Fn() -> bool,
+    failed: &mut Failed,
+) -> Result<bool, AppError> {
     let set = admitting_set(context, &context.store).await?;
     let held: BTreeSet<Uuid> = agents::agents_held(&context.store, Hold::Policy)
         .await?
         .into_iter()
         .map(|row| row.agent_id)
         .collect();
-    settle_some(context, &held).await?;
+    settle_some(context, &held, failed).await?;
     if !set.has_written(Action::Admit) {
         let number = set.number().to_string();
         let settled = settings::setting_get(&context.store, SETTLED).await?;
@@ -76,34 +96,59 @@ async fn settle_all(context: &Context, cancelled: &impl Fn() -> bool) -> Result<
             return Ok(true);
         };
         after = Some(last.id);
-        settle_some(context, &rows.iter().map(|row| row.id).collect()).await?;
+        settle_some(context, &rows.iter().map(|row| row.id).collect(), failed).await?;
         if cancelled() {
             return Ok(false);
         }
     }
 }
 
-async fn settle_some(context: &Context, ids: &BTreeSet<Uuid>) -> Result<(), AppError> {
+/// Settles these agents, many in one transaction; and each alone where that fails.
+///
+/// # Errors
+/// Where the database fails as a whole.
+async fn settle_some(
+    context: &Context,
+    ids: &BTreeSet<Uuid>,
+    failed: &mut Failed,
+) -> Result<(), AppError> {
     let ids: Vec<Uuid> = ids.iter().copied().collect();
     for some in ids.chunks(AT_ONCE) {
-        let write = context.store.write().await?;
-        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-        for id in some {
-            let mut state = match state_of(&write, *id).await {
-                Ok(state) => state,
-                // Deleted meanwhile.
-                Err(error) if error.kind == ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if state.agent.retired_at.is_some() {
-                continue;
-            }
-            decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
-            follow_policies(context, &write, &mut ledger, &mut state).await?;
+        match settle_at_once(context, some).await {
+            Err(error) if error.is_of_database() => return Err(error),
+            Err(_) => {}
+            Ok(()) => continue,
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_write(context, &touched);
+        for id in some {
+            if let Err(error) = settle_at_once(context, &[*id]).await {
+                let text = error.for_log();
+                tracing::error!(error = text, agent = %id, "policies could not act on an agent");
+                failed.agents.push(*id);
+                failed.first.get_or_insert(error);
+            }
+        }
     }
+    Ok(())
+}
+
+async fn settle_at_once(context: &Context, ids: &[Uuid]) -> Result<(), AppError> {
+    let write = context.store.write().await?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    for id in ids {
+        let mut state = match state_of(&write, *id).await {
+            Ok(state) => state,
+            // Deleted meanwhile.
+            Err(error) if error.kind == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if state.agent.retired_at.is_some() {
+            continue;
+        }
+        decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
+        follow_policies(context, &write, &mut ledger, &mut state).await?;
+    }
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
     Ok(())
 }

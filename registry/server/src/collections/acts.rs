@@ -67,6 +67,50 @@ pub async fn collection_put(
     content: &CollectionContent,
     seen: &Precondition,
 ) -> Result<Collection, AppError> {
+    put(context, caller, name, content, Expected::Seen(seen)).await
+}
+
+/// Makes a collection that does not exist yet.
+///
+/// # Errors
+/// `Invalid`, for one that exists as well; else as [`collection_put`].
+pub async fn collection_make(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+    content: &CollectionContent,
+) -> Result<Collection, AppError> {
+    put(context, caller, name, content, Expected::None).await
+}
+
+/// What a caller expects there to be before its change.
+enum Expected<'a> {
+    /// What it has seen.
+    Seen(&'a Precondition),
+    /// No collection of that name.
+    None,
+}
+
+impl Expected<'_> {
+    fn check(&self, before: Option<&Collection>) -> Result<(), AppError> {
+        match (self, before) {
+            (Self::Seen(seen), before) => seen.check(before),
+            (Self::None, None) => Ok(()),
+            (Self::None, Some(_)) => {
+                let detail = "There is a collection of this name; change it on its page.";
+                Err(AppError::invalid("/name", detail))
+            }
+        }
+    }
+}
+
+async fn put(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+    content: &CollectionContent,
+    expected: Expected<'_>,
+) -> Result<Collection, AppError> {
     let curator = caller.demand(Permission::Curate)?;
     // A name in the path that is none belongs to no collection.
     if !is_name(name) {
@@ -82,7 +126,7 @@ pub async fn collection_put(
         Some(row) => Some(view(&write, caller, row).await?),
         None => None,
     };
-    seen.check(before.as_ref())?;
+    expected.check(before.as_ref())?;
     let audience = match &content.audience {
         Some(groups) => Some(groups_named(&write, caller, groups, &[]).await?),
         None => None,

@@ -1,6 +1,8 @@
 //! The pages of collections: all that the visitor sees, and one with its agents; curators make and change them there.
 
-use a2a_registry_api::limits::{MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT};
+use a2a_registry_api::limits::{
+    MAX_AUDIENCE, MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT, MAX_GROUP,
+};
 use a2a_registry_api::{AgentList, Collection, CollectionContent};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -12,7 +14,7 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::collections::acts::{
-    collection_delete, collection_list, collection_put, collection_show,
+    collection_delete, collection_list, collection_make, collection_put, collection_show,
 };
 use crate::context::Context;
 use crate::error::AppError;
@@ -66,7 +68,7 @@ struct CollectionView {
     changed: TimeView,
 }
 
-/// What the form holds.
+/// What the form holds, each text as it is: what is shown here is what is saved.
 struct EditView {
     description: String,
     filter: String,
@@ -94,9 +96,10 @@ pub(crate) struct CollectionForm {
     seen: String,
 }
 
-/// Each character of a description may be escaped.
+/// Each character may take four bytes, and each byte may be escaped.
 impl FormFields for CollectionForm {
-    const LIMIT: usize = 64 * 1024;
+    const LIMIT: usize =
+        12 * (MAX_DESCRIPTION + MAX_FILTER_TEXT + MAX_AUDIENCE * (MAX_GROUP + 1)) + 16 * 1024;
 }
 
 /// Shows all collections that the visitor sees.
@@ -195,12 +198,7 @@ async fn made(
     name: &str,
     fields: &CollectionForm,
 ) -> Result<(), AppError> {
-    if collection_show(context, caller, name).await.is_ok() {
-        let detail = "There is a collection of this name; change it on its page.";
-        return Err(AppError::invalid("/name", detail));
-    }
-    let content = fields.content();
-    let made = collection_put(context, caller, name, &content, &Precondition::default()).await;
+    let made = collection_make(context, caller, name, &fields.content()).await;
     made.map(drop).map_err(|error| match error.kind {
         crate::error::ErrorKind::NotFound => AppError::invalid(
             "/name",
@@ -267,11 +265,16 @@ async fn counted(context: &Context, caller: &Caller, name: &str) -> Option<Strin
     })
 }
 
-/// Names in lines or with commas between.
+/// Names, one a line. A name of a group may hold anything but a line end.
 fn names(text: &str) -> Vec<String> {
-    let names = text.split(['\n', ',']).map(str::trim);
-    let names = names.filter(|name| !name.is_empty());
+    let names = text.lines().filter(|name| !name.trim().is_empty());
     names.map(str::to_owned).collect()
+}
+
+/// Names as a form has them.
+fn in_lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let lines = names.into_iter().map(|name| format!("{name}\n"));
+    lines.collect()
 }
 
 impl CollectionForm {
@@ -292,13 +295,8 @@ impl CollectionForm {
                 None => "true".to_owned(),
                 Some(_) => String::new(),
             },
-            audience: collection
-                .audience
-                .iter()
-                .flatten()
-                .map(|name| format!("{name}\n"))
-                .collect(),
-            owners: collection.owners.join(", "),
+            audience: in_lines(collection.audience.iter().flatten()),
+            owners: in_lines(&collection.owners),
             seen: RenderedJson::of(collection)?.tag,
             ..Self::default()
         })
@@ -319,12 +317,12 @@ impl EditView {
     fn of(visitor: &Visitor, form: &CollectionForm) -> Option<Self> {
         let curates = visitor.caller.may(Permission::Curate) && visitor.form_token.is_some();
         curates.then(|| Self {
-            description: text::block(&form.description, MAX_DESCRIPTION),
-            filter: text::line(&form.filter, MAX_FILTER_TEXT),
-            audience: text::block(&form.audience, BLOCK),
+            description: form.description.clone(),
+            filter: form.filter.clone(),
+            audience: form.audience.clone(),
             everybody: !form.everybody.is_empty(),
-            owners: text::line(&form.owners, BLOCK),
-            seen: text::line(&form.seen, LINE),
+            owners: form.owners.clone(),
+            seen: form.seen.clone(),
             name_chars: MAX_COLLECTION_NAME,
             description_chars: MAX_DESCRIPTION,
             filter_chars: MAX_FILTER_TEXT,

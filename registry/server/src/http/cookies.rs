@@ -51,6 +51,12 @@ pub fn clear(name: &str) -> Option<HeaderValue> {
     .ok()
 }
 
+/// Whether a `Set-Cookie` is of the session.
+pub fn is_session(line: &HeaderValue) -> bool {
+    let value = line.as_bytes().strip_prefix(SESSION.as_bytes());
+    value.is_some_and(|value| value.starts_with(b"="))
+}
+
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;

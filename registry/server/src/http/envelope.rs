@@ -17,7 +17,7 @@ use tracing::{Level, Span};
 
 use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
-use crate::http::cookies::{NewCookie, Personal};
+use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::problem::{PROBLEM_JSON, Problem};
 use crate::http::problem_kinds;
 use crate::http::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
@@ -304,7 +304,7 @@ fn keep_personal<B>(answer: &mut ServiceResponse<B>) {
     }
     // One that the handler sets itself is newer.
     if let Some(NewCookie(cookie)) = cookie
-        && !headers.contains_key(header::SET_COOKIE)
+        && !headers.get_all(header::SET_COOKIE).any(cookies::is_session)
     {
         headers.append(header::SET_COOKIE, cookie);
     }

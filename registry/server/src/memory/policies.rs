@@ -82,6 +82,13 @@ impl Policies {
 
     /// These agents have changed, so policies may say another thing about admitting them.
     pub(crate) fn note_changed(&self, agents: &[Uuid]) {
+        self.look_again(agents);
+        self.settle.notify_one();
+    }
+
+    /// These agents are looked at in the next round, which comes after its pause: whatever made them fail is hardly mended
+    /// already.
+    pub(crate) fn look_again(&self, agents: &[Uuid]) {
         if let Ok(mut unsettled) = self.unsettled.lock() {
             match &mut *unsettled {
                 Unsettled::All => {}
@@ -91,15 +98,19 @@ impl Policies {
                 Unsettled::Some(some) => some.extend(agents),
             }
         }
-        self.settle.notify_one();
     }
 
     /// Policies may say another thing about admitting any agent.
     pub(crate) fn note_all_changed(&self) {
+        self.look_at_all_again();
+        self.settle.notify_one();
+    }
+
+    /// Every agent is looked at in the next round, which comes after its pause.
+    pub(crate) fn look_at_all_again(&self) {
         if let Ok(mut unsettled) = self.unsettled.lock() {
             *unsettled = Unsettled::All;
         }
-        self.settle.notify_one();
     }
 
     /// Whether the newest set could be put in force.

@@ -54,15 +54,22 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
     })
 }
 
-/// One round: ends waivers, holds and releases agents, and writes dry runs down.
+/// One round: ends waivers, holds and releases agents, and writes dry runs down. A waiver or an agent that fails stops nothing
+/// of the rest.
 ///
 /// # Errors
 /// Where the database fails; the next round does what is left.
 pub async fn round(context: &Context, cancelled: impl Fn() -> bool) -> Result<(), AppError> {
-    end_waivers(context).await?;
-    settle(context, cancelled).await?;
+    let ended = end_waivers(context).await;
+    let settled = settle(context, cancelled).await;
+    let acted = ended.and(settled.map(drop));
+    // What is only in memory stays there while nothing can be written down.
+    if acted.as_ref().is_err_and(AppError::is_of_database) {
+        return acted;
+    }
     count_answered(context).await?;
-    write_dry_runs(context).await
+    write_dry_runs(context).await?;
+    acted
 }
 
 /// An answer to a search, as far as it is looked at.

@@ -244,16 +244,17 @@ async fn end(
     Ok(true)
 }
 
-/// Ends the waivers that have expired, and those whose approver may not grant any more.
+/// Ends the waivers that have expired, and those whose approver may not grant any more. One that fails stops none of the
+/// others.
 ///
 /// # Errors
-/// Where the database fails.
+/// Where the database fails as a whole; else the first failure of those that failed, after the others.
 pub async fn end_waivers(context: &Context) -> Result<(), AppError> {
-    let mut after = None;
+    let (mut after, mut failed) = (None, Ok(()));
     loop {
         let rows = waivers::waivers_in_force(&context.store, after, PAGE).await?;
         let Some(last) = rows.last() else {
-            return Ok(());
+            return failed;
         };
         after = Some(last.id);
         let approvers: Vec<Uuid> = rows.iter().map(|row| row.approver_id).collect();
@@ -266,7 +267,15 @@ pub async fn end_waivers(context: &Context) -> Result<(), AppError> {
                 () if !grants => "its approver may not grant it any more",
                 () => continue,
             };
-            end(context, row, SYSTEM, reason).await?;
+            match end(context, row, SYSTEM, reason).await {
+                Err(error) if error.is_of_database() => return Err(error),
+                Err(error) => {
+                    let text = error.for_log();
+                    tracing::error!(error = text, waiver = %row.id, "a waiver could not be ended");
+                    failed = failed.and(Err(error));
+                }
+                Ok(_) => {}
+            }
         }
     }
 }

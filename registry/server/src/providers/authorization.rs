@@ -87,7 +87,8 @@ fn failed(text: String) -> AppError {
 }
 
 impl Provider {
-    /// The address to send a browser to. The provider is asked for it, so that nobody is sent to one that is away.
+    /// The address to send a browser to. The provider is asked for it unless it has responded a moment ago, so that nobody is
+    /// sent to one that has been away for long.
     ///
     /// # Errors
     /// `Unavailable` where it does not respond as it should.
@@ -203,7 +204,13 @@ impl Provider {
             body: MAX_ANSWER,
         };
         let asked = self.fetcher.post_form(endpoint, &fields, &options).await;
-        let answer = asked.answer.map_err(|error| self.away(error.detail))?;
+        let answer = match asked.answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.doubt().await;
+                return Err(self.away(error.detail));
+            }
+        };
         match answer.status {
             200 => serde_json::from_slice::<Tokens>(&answer.body)
                 .map_err(|_| self.away(format!("{endpoint} has sent no identity token"))),
@@ -216,7 +223,10 @@ impl Provider {
                     self.title()
                 )))
             }
-            status => Err(self.away(format!("{endpoint} responded with status {status}"))),
+            status => {
+                self.doubt().await;
+                Err(self.away(format!("{endpoint} responded with status {status}")))
+            }
         }
     }
 }

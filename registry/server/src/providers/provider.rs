@@ -23,7 +23,8 @@ use crate::providers::{access_token, id_token};
 
 /// How long what it says is taken as current. A key that it withdraws is good for no longer, while it responds.
 const CURRENT: Duration = Duration::from_secs(10 * 60);
-/// The time between two requests for a key that is not known, and between two in the background.
+/// The time between two requests for a key that is not known, between two in the background, and between two for people who
+/// sign in while it responds.
 const BETWEEN: Duration = Duration::from_secs(60);
 /// The time between two requests while nothing is known at all.
 const BETWEEN_FIRST: Duration = Duration::from_secs(5);
@@ -56,6 +57,8 @@ struct Turn {
     last: Option<(Duration, Option<String>)>,
     /// When the last request that has succeeded began.
     succeeded: Option<Duration>,
+    /// Whether it has failed somebody who was signing in since then.
+    is_doubtful: bool,
     /// When it was last asked for a key that was not known.
     for_a_key: Option<Duration>,
 }
@@ -141,6 +144,7 @@ impl Provider {
                 self.known.store(Some(Arc::clone(&known)));
                 turn.last = Some((begun, None));
                 turn.succeeded = Some(begun);
+                turn.is_doubtful = false;
                 Ok(known)
             }
             Err(reason) => {
@@ -268,9 +272,27 @@ impl Provider {
         Ok((claims, issued))
     }
 
-    /// What it says of itself now.
+    /// What it says of itself now. Anybody can have this asked, so what it said a moment ago counts as well, unless it has
+    /// failed since.
     pub(super) async fn document(&self) -> Result<Document, AppError> {
-        self.ask().await.map(|known| known.document.clone())
+        let wanted = self.clock.monotonic();
+        let mut turn = self.turn.lock().await;
+        let said = match &turn.last {
+            Some((begun, None)) if wanted.saturating_sub(*begun) < BETWEEN => {
+                self.known.load_full().filter(|_| !turn.is_doubtful)
+            }
+            _ => None,
+        };
+        let known = match said {
+            Some(known) => known,
+            None => self.ask_in(&mut turn, wanted).await?,
+        };
+        Ok(known.document.clone())
+    }
+
+    /// Has whoever signs in next ask it anew: it has not responded as it should.
+    pub(super) async fn doubt(&self) {
+        self.turn.lock().await.is_doubtful = true;
     }
 
     /// What it said of itself last.

@@ -392,6 +392,35 @@ async fn a_new_key_is_asked_for_at_once_and_then_once_a_minute() {
 }
 
 #[actix_web::test]
+async fn people_who_sign_in_have_a_provider_asked_once_a_minute_until_it_fails_one() {
+    let site = Site::start().await;
+    let provider = site.provider();
+    let document = async || provider.document().await.map_err(|error| error.kind);
+    for _ in 0..3 {
+        document().await.unwrap();
+    }
+    assert_eq!(site.asked(), 1);
+    site.wait(59);
+    document().await.unwrap();
+    assert_eq!(site.asked(), 1);
+    site.wait(1);
+    document().await.unwrap();
+    assert_eq!(site.asked(), 2);
+    // Somebody's code could not be exchanged.
+    site.is_away.store(true, Ordering::SeqCst);
+    provider.doubt().await;
+    for _ in 0..2 {
+        assert_eq!(document().await.unwrap_err(), ErrorKind::Unavailable);
+    }
+    // It is asked at once when it is back.
+    site.is_away.store(false, Ordering::SeqCst);
+    for _ in 0..3 {
+        document().await.unwrap();
+    }
+    assert_eq!(site.asked(), 3);
+}
+
+#[actix_web::test]
 async fn known_keys_go_on_while_a_provider_is_away() {
     let site = Site::start().await;
     let provider = site.provider();

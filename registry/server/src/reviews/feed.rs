@@ -46,7 +46,8 @@ struct Entry {
     text: String,
 }
 
-/// Gives the caller a feed, or the one that it has another address; the one before is worth nothing then.
+/// Gives the caller a feed, or the one that it has another address; the one before is worth nothing then. It never tells
+/// more than the caller may be told now.
 ///
 /// # Errors
 /// Where the database fails.
@@ -60,6 +61,7 @@ pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFee
         account_id: account.id,
         hash: hash(&secret),
         created_at: now.0,
+        scopes: Some(account.scopes.to_string()),
     };
     write.feed_put(row).await?;
     let (id, data) = (account.id.to_string(), json!({"account": account.name}));

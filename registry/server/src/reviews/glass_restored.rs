@@ -41,7 +41,7 @@ pub async fn end_break_glasses(context: &Context) -> Result<(), AppError> {
                 continue;
             };
             if let Err(error) = end(context, broken, why).await {
-                let error = error.internal.unwrap_or(error.public);
+                let error = error.for_log();
                 tracing::error!(error, review = %broken.review_id, "a break-glass could not be ended");
             }
         }

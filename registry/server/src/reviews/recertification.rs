@@ -107,10 +107,10 @@ fn refuse_unconfirmed(state: &AgentState) -> Result<(), AppError> {
 }
 
 /// Opens the reviews that are due, and puts the agents on hold whose approval has ended. Doing it twice, here or in another
-/// process, does no harm: each agent is locked and looked at again.
+/// process, does no harm: each agent is locked and looked at again. One that fails stops none of the others.
 ///
 /// # Errors
-/// Where the database fails; what was committed before stays.
+/// Where the database fails as a whole; else the first failure of those that failed, after the others.
 pub async fn pass_terms(context: &Context) -> Result<(), AppError> {
     let Some(term) = context.config.governance.term() else {
         return Ok(());
@@ -118,31 +118,33 @@ pub async fn pass_terms(context: &Context) -> Result<(), AppError> {
     let now = context.now();
     let begun_by = now.plus(NOTICE - term).0;
     let store = &context.store;
-    let mut after = None;
+    let (mut after, mut failed) = (None, Ok(()));
     loop {
         let ids = terms::agents_without_term(store, after, PAGE).await?;
-        let Some(last) = change_page(context, &ids, Step::Begin).await? else {
+        let Some(last) = ids.last() else {
             break;
         };
-        after = Some(last);
+        after = Some(*last);
+        failed = failed.and(change_page(context, &ids, Step::Begin).await);
     }
     after = None;
     loop {
         let ids = terms::agents_certified_by(store, begun_by, after, PAGE).await?;
-        let Some(last) = change_page(context, &ids, Step::Announce { term }).await? else {
+        let Some(last) = ids.last() else {
             break;
         };
-        after = Some(last);
+        after = Some(*last);
+        failed = failed.and(change_page(context, &ids, Step::Announce { term }).await);
     }
     after = None;
     loop {
         let ids = terms::agents_past_term(store, now.0, after, PAGE).await?;
-        let Some(last) = change_page(context, &ids, Step::End).await? else {
-            break;
+        let Some(last) = ids.last() else {
+            return failed;
         };
-        after = Some(last);
+        after = Some(*last);
+        failed = failed.and(change_page(context, &ids, Step::End).await);
     }
-    Ok(())
 }
 
 /// One step in the term of an approval.
@@ -159,15 +161,26 @@ enum Step {
     End,
 }
 
-/// Takes one step for a page of agents, in one transaction; returns the last of them.
-async fn change_page(
-    context: &Context,
-    ids: &[Uuid],
-    step: Step,
-) -> Result<Option<Uuid>, AppError> {
-    let Some(last) = ids.last() else {
-        return Ok(None);
-    };
+/// Takes one step for a page of agents, in one transaction. If that fails it is taken for each agent alone, so that one which
+/// fails costs only itself.
+async fn change_page(context: &Context, ids: &[Uuid], step: Step) -> Result<(), AppError> {
+    match change(context, ids, step).await {
+        Err(error) if !error.is_of_database() => {}
+        done => return done,
+    }
+    let mut failed = Ok(());
+    for id in ids {
+        if let Err(error) = change(context, &[*id], step).await {
+            let text = error.for_log();
+            tracing::error!(error = text, agent = %id, "the term of an approval could not pass");
+            failed = failed.and(Err(error));
+        }
+    }
+    failed
+}
+
+/// Takes one step for these agents, in one transaction.
+async fn change(context: &Context, ids: &[Uuid], step: Step) -> Result<(), AppError> {
     let write = context.store.write().await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     for id in ids {
@@ -186,7 +199,7 @@ async fn change_page(
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);
-    Ok(Some(*last))
+    Ok(())
 }
 
 /// The term of an approval that was made before terms were kept: it began with the last decision of a person on what is

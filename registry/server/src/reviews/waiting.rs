@@ -2,18 +2,14 @@
 
 use a2a_registry_api::limits::MAX_WAITING;
 use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
-use a2a_registry_domain::review::ReviewState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::review;
-use a2a_registry_store::reviews::ReviewFilter;
-use a2a_registry_store::{accounts, agents, decisions, domains, ownership, review_notes, reviews};
+use a2a_registry_store::{accounts, decisions, domains, ownership, review_notes, reviews};
 use uuid::Uuid;
 
 use crate::caller::{Account, Caller};
 use crate::context::Context;
 use crate::error::AppError;
-use crate::reviews::approvers::excluded_of;
 use crate::reviews::view::{own_agents, views};
 
 /// What waits for the caller.
@@ -55,51 +51,15 @@ pub async fn news_seen(context: &Context, caller: &Caller, seen: &Seen) -> Resul
     Ok(write.commit().await?)
 }
 
+/// The reviews that the account can decide, the soonest due first: what `approvers` would refuse is left out.
 async fn to_decide(context: &Context, account: &Account) -> Result<Vec<Review>, AppError> {
     if !account.may(Permission::Approve) {
         return Ok(Vec::new());
     }
-    let open = ReviewFilter {
-        state: Some(ReviewState::Open),
-        ..ReviewFilter::default()
-    };
-    let assigned = ReviewFilter {
-        assignee: Some(account.id),
-        ..open.clone()
-    };
+    let four_eyes = context.config.governance.four_eyes;
     let limit = MAX_WAITING as u64;
-    let mut rows = reviews::review_page(&context.store, &assigned, None, limit).await?;
-    let others = reviews::review_page(&context.store, &open, None, limit * 2).await?;
-    let is_free = |row: &review::Model| row.assignee.is_none();
-    rows.extend(others.into_iter().filter(is_free));
-    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    let approved = review_notes::approvals_of(&context.store, &ids).await?;
-    let mine = |row: &review::Model| {
-        let mut approved = approved.iter();
-        approved.any(|one| one.review_id == row.id && one.account_id == account.id)
-    };
-    rows.retain(|row| !mine(row));
-    let rows = without_own(context, account.id, rows).await?;
-    let mut reviews = views(context, rows).await?;
-    reviews.sort_by_key(|review| (review.due.is_none(), review.due, review.id));
-    reviews.truncate(MAX_WAITING);
-    Ok(reviews)
-}
-
-/// The reviews that an account may decide: under four-eyes not its own, and no confirmation of its own glass.
-async fn without_own(
-    context: &Context,
-    account: Uuid,
-    rows: Vec<review::Model>,
-) -> Result<Vec<review::Model>, AppError> {
-    let ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
-    let agents = agents::agents_by_ids(&context.store, &ids).await?;
-    let excluded = excluded_of(&context.store, &context.config, &agents, &rows).await?;
-    let is_free = |row: &review::Model| {
-        let of_it = excluded.get(&row.id);
-        of_it.is_some_and(|excluded| !excluded.contains(&account))
-    };
-    Ok(rows.into_iter().filter(is_free).collect())
+    let rows = reviews::reviews_waiting(&context.store, account.id, four_eyes, limit).await?;
+    views(context, rows).await
 }
 
 async fn news(context: &Context, account: &Account, since: i64) -> Result<Vec<News>, AppError> {

@@ -1,10 +1,13 @@
 //! Forms of pages that act for a session: collections, the feed, saved searches and reports.
 
+use a2a_registry_api::limits::MAX_AUDIENCE;
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
 use crate::http::visitor::form_token;
+use crate::identity::account_of;
+use crate::providers::Holder;
 use crate::tests::sessions::{near, sign_in, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 
@@ -111,6 +114,72 @@ async fn a_curator_makes_changes_and_deletes_a_collection() {
     );
     let request = TestRequest::get().uri("/v1/collections/tax");
     assert_eq!(registry.as_with(ADMIN, request).await.status, 404);
+}
+
+/// What a page shows in a field, as a browser sends it.
+fn sent_back(page: &str, name: &str) -> String {
+    let field = page.split_once(&format!("name=\"{name}\"")).unwrap().1;
+    let text = match field.split_once("value=\"") {
+        Some((attributes, rest)) if !attributes.contains('>') => rest.split_once('"').unwrap().0,
+        _ => {
+            let rest = field.split_once(">\n").unwrap().1;
+            rest.split_once("</textarea>").unwrap().0
+        }
+    };
+    let text = text.replace("&#34;", "\"").replace("&#39;", "'");
+    let text = text.replace("&#60;", "<").replace("&#62;", ">");
+    text.replace("&#38;", "&").replace('\n', "\r\n")
+}
+
+/// Whatever the API takes, the page shows and saves without changing it.
+#[actix_web::test]
+async fn a_collection_is_saved_as_its_page_shows_it() {
+    let registry = Registry::new().await;
+    let curator = sign_in(&registry, &registry.token(Role::Curator).await).await;
+    let issuer = "https://idp.example";
+    let mut groups: Vec<String> = (0..MAX_AUDIENCE - 2)
+        .map(|number| format!("CN=staff,OU={number} {}", "x".repeat(150)))
+        .collect();
+    groups.extend([" <b>&\u{202e}".to_owned(), "ü, ö".to_owned()]);
+    let holder = Holder {
+        issuer: issuer.into(),
+        subject: "1".into(),
+        account_name: "ann@corp".into(),
+        groups: Some(groups.clone()),
+        roles: [Role::Reader].into_iter().collect(),
+        issued_at: 1,
+    };
+    account_of(registry.context(), &holder).await.unwrap();
+    let audience = groups.iter().map(|name| format!("{issuer}#{name}"));
+    let content = json!({
+        "filter": "label:\"team=a\u{a0}b\" tag:\"x\u{200b}<y\"",
+        "description": "\n One & two\n\u{202e}three\u{a0}",
+        "audience": audience.collect::<Vec<_>>(),
+        "owners": ["admin", "ann@corp"],
+    });
+    let path = "/v1/collections/odd";
+    let request = TestRequest::put().uri(path).set_json(&content);
+    let made = registry.as_with(ADMIN, request).await;
+    assert!(made.status.is_success(), "{made:?}");
+    let before = registry
+        .as_with(ADMIN, TestRequest::get().uri(path))
+        .await
+        .json();
+    let page = read(&registry, &curator, "/collections/odd").await;
+    let fields = ["filter", "description", "audience", "owners", "seen"];
+    let fields = fields.map(|name| (name, sent_back(&page, name)));
+    let mut sent: Vec<(&str, &str)> = vec![("act", "save")];
+    sent.extend(fields.iter().map(|(name, text)| (*name, text.as_str())));
+    let saved = send(&registry, &curator, "/collections/odd", &sent).await;
+    assert_eq!(saved.status, 303, "{}", text(&saved));
+    let after = registry
+        .as_with(ADMIN, TestRequest::get().uri(path))
+        .await
+        .json();
+    for name in ["filter", "description", "audience", "owners"] {
+        assert_eq!(after[name], before[name], "{name}");
+    }
+    assert_eq!(after["audience"].as_array().unwrap().len(), MAX_AUDIENCE);
 }
 
 #[actix_web::test]

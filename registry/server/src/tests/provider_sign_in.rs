@@ -1,7 +1,11 @@
 //! Signing in with an identity provider, as far as it needs none.
 
+use a2a_registry_domain::timestamp::MINUTE;
+use a2a_registry_store::entity::sign_in_attempt;
+use a2a_registry_store::identities::{attempt_by_state, attempt_count};
 use actix_web::test::TestRequest;
 
+use crate::accounts::attempts::{MAX_ATTEMPTS, attempt_keep};
 use crate::config::{AllowPorts, ProviderConfig};
 use crate::http::visitor::form_token;
 use crate::tests::sessions::{BEFORE, form, near, text};
@@ -61,6 +65,33 @@ async fn a_provider_that_does_not_respond_says_so_and_attempts_are_limited() {
         assert!(text(&answer).contains("does not respond"));
     }
     assert_eq!(begun(&registry, "corp").await.status, 429);
+}
+
+/// However many attempts somebody begins, the next person's is kept.
+#[actix_web::test]
+async fn of_too_many_attempts_the_oldest_makes_way() {
+    let registry = registry().await;
+    let context = registry.context();
+    let now = context.now();
+    let attempt = |number: u64| sign_in_attempt::Model {
+        state: format!("s{number}"),
+        browser: "b".into(),
+        issuer: "http://127.0.0.1:1".into(),
+        next: "/".into(),
+        expires_at: now.plus(MINUTE).0 + i64::try_from(number).unwrap(),
+    };
+    let write = context.store.write().await.unwrap();
+    for number in 0..MAX_ATTEMPTS {
+        write.attempt_insert(attempt(number)).await.unwrap();
+    }
+    write.commit().await.unwrap();
+    attempt_keep(context, attempt(MAX_ATTEMPTS)).await.unwrap();
+    let store = &context.store;
+    assert_eq!(attempt_count(store).await.unwrap(), MAX_ATTEMPTS);
+    for (number, is_kept) in [(0, false), (1, true), (MAX_ATTEMPTS, true)] {
+        let found = attempt_by_state(store, &format!("s{number}")).await;
+        assert_eq!(found.unwrap().is_some(), is_kept, "{number}");
+    }
 }
 
 #[actix_web::test]

@@ -195,24 +195,30 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
         let id = "018f0000-0000-7000-8000-000000000000";
         let path = path.replace("{domain}", "nowhere.example");
         let path = path.replace("{review}", id);
+        // The forms of signing in belong to a browser, before there is a session.
+        let before_session = path.starts_with("/sign-in");
+        let (own, cookie) = match before_session {
+            true => (BEFORE, format!("__Host-a2a_form={BEFORE}")),
+            false => (&*secret, format!("__Host-a2a_session={secret}")),
+        };
         let base = [("id", id), ("name", "x"), ("target", "a.example")];
         let send = |token: Option<String>| {
             let mut fields = base.to_vec();
             if let Some(token) = &token {
                 fields.push(("form_token", token));
             }
-            with(form(&path, &fields), &secret)
+            form(&path, &fields).insert_header(("cookie", cookie.clone()))
         };
         for wrong in [
             None,
             Some(String::new()),
             Some(form_token(&other)),
-            Some(secret.clone()),
+            Some(own.to_owned()),
         ] {
             let answer = registry.ask(send(wrong)).await;
             answer.problem(403, "form-refused");
         }
-        let good = || send(Some(form_token(&secret)));
+        let good = || send(Some(form_token(own)));
         for header in [
             ("sec-fetch-site", "cross-site"),
             ("sec-fetch-site", "same-site"),
@@ -222,8 +228,12 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
             let answer = registry.ask(good().insert_header(header)).await;
             answer.problem(403, "form-refused");
         }
+        // What was refused is refused for that alone.
+        if before_session {
+            assert_ne!(registry.ask(good()).await.status, 403, "{path}");
+        }
         // A token of the API is no session.
-        let fields = [("form_token", form_token(&secret))];
+        let fields = [("form_token", form_token(own))];
         let by_token = bearer(near(TestRequest::post().uri(&path)).set_form(fields), ADMIN);
         assert!(
             registry.ask(by_token).await.status.is_client_error(),
@@ -297,6 +307,21 @@ async fn a_change_of_roles_acts_at_once_and_gives_the_session_another_secret() {
     assert_eq!(account_page(&registry, &secret).await.status, 303);
     let page = account_page(&registry, &rotated).await;
     assert_eq!((page.status.as_u16(), secret_of(&page)), (200, None));
+}
+
+/// The form of signing in sets a cookie of its own beside the one of the session.
+#[actix_web::test]
+async fn the_form_of_signing_in_gives_a_session_its_other_secret_too() {
+    let registry = Registry::new().await;
+    let secret = sign_in(&registry, &registry.token(Role::Curator).await).await;
+    patch(&registry, "curator", json!({"roles": ["reader"]})).await;
+    let page = near(TestRequest::get().uri("/sign-in"));
+    let page = registry.ask(with(page, &secret)).await;
+    assert_eq!(page.headers.get_all(SET_COOKIE).count(), 2);
+    let rotated = secret_of(&page).unwrap();
+    assert_ne!(rotated, secret);
+    assert_eq!(account_page(&registry, &rotated).await.status, 200);
+    assert_eq!(account_page(&registry, &secret).await.status, 303);
 }
 
 #[actix_web::test]

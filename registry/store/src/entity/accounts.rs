@@ -105,7 +105,7 @@ pub mod token {
 }
 
 /// The scopes in a column that this program knows.
-fn known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
+pub(super) fn known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
     let words = scopes.split(',');
     words.filter_map(|scope| scope.parse().ok()).collect()
 }

@@ -65,7 +65,10 @@ pub mod saved_search {
 
 /// The feed of an account.
 pub mod feed {
+    use a2a_registry_domain::role::Scopes;
     use sea_orm::entity::prelude::*;
+
+    use super::super::accounts::known_scopes;
 
     /// The feed of an account.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -79,6 +82,15 @@ pub mod feed {
         pub hash: String,
         /// Microseconds.
         pub created_at: i64,
+        /// The scopes of what it was made with; null for one of before there were any here, which may tell nothing.
+        pub scopes: Option<String>,
+    }
+
+    impl Model {
+        /// What it was made with; `None` for one that may tell nothing.
+        pub fn scopes(&self) -> Option<Scopes> {
+            self.scopes.as_deref().map(known_scopes)
+        }
     }
 
     /// None: joins are written where they are needed.
