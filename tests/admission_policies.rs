@@ -2,7 +2,7 @@
 
 use a2a_registry_api::{
     AccountPatch, AgentPatch, GroupMembers, NewAccount, NewPolicies, NewPolicy, NewWaiver,
-    PolicyCase, PolicyCases, Registration,
+    Registration,
 };
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::groups::group_put;
@@ -12,17 +12,11 @@ use a2a_registry_server::agents::rendered::agent_answered;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::policies::dry_run::policy_dry_run;
 use a2a_registry_server::policies::job::round;
-use a2a_registry_server::policies::preview::policies_preview;
 use a2a_registry_server::policies::sets::policies_put;
-use a2a_registry_server::policies::testing::policies_test;
 use a2a_registry_server::policies::waivers::{WaiverQuery, waiver_end, waiver_grant, waiver_list};
 use a2a_registry_server::precondition::Precondition;
 use a2a_registry_server::search::policy_switch::follow_newest;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_store::dry_runs::dry_run_changes_of;
-use a2a_registry_store::entity::dry_run_change;
 use time::Duration;
 use uuid::Uuid;
 
@@ -34,21 +28,17 @@ both_databases!(
     a_forbid_holds_what_is_there_and_what_comes,
     a_written_permit_approves_for_the_group_of_the_registrant,
     who_is_in_a_group_counts_for_what_is_admitted,
-    counts_of_a_dry_run_have_a_bound,
     a_waiver_lifts_one_policy_for_one_content_until_it_ends,
     one_waiver_that_cannot_end_stops_no_other,
     one_agent_that_cannot_be_settled_stops_no_other,
     under_four_eyes_a_party_grants_no_waiver,
     a_waiver_of_finding_shows_the_agent,
     who_may_register_which_domain_is_a_policy,
-    a_dry_run_tells_what_it_would_have_changed,
-    a_preview_tells_who_gains_and_loses_what,
-    cases_are_decided_as_the_policies_say,
     replicas_hold_an_agent_once
 );
 
 pub(crate) const OPEN: (&str, &str) = ("all", "permit (principal, action, resource);");
-const NO_PAYMENTS: (&str, &str) = (
+pub(crate) const NO_PAYMENTS: (&str, &str) = (
     "no-payments",
     "forbid (principal, action == Action::\"admit\", resource) when { resource.skills.contains(\"pay\") };",
 );
@@ -88,7 +78,7 @@ async fn follow(stage: &Stage) {
     stage.settle().await;
 }
 
-async fn is_listed(stage: &Stage, agent: Uuid) -> bool {
+pub(crate) async fn is_listed(stage: &Stage, agent: Uuid) -> bool {
     stage.settle().await;
     stage.found_by_anyone().await.contains(&agent)
 }
@@ -268,42 +258,6 @@ async fn who_is_in_a_group_counts_for_what_is_admitted(url: &str) {
         round(app, || false).await.unwrap();
         assert_eq!(is_listed(&stage, agent).await, listed, "{names:?}");
     }
-}
-
-/// A day has a bounded number of rows; what is written adds up, in whichever order.
-async fn counts_of_a_dry_run_have_a_bound(url: &str) {
-    let stage = Stage::new(url).await;
-    let row = |day: i32, resource: &str| dry_run_change::Model {
-        policy: "hide".into(),
-        fingerprint: "0011223344556677".into(),
-        day,
-        action: "discover".into(),
-        resource: resource.into(),
-        caller: String::new(),
-        allows: false,
-        count: 2,
-    };
-    let add = async |day: i32, resources: &[&str]| {
-        let rows: Vec<_> = resources.iter().map(|one| row(day, one)).collect();
-        let write = stage.store.write().await.unwrap();
-        let added = write.dry_run_changes_add(&rows, day, 2).await.unwrap();
-        write.commit().await.unwrap();
-        added
-    };
-    assert!(add(1, &["a"]).await && add(1, &["a", "b"]).await);
-    assert!(!add(1, &["a"]).await, "the day is full");
-    assert!(add(2, &["a"]).await, "another day is not");
-    let kept = dry_run_changes_of(&stage.store, "hide", "0011223344556677", 10).await;
-    let kept: Vec<_> = kept
-        .unwrap()
-        .into_iter()
-        .map(|row| (row.day, row.resource, row.count))
-        .collect();
-    let expected = [(2, "a", 2), (1, "a", 4), (1, "b", 2)];
-    assert_eq!(
-        kept,
-        expected.map(|(day, resource, count)| (day, resource.to_owned(), count))
-    );
 }
 
 async fn a_waiver_lifts_one_policy_for_one_content_until_it_ends(url: &str) {
@@ -621,214 +575,6 @@ async fn who_may_register_which_domain_is_a_policy(url: &str) {
     );
     put(&stage, &[OPEN]).await;
     register_as(&stage, &ann, "b.other-test.com").await.unwrap();
-}
-
-async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
-    let stage = Stage::new(url).await;
-    let payer = stage
-        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
-        .await
-        .id;
-    stage
-        .publish_approved("other.agents-test.com", &card("Other", "else"))
-        .await;
-    let reader = account(&stage, "rita", Role::Reader).await;
-    let hide = "@mode(\"dry_run\") forbid (principal, action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
-    let admit = "@mode(\"dry_run\") permit (principal, action == Action::\"admit\", resource);";
-    put(&stage, &[OPEN, ("hide", hide), ("admit-all", admit)]).await;
-    let told = async |policy: &str| {
-        round(&stage.app, || false).await.unwrap();
-        policy_dry_run(&stage.app, &stage.admin, policy)
-            .await
-            .unwrap()
-    };
-    assert_eq!(told("hide").await.answers, 0);
-
-    // Everybody but those whom policies do not bind counts, and nothing is hidden.
-    assert!(is_listed(&stage, payer).await);
-    stage.found(&reader, &SearchQuery::default()).await;
-    stage.found(&stage.admin, &SearchQuery::default()).await;
-    agent_answered(&stage.app, &reader, &payer.to_string())
-        .await
-        .unwrap();
-    let hidden = told("hide").await;
-    assert_eq!(
-        (hidden.answers, hidden.days.len(), hidden.running),
-        (3, 1, true)
-    );
-    assert_eq!(
-        (
-            hidden.days[0].denied,
-            hidden.days[0].resources,
-            hidden.days[0].callers
-        ),
-        (3, 1, 2)
-    );
-    assert_eq!(hidden.resources[0].name, payer.to_string());
-    assert_eq!(hidden.callers[0].name, "rita");
-
-    // A card that waits would have been admitted.
-    let waits = stage
-        .publish("new.agents-test.com", &card("New", "new"))
-        .await
-        .id;
-    assert!(stage.open_review(waits).await.is_some());
-    assert_eq!(told("admit-all").await.days[0].allowed, 1);
-
-    // Counts of another day stand by themselves, and another text begins anew.
-    stage.advance(Duration::days(1));
-    stage.found(&reader, &SearchQuery::default()).await;
-    assert_eq!(told("hide").await.days.len(), 2);
-    put(&stage, &[OPEN, ("hide", &format!("// again\n{hide}"))]).await;
-    assert_eq!(told("hide").await.answers, 0);
-    let unknown = policy_dry_run(&stage.app, &stage.admin, "nothing")
-        .await
-        .unwrap_err();
-    assert_eq!(unknown.kind, ErrorKind::NotFound);
-    let reader = policy_dry_run(&stage.app, &reader, "hide")
-        .await
-        .unwrap_err();
-    assert_eq!(reader.kind, ErrorKind::Forbidden);
-}
-
-async fn a_preview_tells_who_gains_and_loses_what(url: &str) {
-    let stage = Stage::new(url).await;
-    let payer = stage
-        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
-        .await
-        .id;
-    stage
-        .publish_approved("other.agents-test.com", &card("Other", "else"))
-        .await;
-    let hide = "forbid (principal in Group::\"contractors\", action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
-    let next = policies(&[OPEN, ("hide", hide), NO_PAYMENTS]);
-    let told = policies_preview(&stage.app, &stage.admin, &next)
-        .await
-        .unwrap();
-    assert_eq!(told.agents, 2);
-    let change = |action: &str, caller: &str| {
-        let mut changes = told.changes.iter();
-        changes
-            .find(|change| change.action == action && change.caller == caller)
-            .cloned()
-    };
-    let lost = change("discover", "group contractors").unwrap();
-    assert_eq!((lost.lost, lost.gained), (1, 0));
-    assert_eq!(lost.lost_sample[0].id, payer);
-    assert_eq!(lost.lost_sample[0].policies, ["hide"]);
-    assert_eq!(change("admit", "registrant").unwrap().lost, 1);
-    assert_eq!(told.changes.len(), 2, "{:?}", told.changes);
-    assert!(
-        told.warnings
-            .iter()
-            .any(|warning| warning.contains("group contractors"))
-    );
-    let what: Vec<_> = told
-        .policies
-        .iter()
-        .map(|one| format!("{} {}", one.what, one.id))
-        .collect();
-    assert_eq!(
-        what,
-        ["add all", "remove everybody", "add hide", "add no-payments"]
-    );
-
-    // Nothing was changed, and what is told is what happens.
-    assert!(is_listed(&stage, payer).await);
-    put(&stage, &[OPEN, ("hide", hide), NO_PAYMENTS]).await;
-    let same = policies_preview(&stage.app, &stage.admin, &next)
-        .await
-        .unwrap();
-    assert!(
-        same.changes.is_empty() && same.policies.is_empty(),
-        "{same:?}"
-    );
-    let back = policies_preview(&stage.app, &stage.admin, &policies(&[]))
-        .await
-        .unwrap();
-    assert!(
-        back.warnings
-            .iter()
-            .any(|warning| warning.contains("`discover`"))
-    );
-    let broken = policies(&[(
-        "a",
-        "permit (principal, action, resource) when { resource.colour == 1 };",
-    )]);
-    let refused = policies_preview(&stage.app, &stage.admin, &broken)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (refused.kind, refused.members.len()),
-        (ErrorKind::Invalid, 1)
-    );
-}
-
-async fn cases_are_decided_as_the_policies_say(url: &str) {
-    let stage = Stage::new(url).await;
-    let payer = stage
-        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
-        .await
-        .id;
-    put(&stage, &[OPEN, NO_PAYMENTS]).await;
-    let case = |action: &str, expect: &str, because: Option<&str>| PolicyCase {
-        action: action.into(),
-        resource: payer.to_string(),
-        expect: expect.into(),
-        because: because.map(str::to_owned),
-        ..PolicyCase::default()
-    };
-    let register = PolicyCase {
-        resource: "example.com".into(),
-        ..case("register", "allow", Some("registration"))
-    };
-    let asked = PolicyCases {
-        policies: None,
-        cases: vec![
-            case("discover", "allow", Some("all")),
-            case("admit", "deny", Some("no-payments")),
-            register,
-            case("invoke", "deny", None),
-        ],
-    };
-    let told = policies_test(&stage.app, &stage.admin, &asked)
-        .await
-        .unwrap();
-    let passed: Vec<bool> = told.results.iter().map(|result| result.passed).collect();
-    assert_eq!(
-        (told.passed, passed),
-        (false, vec![true, true, true, false])
-    );
-    let by_others = PolicyCases {
-        policies: Some(Vec::new()),
-        cases: vec![case("discover", "deny", None)],
-    };
-    assert!(
-        policies_test(&stage.app, &stage.admin, &by_others)
-            .await
-            .unwrap()
-            .passed
-    );
-    for (broken, pointer) in [
-        (case("fly", "allow", None), "/cases/0/action"),
-        (case("admit", "perhaps", None), "/cases/0/expect"),
-        (
-            PolicyCase {
-                resource: "nobody".into(),
-                ..case("admit", "deny", None)
-            },
-            "/cases/0/resource",
-        ),
-    ] {
-        let asked = PolicyCases {
-            policies: None,
-            cases: vec![broken],
-        };
-        let refused = policies_test(&stage.app, &stage.admin, &asked)
-            .await
-            .unwrap_err();
-        assert_eq!(refused.members[0].0, pointer);
-    }
 }
 
 async fn replicas_hold_an_agent_once(url: &str) {

@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_registry_api::limits::{
-    MAX_AUDIENCE, MAX_COLLECTIONS, MAX_COLLECTIONS_OF_AGENT, MAX_OWNERS,
-};
+use a2a_registry_api::limits::{MAX_AUDIENCE, MAX_COLLECTIONS, MAX_OWNERS};
 use a2a_registry_api::{
     AgentPatch, Collection, CollectionContent, GroupMembers, NewAccount, NewToken,
 };
@@ -47,13 +45,12 @@ both_databases!(
     a_collection_never_shows_what_one_could_not_see,
     the_last_collection_is_made_once,
     a_restricted_agent_is_shown_to_its_groups,
-    a_restricted_agent_is_shown_to_the_audience_of_its_collections,
     an_owner_only_narrows_who_sees_its_agent,
     a_collection_is_made_once_by_whoever_is_faster,
     an_audience_outlives_the_last_member_of_its_group
 );
 
-async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
+pub(crate) async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
     let new = NewAccount {
         name: name.into(),
         roles: vec![role],
@@ -66,7 +63,7 @@ async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
 }
 
 /// The account as it is now, with its groups.
-async fn signed_in(stage: &Stage, name: &str) -> Caller {
+pub(crate) async fn signed_in(stage: &Stage, name: &str) -> Caller {
     let token = NewToken {
         account: name.into(),
         name: "a test".into(),
@@ -78,7 +75,7 @@ async fn signed_in(stage: &Stage, name: &str) -> Caller {
     authenticate(&stage.app, &token.secret).await.unwrap()
 }
 
-async fn group(stage: &Stage, name: &str, members: &[&str]) {
+pub(crate) async fn group(stage: &Stage, name: &str, members: &[&str]) {
     let members = GroupMembers {
         members: members.iter().map(|name| (*name).to_owned()).collect(),
     };
@@ -108,7 +105,7 @@ async fn group_of(stage: &Stage, origin: &str, name: &str, member: &Caller) {
 }
 
 /// Makes an account the owner of a domain and its agents, as a proof does.
-async fn give(stage: &Stage, domain: i64, name: &str) {
+pub(crate) async fn give(stage: &Stage, domain: i64, name: &str) {
     let write = stage.store.write().await.unwrap();
     let owner = account_by_name(&write, name).await.unwrap().unwrap().id;
     let mut rows = domains::domains_by_ids(&write, &[domain]).await.unwrap();
@@ -123,7 +120,7 @@ async fn give(stage: &Stage, domain: i64, name: &str) {
     write.commit().await.unwrap();
 }
 
-fn content(filter: &str, audience: Option<&[&str]>) -> CollectionContent {
+pub(crate) fn content(filter: &str, audience: Option<&[&str]>) -> CollectionContent {
     CollectionContent {
         filter: filter.into(),
         audience: audience.map(|groups| groups.iter().map(|name| (*name).to_owned()).collect()),
@@ -131,7 +128,7 @@ fn content(filter: &str, audience: Option<&[&str]>) -> CollectionContent {
     }
 }
 
-async fn put(
+pub(crate) async fn put(
     stage: &Stage,
     by: &Caller,
     name: &str,
@@ -172,7 +169,7 @@ fn labels(pairs: &[(&str, &str)]) -> AgentPatch {
     }
 }
 
-async fn patch(
+pub(crate) async fn patch(
     stage: &Stage,
     by: &Caller,
     agent: Uuid,
@@ -454,7 +451,11 @@ async fn the_last_collection_is_made_once(url: &str) {
 }
 
 /// Everything by which an agent could show itself.
-async fn shows(stage: &Stage, caller: &Caller, agent: Uuid) -> BTreeMap<&'static str, bool> {
+pub(crate) async fn shows(
+    stage: &Stage,
+    caller: &Caller,
+    agent: Uuid,
+) -> BTreeMap<&'static str, bool> {
     let app = &stage.app;
     let id = agent.to_string();
     let words = SearchQuery {
@@ -564,104 +565,6 @@ async fn a_restricted_agent_is_shown_to_its_groups(url: &str) {
     ] {
         let refused = patch(&stage, &stage.admin, agent.id, &bad).await;
         assert_eq!(refused.unwrap_err().kind, expected, "{bad:?}");
-    }
-}
-
-/// Whoever is in the audience sees the agent, from the change of the audience on, whether it is in the collection or not.
-async fn a_restricted_agent_is_shown_to_the_audience_of_its_collections(url: &str) {
-    let stage = Stage::new(url).await;
-    for name in ["ann", "ben", "owner"] {
-        account(&stage, name, Role::Publisher).await;
-    }
-    group(&stage, "tax", &["ann"]).await;
-    group(&stage, "law", &["ben"]).await;
-    let agent = stage
-        .publish_approved("secret.dev", &card("Zebra", "1.0"))
-        .await;
-    give(&stage, agent.domain_id, "owner").await;
-    let owner = signed_in(&stage, "owner").await;
-    let (ann, ben) = (
-        signed_in(&stage, "ann").await,
-        signed_in(&stage, "ben").await,
-    );
-    let audience = async |name: &str, groups: Option<&[&str]>| {
-        put(
-            &stage,
-            &stage.admin,
-            name,
-            &content("tag:elsewhere", groups),
-        )
-        .await
-        .unwrap();
-    };
-    audience("books", Some(&["tax"])).await;
-    audience("everybodys", None).await;
-    let restricted = |collections: &[&str]| AgentPatch {
-        visibility: Some(Visibility::Restricted),
-        collections: Some(collections.iter().map(ToString::to_string).collect()),
-        ..AgentPatch::default()
-    };
-    let seen_by = async |expected: [bool; 2], what: &str| {
-        for (caller, sees) in [(&ann, expected[0]), (&ben, expected[1])] {
-            let shown = shows(&stage, caller, agent.id).await;
-            assert!(shown.values().all(|one| *one == sees), "{what}: {shown:?}");
-        }
-    };
-    // A collection that the owner does not see is for it as one that does not exist.
-    for (who, names) in [
-        (&owner, &["books"][..]),
-        (&owner, &["nosuch"]),
-        (&stage.admin, &["everybodys"]),
-    ] {
-        let refused = patch(&stage, who, agent.id, &restricted(names)).await;
-        assert_eq!(refused.unwrap_err().kind, ErrorKind::Conflict, "{names:?}");
-    }
-    patch(&stage, &stage.admin, agent.id, &restricted(&["books"]))
-        .await
-        .unwrap();
-    seen_by([true, false], "its audience").await;
-    let told = agent_show(&stage.app, &stage.admin, &agent.id.to_string()).await;
-    assert_eq!(told.unwrap().collections, ["books"]);
-    let told = agent_show(&stage.app, &ann, &agent.id.to_string()).await;
-    assert!(told.unwrap().collections.is_empty());
-    audience("books", Some(&["law"])).await;
-    // Hidden from the act on, before the index has applied anything.
-    let shown = shows(&stage, &ann, agent.id).await;
-    assert!(shown.values().all(|one| !one), "{shown:?}");
-    stage.settle().await;
-    seen_by([false, true], "another audience").await;
-    audience("books", None).await;
-    seen_by([false, false], "everybody is no audience").await;
-    audience("books", Some(&["tax", "law"])).await;
-    stage.settle().await;
-    seen_by([true, true], "both").await;
-    // An owner leaves some out, and names no other.
-    group(&stage, "own", &["owner"]).await;
-    audience("mine", Some(&["own"])).await;
-    let owner = signed_in(&stage, "owner").await;
-    for names in [&["books", "mine"][..], &["mine"]] {
-        let wider = patch(&stage, &owner, agent.id, &restricted(names)).await;
-        assert_eq!(wider.unwrap_err().kind, ErrorKind::Forbidden);
-    }
-    patch(&stage, &owner, agent.id, &restricted(&["books"]))
-        .await
-        .unwrap();
-    collection_delete(&stage.app, &stage.admin, "books", &Precondition::default())
-        .await
-        .unwrap();
-    seen_by([false, false], "deleted").await;
-    audience("books", Some(&["tax"])).await;
-    seen_by([false, false], "a new one of the same name").await;
-    let many: Vec<&str> = std::iter::repeat_n("books", MAX_COLLECTIONS_OF_AGENT + 1).collect();
-    for bad in [
-        restricted(&many),
-        AgentPatch {
-            visibility: Some(Visibility::Internal),
-            ..restricted(&["books"])
-        },
-    ] {
-        let refused = patch(&stage, &stage.admin, agent.id, &bad).await;
-        assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid);
     }
 }
 

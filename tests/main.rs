@@ -48,7 +48,7 @@ mod paging;
 mod people;
 mod policies;
 mod policy_pages;
-mod policy_previews;
+mod policy_trials;
 mod pressure;
 mod recertification;
 mod relevance;
@@ -56,6 +56,7 @@ mod relevance_targets;
 mod replicas;
 mod reviews;
 mod service;
+mod shown_collections;
 #[path = "benches/stock.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;

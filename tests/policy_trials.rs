@@ -1,0 +1,344 @@
+//! Policies tried before they decide: dry runs, previews and cases, on both databases.
+
+use a2a_registry_api::{AgentPatch, GroupMembers, PolicyCase, PolicyCases};
+use a2a_registry_domain::lifecycle::Visibility;
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::groups::group_put;
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::rendered::agent_answered;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::policies::dry_run::policy_dry_run;
+use a2a_registry_server::policies::job::round;
+use a2a_registry_server::policies::preview::policies_preview;
+use a2a_registry_server::policies::testing::policies_test;
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_store::dry_runs::dry_run_changes_of;
+use a2a_registry_store::entity::dry_run_change;
+use time::Duration;
+
+use crate::admission_policies::{NO_PAYMENTS, OPEN, card, is_listed, policies, put};
+use crate::policies::caller as account;
+use crate::support::both_databases;
+use crate::support::stage::Stage;
+
+both_databases!(
+    a_dry_run_tells_what_it_would_have_changed,
+    counts_of_a_dry_run_have_a_bound,
+    a_preview_tells_who_gains_and_loses_what,
+    cases_are_decided_as_the_policies_say,
+    a_preview_compares_everybody_whom_policies_name
+);
+
+async fn a_preview_compares_everybody_whom_policies_name(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    // A restricted agent is compared for the group that sees it, and an account with the groups that it is in.
+    account(&stage, "cora", Role::Reader).await;
+    let cora = GroupMembers {
+        members: vec!["cora".into()],
+    };
+    for group in ["auditors", "guests"] {
+        group_put(
+            &stage.app,
+            &stage.admin,
+            group,
+            &cora,
+            &Precondition::default(),
+        )
+        .await
+        .unwrap();
+    }
+    let restricted = AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        groups: Some(vec!["auditors".into()]),
+        ..AgentPatch::default()
+    };
+    agent_patch(&stage.app, &stage.admin, &payer.to_string(), &restricted)
+        .await
+        .unwrap();
+    let named: Vec<(String, String)> = ["Group::\"auditors\"", "Group::\"guests\""]
+        .into_iter()
+        .map(|group| (group.to_owned(), "principal in"))
+        .chain([("Account::\"cora\"".to_owned(), "principal ==")])
+        .enumerate()
+        .map(|(at, (who, scope))| {
+            let text = format!("forbid ({scope} {who}, action == Action::\"discover\", resource) when {{ resource.skills.contains(\"pay\") }};");
+            (format!("hide-{at}"), text)
+        })
+        .collect();
+    let mut texts: Vec<(&str, &str)> = vec![OPEN];
+    texts.extend(named.iter().map(|(id, text)| (id.as_str(), text.as_str())));
+    let told = policies_preview(&stage.app, &stage.admin, &policies(&texts))
+        .await
+        .unwrap();
+    let lost: Vec<(&str, u64)> = told
+        .changes
+        .iter()
+        .filter(|change| change.action == "discover")
+        .map(|change| (change.caller.as_str(), change.lost))
+        .collect();
+    assert_eq!(lost, [("account cora", 1), ("group auditors", 1)]);
+    let many: Vec<(String, String)> = (0..101)
+        .map(|at| {
+            let text = format!("permit (principal in Group::\"g{at}\", action, resource);");
+            (format!("p{at}"), text)
+        })
+        .collect();
+    let many: Vec<(&str, &str)> = many
+        .iter()
+        .map(|(id, text)| (id.as_str(), text.as_str()))
+        .collect();
+    let told = policies_preview(&stage.app, &stage.admin, &policies(&many))
+        .await
+        .unwrap();
+    let left_out = |warning: &String| warning.starts_with("3 further");
+    assert!(told.warnings.iter().any(left_out), "{:?}", told.warnings);
+}
+
+async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    stage
+        .publish_approved("other.agents-test.com", &card("Other", "else"))
+        .await;
+    let reader = account(&stage, "rita", Role::Reader).await;
+    let hide = "@mode(\"dry_run\") forbid (principal, action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
+    let admit = "@mode(\"dry_run\") permit (principal, action == Action::\"admit\", resource);";
+    put(&stage, &[OPEN, ("hide", hide), ("admit-all", admit)]).await;
+    let told = async |policy: &str| {
+        round(&stage.app, || false).await.unwrap();
+        policy_dry_run(&stage.app, &stage.admin, policy)
+            .await
+            .unwrap()
+    };
+    assert_eq!(told("hide").await.answers, 0);
+
+    // Everybody but those whom policies do not bind counts, and nothing is hidden.
+    assert!(is_listed(&stage, payer).await);
+    stage.found(&reader, &SearchQuery::default()).await;
+    stage.found(&stage.admin, &SearchQuery::default()).await;
+    agent_answered(&stage.app, &reader, &payer.to_string())
+        .await
+        .unwrap();
+    let hidden = told("hide").await;
+    assert_eq!(
+        (hidden.answers, hidden.days.len(), hidden.running),
+        (3, 1, true)
+    );
+    assert_eq!(
+        (
+            hidden.days[0].denied,
+            hidden.days[0].resources,
+            hidden.days[0].callers
+        ),
+        (3, 1, 2)
+    );
+    assert_eq!(hidden.resources[0].name, payer.to_string());
+    assert_eq!(hidden.callers[0].name, "rita");
+
+    // A card that waits would have been admitted.
+    let waits = stage
+        .publish("new.agents-test.com", &card("New", "new"))
+        .await
+        .id;
+    assert!(stage.open_review(waits).await.is_some());
+    assert_eq!(told("admit-all").await.days[0].allowed, 1);
+
+    // Counts of another day stand by themselves, and another text begins anew.
+    stage.advance(Duration::days(1));
+    stage.found(&reader, &SearchQuery::default()).await;
+    assert_eq!(told("hide").await.days.len(), 2);
+    put(&stage, &[OPEN, ("hide", &format!("// again\n{hide}"))]).await;
+    assert_eq!(told("hide").await.answers, 0);
+    let unknown = policy_dry_run(&stage.app, &stage.admin, "nothing")
+        .await
+        .unwrap_err();
+    assert_eq!(unknown.kind, ErrorKind::NotFound);
+    let reader = policy_dry_run(&stage.app, &reader, "hide")
+        .await
+        .unwrap_err();
+    assert_eq!(reader.kind, ErrorKind::Forbidden);
+}
+
+/// A day has a bounded number of rows; what is written adds up, in whichever order.
+async fn counts_of_a_dry_run_have_a_bound(url: &str) {
+    let stage = Stage::new(url).await;
+    let row = |day: i32, resource: &str| dry_run_change::Model {
+        policy: "hide".into(),
+        fingerprint: "0011223344556677".into(),
+        day,
+        action: "discover".into(),
+        resource: resource.into(),
+        caller: String::new(),
+        allows: false,
+        count: 2,
+    };
+    let add = async |day: i32, resources: &[&str]| {
+        let rows: Vec<_> = resources.iter().map(|one| row(day, one)).collect();
+        let write = stage.store.write().await.unwrap();
+        let added = write.dry_run_changes_add(&rows, day, 2).await.unwrap();
+        write.commit().await.unwrap();
+        added
+    };
+    assert!(add(1, &["a"]).await && add(1, &["a", "b"]).await);
+    assert!(!add(1, &["a"]).await, "the day is full");
+    assert!(add(2, &["a"]).await, "another day is not");
+    let kept = dry_run_changes_of(&stage.store, "hide", "0011223344556677", 10).await;
+    let kept: Vec<_> = kept
+        .unwrap()
+        .into_iter()
+        .map(|row| (row.day, row.resource, row.count))
+        .collect();
+    let expected = [(2, "a", 2), (1, "a", 4), (1, "b", 2)];
+    assert_eq!(
+        kept,
+        expected.map(|(day, resource, count)| (day, resource.to_owned(), count))
+    );
+}
+
+async fn a_preview_tells_who_gains_and_loses_what(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    stage
+        .publish_approved("other.agents-test.com", &card("Other", "else"))
+        .await;
+    let hide = "forbid (principal in Group::\"contractors\", action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
+    let next = policies(&[OPEN, ("hide", hide), NO_PAYMENTS]);
+    let told = policies_preview(&stage.app, &stage.admin, &next)
+        .await
+        .unwrap();
+    assert_eq!(told.agents, 2);
+    let change = |action: &str, caller: &str| {
+        let mut changes = told.changes.iter();
+        changes
+            .find(|change| change.action == action && change.caller == caller)
+            .cloned()
+    };
+    let lost = change("discover", "group contractors").unwrap();
+    assert_eq!((lost.lost, lost.gained), (1, 0));
+    assert_eq!(lost.lost_sample[0].id, payer);
+    assert_eq!(lost.lost_sample[0].policies, ["hide"]);
+    assert_eq!(change("admit", "registrant").unwrap().lost, 1);
+    assert_eq!(told.changes.len(), 2, "{:?}", told.changes);
+    assert!(
+        told.warnings
+            .iter()
+            .any(|warning| warning.contains("group contractors"))
+    );
+    let what: Vec<_> = told
+        .policies
+        .iter()
+        .map(|one| format!("{} {}", one.what, one.id))
+        .collect();
+    assert_eq!(
+        what,
+        ["add all", "remove everybody", "add hide", "add no-payments"]
+    );
+
+    // Nothing was changed, and what is told is what happens.
+    assert!(is_listed(&stage, payer).await);
+    put(&stage, &[OPEN, ("hide", hide), NO_PAYMENTS]).await;
+    let same = policies_preview(&stage.app, &stage.admin, &next)
+        .await
+        .unwrap();
+    assert!(
+        same.changes.is_empty() && same.policies.is_empty(),
+        "{same:?}"
+    );
+    let back = policies_preview(&stage.app, &stage.admin, &policies(&[]))
+        .await
+        .unwrap();
+    assert!(
+        back.warnings
+            .iter()
+            .any(|warning| warning.contains("`discover`"))
+    );
+    let broken = policies(&[(
+        "a",
+        "permit (principal, action, resource) when { resource.colour == 1 };",
+    )]);
+    let refused = policies_preview(&stage.app, &stage.admin, &broken)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.members.len()),
+        (ErrorKind::Invalid, 1)
+    );
+}
+
+async fn cases_are_decided_as_the_policies_say(url: &str) {
+    let stage = Stage::new(url).await;
+    let payer = stage
+        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+        .await
+        .id;
+    put(&stage, &[OPEN, NO_PAYMENTS]).await;
+    let case = |action: &str, expect: &str, because: Option<&str>| PolicyCase {
+        action: action.into(),
+        resource: payer.to_string(),
+        expect: expect.into(),
+        because: because.map(str::to_owned),
+        ..PolicyCase::default()
+    };
+    let register = PolicyCase {
+        resource: "example.com".into(),
+        ..case("register", "allow", Some("registration"))
+    };
+    let asked = PolicyCases {
+        policies: None,
+        cases: vec![
+            case("discover", "allow", Some("all")),
+            case("admit", "deny", Some("no-payments")),
+            register,
+            case("invoke", "deny", None),
+        ],
+    };
+    let told = policies_test(&stage.app, &stage.admin, &asked)
+        .await
+        .unwrap();
+    let passed: Vec<bool> = told.results.iter().map(|result| result.passed).collect();
+    assert_eq!(
+        (told.passed, passed),
+        (false, vec![true, true, true, false])
+    );
+    let by_others = PolicyCases {
+        policies: Some(Vec::new()),
+        cases: vec![case("discover", "deny", None)],
+    };
+    assert!(
+        policies_test(&stage.app, &stage.admin, &by_others)
+            .await
+            .unwrap()
+            .passed
+    );
+    for (broken, pointer) in [
+        (case("fly", "allow", None), "/cases/0/action"),
+        (case("admit", "perhaps", None), "/cases/0/expect"),
+        (
+            PolicyCase {
+                resource: "nobody".into(),
+                ..case("admit", "deny", None)
+            },
+            "/cases/0/resource",
+        ),
+    ] {
+        let asked = PolicyCases {
+            policies: None,
+            cases: vec![broken],
+        };
+        let refused = policies_test(&stage.app, &stage.admin, &asked)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.members[0].0, pointer);
+    }
+}

@@ -1,0 +1,114 @@
+//! Restricted agents that name collections: whoever is in their audience sees them, on both databases.
+
+use a2a_registry_api::AgentPatch;
+use a2a_registry_api::limits::MAX_COLLECTIONS_OF_AGENT;
+use a2a_registry_domain::lifecycle::Visibility;
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::agents::views::agent_show;
+use a2a_registry_server::collections::acts::collection_delete;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::precondition::Precondition;
+
+use crate::collections::{account, content, give, group, patch, put, shows, signed_in};
+use crate::support::both_databases;
+use crate::support::stage::{Stage, card};
+
+both_databases!(a_restricted_agent_is_shown_to_the_audience_of_its_collections);
+
+/// Whoever is in the audience sees the agent, from the change of the audience on, whether it is in the collection or not.
+async fn a_restricted_agent_is_shown_to_the_audience_of_its_collections(url: &str) {
+    let stage = Stage::new(url).await;
+    for name in ["ann", "ben", "owner"] {
+        account(&stage, name, Role::Publisher).await;
+    }
+    group(&stage, "tax", &["ann"]).await;
+    group(&stage, "law", &["ben"]).await;
+    let agent = stage
+        .publish_approved("secret.dev", &card("Zebra", "1.0"))
+        .await;
+    give(&stage, agent.domain_id, "owner").await;
+    let owner = signed_in(&stage, "owner").await;
+    let (ann, ben) = (
+        signed_in(&stage, "ann").await,
+        signed_in(&stage, "ben").await,
+    );
+    let audience = async |name: &str, groups: Option<&[&str]>| {
+        put(
+            &stage,
+            &stage.admin,
+            name,
+            &content("tag:elsewhere", groups),
+        )
+        .await
+        .unwrap();
+    };
+    audience("books", Some(&["tax"])).await;
+    audience("everybodys", None).await;
+    let restricted = |collections: &[&str]| AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        collections: Some(collections.iter().map(ToString::to_string).collect()),
+        ..AgentPatch::default()
+    };
+    let seen_by = async |expected: [bool; 2], what: &str| {
+        for (caller, sees) in [(&ann, expected[0]), (&ben, expected[1])] {
+            let shown = shows(&stage, caller, agent.id).await;
+            assert!(shown.values().all(|one| *one == sees), "{what}: {shown:?}");
+        }
+    };
+    // A collection that the owner does not see is for it as one that does not exist.
+    for (who, names) in [
+        (&owner, &["books"][..]),
+        (&owner, &["nosuch"]),
+        (&stage.admin, &["everybodys"]),
+    ] {
+        let refused = patch(&stage, who, agent.id, &restricted(names)).await;
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::Conflict, "{names:?}");
+    }
+    patch(&stage, &stage.admin, agent.id, &restricted(&["books"]))
+        .await
+        .unwrap();
+    seen_by([true, false], "its audience").await;
+    let told = agent_show(&stage.app, &stage.admin, &agent.id.to_string()).await;
+    assert_eq!(told.unwrap().collections, ["books"]);
+    let told = agent_show(&stage.app, &ann, &agent.id.to_string()).await;
+    assert!(told.unwrap().collections.is_empty());
+    audience("books", Some(&["law"])).await;
+    // Hidden from the act on, before the index has applied anything.
+    let shown = shows(&stage, &ann, agent.id).await;
+    assert!(shown.values().all(|one| !one), "{shown:?}");
+    stage.settle().await;
+    seen_by([false, true], "another audience").await;
+    audience("books", None).await;
+    seen_by([false, false], "everybody is no audience").await;
+    audience("books", Some(&["tax", "law"])).await;
+    stage.settle().await;
+    seen_by([true, true], "both").await;
+    // An owner leaves some out, and names no other.
+    group(&stage, "own", &["owner"]).await;
+    audience("mine", Some(&["own"])).await;
+    let owner = signed_in(&stage, "owner").await;
+    for names in [&["books", "mine"][..], &["mine"]] {
+        let wider = patch(&stage, &owner, agent.id, &restricted(names)).await;
+        assert_eq!(wider.unwrap_err().kind, ErrorKind::Forbidden);
+    }
+    patch(&stage, &owner, agent.id, &restricted(&["books"]))
+        .await
+        .unwrap();
+    collection_delete(&stage.app, &stage.admin, "books", &Precondition::default())
+        .await
+        .unwrap();
+    seen_by([false, false], "deleted").await;
+    audience("books", Some(&["tax"])).await;
+    seen_by([false, false], "a new one of the same name").await;
+    let many: Vec<&str> = std::iter::repeat_n("books", MAX_COLLECTIONS_OF_AGENT + 1).collect();
+    for bad in [
+        restricted(&many),
+        AgentPatch {
+            visibility: Some(Visibility::Internal),
+            ..restricted(&["books"])
+        },
+    ] {
+        let refused = patch(&stage, &stage.admin, agent.id, &bad).await;
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid);
+    }
+}
