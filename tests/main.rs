@@ -58,6 +58,7 @@ mod service;
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;
 mod store;
+mod talking;
 mod tidy;
 mod unmanaged;
 mod virtual_crawl;

@@ -2,28 +2,47 @@
 
 use serde_json::{Value, json};
 
+use super::Message;
+use super::operation::Operation;
+
 /// Method that sends a message.
 pub const SEND: &str = "message/send";
+/// Method that sends a message and streams the answer.
+pub const STREAM: &str = "message/stream";
 /// Method that gets a task.
 pub const GET: &str = "tasks/get";
+/// Method that cancels a task.
+pub const CANCEL: &str = "tasks/cancel";
+/// Method that streams the further events of a task.
+pub const SUBSCRIBE: &str = "tasks/resubscribe";
 
-/// Parameters of [`SEND`]: one text part, and the request to wait for the answer (0.3 section 7.1.1). 0.2 requires
-/// the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2.
-#[must_use]
-pub fn send_params(text: &str, message_id: &str) -> Value {
+/// The JSON-RPC method of an operation, and its parameters.
+pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
+    match operation {
+        Operation::Send(message) => (SEND, send_params(message)),
+        Operation::Stream(message) => (STREAM, send_params(message)),
+        Operation::Get(id) => (GET, json!({"id": id})),
+        Operation::Cancel(id) => (CANCEL, json!({"id": id})),
+        Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
+    }
+}
+
+/// Parameters of [`SEND`] and [`STREAM`]: the message, and the request to wait for the answer (0.3 section 7.1.1). 0.2
+/// requires the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2.
+fn send_params(sent: &Message) -> Value {
+    let mut message = message("user", &sent.id, &sent.text);
+    for (name, value) in [("contextId", &sent.context_id), ("taskId", &sent.task_id)] {
+        if let Some(value) = value {
+            message[name] = Value::from(value.as_str());
+        }
+    }
     json!({
-        "message": message("user", message_id, text),
+        "message": message,
         "configuration": {
             "acceptedOutputModes": ["text/plain", "text", "application/json"],
             "blocking": true,
         },
     })
-}
-
-/// Parameters of [`GET`] (0.3 section 7.3.1).
-#[must_use]
-pub fn get_params(id: &str) -> Value {
-    json!({"id": id})
 }
 
 /// A message of one text part, from a `user` or an `agent`.

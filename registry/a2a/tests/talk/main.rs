@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod credentials;
+mod raw;
 mod refusals;
 mod samples;
 mod scripted;
+mod stream_faults;
+mod streams;
 mod tasks;
 mod wire;
 

@@ -1,0 +1,172 @@
+//! An agent as its card describes it, and the calls that can be made to it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use a2a_card::AgentCard;
+use reqwest::Client;
+use tokio::time::Instant;
+
+use super::answer::{self, AgentAnswer};
+use super::choice::{self, Route};
+use super::connection::Connection;
+use super::credentials::{self, Credentials};
+use super::exchange::{Exchange, client_for, is_loopback};
+use super::operation::Operation;
+use super::stream::{EventStream, Pace};
+use super::{Message, POLL_LIMIT, SendOptions, TalkError};
+
+/// Longest timeout of a call.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// An agent that can be called. It keeps its connections, so one value serves many calls.
+pub struct Agent {
+    routes: Vec<Route>,
+    credentials: Credentials,
+    streams: bool,
+    timeout: Duration,
+    pace: Pace,
+    /// One for agents on this machine, which no proxy reaches, and one for all others.
+    clients: [OnceLock<Client>; 2],
+}
+
+impl Agent {
+    /// The agent of this card, called with these credentials and limits. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// If none of the card's interfaces can be used, or it requires other credentials.
+    pub fn new(card: &AgentCard, options: &SendOptions) -> Result<Self, TalkError> {
+        Ok(Self {
+            routes: choice::routes(card)?,
+            credentials: credentials::for_card(card, options)?,
+            streams: card.capabilities.streaming,
+            timeout: options.timeout.min(DAY),
+            pace: Pace {
+                idle: options.idle_timeout.min(DAY),
+                pause: options.poll_interval.min(DAY),
+            },
+            clients: [OnceLock::new(), OnceLock::new()],
+        })
+    }
+
+    /// Sends a message and waits for the answer; see [`send_text`](super::send_text).
+    ///
+    /// # Errors
+    ///
+    /// Every failure is a [`TalkError`] with one line that says what to do.
+    pub async fn send(&self, message: &Message) -> Result<AgentAnswer, TalkError> {
+        self.on_first(async |connection: Connection| {
+            let raw = connection.call(Operation::Send(message)).await?;
+            let answer = answer::read(raw, &connection.route)?;
+            Ok(wait(&connection, answer, self.pace.pause).await)
+        })
+        .await
+    }
+
+    /// Sends a message and returns the events of the answer one by one, from the first one on.
+    ///
+    /// If the card says that the agent streams, the events are those of its stream (1.0 section 3.1.2); if it does not,
+    /// or if the agent refuses to stream, they are its answer and each later state of an unfinished task, as
+    /// [`Agent::send`] reads them. A refused call was not accepted, so nothing is sent twice.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Agent::send`], for everything up to the first event.
+    pub async fn events(&self, message: &Message) -> Result<EventStream, TalkError> {
+        self.on_first(async |connection: Connection| {
+            if !self.streams {
+                return EventStream::waiting(connection, message, self.pace).await;
+            }
+            match EventStream::open(connection, Operation::Stream(message), self.pace).await {
+                Ok(stream) => Ok(stream),
+                Err((error, connection)) if error.says_no_stream() => {
+                    EventStream::waiting(connection, message, self.pace).await
+                }
+                Err((error, _)) => Err(error),
+            }
+        })
+        .await
+    }
+
+    /// Makes a call at the first interface, or at the next one if the agent certainly did not accept it. Credentials
+    /// are for one origin: with credentials, interfaces elsewhere are not tried.
+    async fn on_first<T>(
+        &self,
+        call: impl AsyncFn(Connection) -> Result<T, TalkError>,
+    ) -> Result<T, TalkError> {
+        let origin = self.routes.first().map(|route| route.url.origin());
+        let mut first_failure = None;
+        let deadline = Instant::now() + self.timeout;
+        for route in &self.routes {
+            if self.credentials.any && Some(route.url.origin()) != origin {
+                continue;
+            }
+            let client = self.client(route)?;
+            let exchange = Exchange::new(client, &self.credentials, self.timeout, deadline);
+            let route = route.clone();
+            match call(Connection { exchange, route }).await {
+                Err(error) if error.not_taken_up() => {
+                    first_failure.get_or_insert(error);
+                }
+                outcome => return outcome,
+            }
+        }
+        Err(first_failure.unwrap_or(TalkError::NoInterface))
+    }
+
+    fn client(&self, route: &Route) -> Result<Client, TalkError> {
+        let [elsewhere, here] = &self.clients;
+        let place = if is_loopback(&route.url) {
+            here
+        } else {
+            elsewhere
+        };
+        if let Some(client) = place.get() {
+            return Ok(client.clone());
+        }
+        let client = client_for(&route.url)?;
+        Ok(place.get_or_init(|| client).clone())
+    }
+}
+
+/// Polls an unfinished task until it stops working. The last known answer is never lost: if polling fails or the
+/// deadline comes, it is returned with the reason why it is not final.
+async fn wait(connection: &Connection, mut answer: AgentAnswer, pause: Duration) -> AgentAnswer {
+    let exchange = &connection.exchange;
+    let mut pause = pause;
+    let longest = pause.max(Duration::from_secs(2));
+    let mut asked = 0;
+    while answer.is_under_way() {
+        let Some(task_id) = answer.task_id.clone() else {
+            answer.unfinished =
+                Some("the agent gave no task id, so its progress cannot be read".to_owned());
+            break;
+        };
+        let next = Instant::now() + pause;
+        if asked == POLL_LIMIT || next >= exchange.deadline() {
+            let state = answer.state.as_deref().unwrap_or("unfinished");
+            answer.unfinished = Some(format!(
+                "the task is still {state} after {} s; ask the agent again later, or allow more time",
+                exchange.timeout().as_secs()
+            ));
+            break;
+        }
+        tokio::time::sleep_until(next).await;
+        asked += 1;
+        pause = (pause * 2).min(longest);
+        let asked_again = connection
+            .call(Operation::Get(&task_id))
+            .await
+            .and_then(|raw| answer::read_task(raw, &connection.route));
+        match asked_again {
+            Ok(newer) => answer = newer,
+            Err(error) => {
+                answer.unfinished =
+                    Some(format!("the state of the task could not be read: {error}"));
+                break;
+            }
+        }
+    }
+    answer
+}
