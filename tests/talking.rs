@@ -5,6 +5,7 @@ mod faults;
 #[allow(dead_code, reason = "the tests of the client use more of it")]
 mod raw;
 mod streams;
+mod tasks;
 mod terminal;
 
 use serde_json::{Value, json};

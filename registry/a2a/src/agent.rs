@@ -14,7 +14,7 @@ use super::credentials::{self, Credentials};
 use super::exchange::{Exchange, client_for, is_loopback};
 use super::operation::Operation;
 use super::stream::{EventStream, Pace};
-use super::{Message, POLL_LIMIT, SendOptions, TalkError};
+use super::{Message, POLL_LIMIT, SendOptions, TalkError, TaskPage, TaskQuery, tasks};
 
 /// Longest timeout of a call.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -82,6 +82,69 @@ impl Agent {
                 Ok(stream) => Ok(stream),
                 Err((error, connection)) if error.says_no_stream() => {
                     EventStream::waiting(connection, message, self.pace).await
+                }
+                Err((error, _)) => Err(error),
+            }
+        })
+        .await
+    }
+
+    /// The task with this id as it stands.
+    ///
+    /// # Errors
+    ///
+    /// If the agent does not know it, and like [`Agent::send`].
+    pub async fn task(&self, id: &str) -> Result<AgentAnswer, TalkError> {
+        self.task_after(Operation::Get(id)).await
+    }
+
+    /// Cancels the task with this id, and returns it as it stands then.
+    ///
+    /// # Errors
+    ///
+    /// If the agent does not know it or cannot cancel it, and like [`Agent::send`].
+    pub async fn cancel(&self, id: &str) -> Result<AgentAnswer, TalkError> {
+        self.task_after(Operation::Cancel(id)).await
+    }
+
+    async fn task_after(&self, operation: Operation<'_>) -> Result<AgentAnswer, TalkError> {
+        self.on_first(async |connection: Connection| {
+            let raw = connection.call(operation).await?;
+            answer::read_task(raw, &connection.route)
+        })
+        .await
+    }
+
+    /// The agent's tasks, as far as it shows them to this caller.
+    ///
+    /// # Errors
+    ///
+    /// If the agent cannot list them, as none does over JSON-RPC before 1.0, and like [`Agent::send`].
+    pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, TalkError> {
+        self.on_first(async |connection: Connection| {
+            let raw = connection.call(Operation::List(query)).await?;
+            tasks::read(raw, &connection.route)
+        })
+        .await
+    }
+
+    /// The further events of the task with this id, from its state on: those of a stream (1.0 section 3.1.6), or each
+    /// later state if the task is done or the agent cannot stream it.
+    ///
+    /// # Errors
+    ///
+    /// If the agent does not know the task, and like [`Agent::send`].
+    pub async fn subscribe(&self, id: &str) -> Result<EventStream, TalkError> {
+        self.on_first(async |connection: Connection| {
+            // Before 1.0 a stream that is subscribed to does not begin with the task.
+            if !self.streams || !connection.route.dialect.is_v1() {
+                return EventStream::following(connection, id, self.pace, self.streams).await;
+            }
+            match EventStream::open(connection, Operation::Subscribe(id), self.pace).await {
+                Ok(stream) => Ok(stream),
+                // Versions and SDKs refuse a task that is done with different codes.
+                Err((TalkError::Protocol { .. } | TalkError::Http { .. }, connection)) => {
+                    EventStream::following(connection, id, self.pace, false).await
                 }
                 Err((error, _)) => Err(error),
             }

@@ -16,6 +16,7 @@ mod message;
 mod operation;
 mod rest;
 mod stream;
+mod tasks;
 pub mod v0;
 pub mod v1;
 
@@ -33,6 +34,7 @@ pub use stream::{
     ArtifactUpdate, EVENT_COUNT_LIMIT, EVENT_LIMIT, EventKind, EventStream, RESUME_LIMIT,
     STREAM_LIMIT, StatusUpdate, StreamEvent,
 };
+pub use tasks::{TASK_PAGE_LIMIT, TaskPage, TaskQuery};
 
 /// Most requests for an unfinished task, whatever the deadline.
 pub const POLL_LIMIT: u32 = 120;
@@ -49,7 +51,7 @@ pub struct SendOptions {
     pub headers: Vec<(String, String)>,
     /// Longest duration of the whole call: every request, and waiting for an unfinished task. At most a day.
     pub timeout: Duration,
-    /// Longest silence in a stream before it counts as broken. At most a day.
+    /// Longest time without an event in a stream before it counts as broken and is resumed. At most a day.
     pub idle_timeout: Duration,
     /// Pause before the first request for an unfinished task, or for a stream that broke; it doubles up to two seconds.
     pub poll_interval: Duration,

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::choice::{Dialect, Route};
 use super::exchange::HttpReply;
-use super::{Message, TalkError, jsonrpc, rest, v0, v1};
+use super::{Message, TalkError, TaskQuery, jsonrpc, rest, v0, v1};
 
 /// An operation with its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ pub(super) enum Operation<'a> {
     Cancel(&'a str),
     /// Streams the further events of the task with this id.
     Subscribe(&'a str),
+    /// Lists tasks, which JSON-RPC before 1.0 cannot.
+    List(&'a TaskQuery),
 }
 
 /// An HTTP request, without the credentials.

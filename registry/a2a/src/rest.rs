@@ -29,11 +29,21 @@ pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
         Operation::Get(id) => (Method::GET, task(id, ""), None),
         Operation::Cancel(id) => (Method::POST, task(id, ":cancel"), Some(json!({}))),
         Operation::Subscribe(id) => (Method::GET, task(id, ":subscribe"), None),
+        Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
     };
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let mut url = route.below(&segments);
+    if let Operation::List(query) = operation {
+        for (name, value) in query.members() {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            url.query_pairs_mut().append_pair(name, &value);
+        }
+    }
     HttpCall {
         method,
-        url: route.below(&segments),
+        url,
         version: Some(v1::VERSION),
         body,
     }

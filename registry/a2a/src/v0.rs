@@ -16,6 +16,10 @@ pub const CANCEL: &str = "tasks/cancel";
 /// Method that streams the further events of a task.
 pub const SUBSCRIBE: &str = "tasks/resubscribe";
 
+/// Method that would list tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so an agent refuses it unless it
+/// goes beyond the specification.
+const LIST: &str = "tasks/list";
+
 /// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
     match operation {
@@ -24,6 +28,7 @@ pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
         Operation::Get(id) => (GET, json!({"id": id})),
         Operation::Cancel(id) => (CANCEL, json!({"id": id})),
         Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
+        Operation::List(query) => (LIST, query.members().collect()),
     }
 }
 

@@ -18,6 +18,9 @@ pub const CANCEL: &str = "CancelTask";
 /// Method that streams the further events of a task.
 pub const SUBSCRIBE: &str = "SubscribeToTask";
 
+/// Method that lists tasks.
+pub const LIST: &str = "ListTasks";
+
 /// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>, tenant: Option<&str>) -> (&'static str, Value) {
     let by_id = |id: &str| with_tenant(json!({"id": id}), tenant);
@@ -27,6 +30,7 @@ pub(super) fn call(operation: Operation<'_>, tenant: Option<&str>) -> (&'static 
         Operation::Get(id) => (GET, by_id(id)),
         Operation::Cancel(id) => (CANCEL, by_id(id)),
         Operation::Subscribe(id) => (SUBSCRIBE, by_id(id)),
+        Operation::List(query) => (LIST, with_tenant(query.members().collect(), tenant)),
     }
 }
 

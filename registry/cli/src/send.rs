@@ -1,6 +1,6 @@
 //! `send`: one text to an agent, spoken to directly. The registry gives its card and nothing more.
 
-mod agent;
+pub(super) mod agent;
 mod interruption;
 mod transcript;
 
@@ -14,7 +14,7 @@ use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::signals::{EndSignals, Hangup};
 use agent::AgentArgs;
-use transcript::Transcript;
+pub(super) use transcript::Transcript;
 
 /// What `send` takes.
 #[derive(Args, Clone)]
@@ -24,6 +24,12 @@ pub struct SendArgs {
     /// What to say
     #[arg(value_name = "TEXT")]
     text: String,
+    /// Continue this conversation: the context that an earlier answer named
+    #[arg(long, value_name = "ID")]
+    context: Option<String>,
+    /// Continue this task, such as one that asks for more input
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
 }
 
 /// Sends, and prints the answer as it arrives.
@@ -38,7 +44,11 @@ pub async fn run(
     let agent = agent::open(&arguments.agent, client, console).await?;
     let now: Timestamp = a2a_crawler::Clock::now(&a2a_crawler::SystemClock).into();
     let id = new_id(now, &SystemEntropy::default()).to_string();
-    let message = Message::text(id, arguments.text.as_str());
+    let message = Message {
+        context_id: arguments.context.clone(),
+        task_id: arguments.task.clone(),
+        ..Message::text(id, arguments.text.as_str())
+    };
     let mut signals = EndSignals::listen(Hangup::Ends)?;
     let opened = tokio::select! {
         opened = agent.events(&message) => opened,
@@ -49,7 +59,7 @@ pub async fn run(
 }
 
 /// Prints the events of an answer until it ends, or the user interrupts it.
-async fn follow(
+pub(super) async fn follow(
     mut stream: EventStream,
     arguments: &AgentArgs,
     signals: &mut EndSignals,
@@ -61,7 +71,7 @@ async fn follow(
             event = stream.next() => event,
             () = signals.next() => {
                 transcript.pause()?;
-                return interruption::of_a_task(&stream, signals).await;
+                return interruption::of_a_task(&stream, arguments, signals).await;
             }
         };
         match event {
@@ -73,7 +83,7 @@ async fn follow(
             Some(Err(error @ TalkError::Unfinished { .. })) => break Some(error.to_string()),
             Some(Err(error)) => {
                 transcript.pause()?;
-                return Err(failure(error));
+                return Err(failure_of_a_task(&error, &stream, arguments));
             }
         }
     };
@@ -86,12 +96,23 @@ async fn follow(
             console.json(&answer.raw)?;
         }
     } else {
-        transcript.end(&answer)?;
+        transcript.end(&answer, arguments)?;
     }
     Ok(outcome(&answer))
 }
 
-fn failure(error: TalkError) -> Failure {
+/// A failure after the task is known names the command that shows it.
+fn failure_of_a_task(error: &TalkError, stream: &EventStream, arguments: &AgentArgs) -> Failure {
+    match stream.task_id() {
+        Some(task) => Failure::new(format!(
+            "{error}; see {}",
+            arguments.task_command("get", task)
+        )),
+        None => Failure::new(error.to_string()),
+    }
+}
+
+pub(super) fn failure(error: TalkError) -> Failure {
     Failure::new(error.to_string())
 }
 

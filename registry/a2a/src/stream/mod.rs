@@ -29,13 +29,14 @@ pub const EVENT_LIMIT: usize = BODY_LIMIT;
 pub const STREAM_LIMIT: usize = 64 * 1024 * 1024;
 /// Most events of a stream.
 pub const EVENT_COUNT_LIMIT: usize = 100_000;
-/// Most attempts in a row to resume a stream without an event from it.
+/// Most attempts in a row to resume a stream without anything new from it; the task is asked for afterwards.
 pub const RESUME_LIMIT: u32 = 5;
 
 /// How a stream waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Longest silence before the stream counts as broken.
+    /// Longest time without an event before the stream counts as broken. Comments, which keep connections open, do not
+    /// count: servers send them for tasks that ended long ago.
     pub idle: Duration,
     /// First pause before the agent is asked again; it doubles up to two seconds.
     pub pause: Duration,
@@ -48,6 +49,8 @@ pub struct EventStream {
     /// Read, but not yet returned.
     ready: Option<StreamEvent>,
     fold: Fold,
+    /// The task that was subscribed to.
+    subscribed: Option<String>,
     meter: Arc<Meter>,
     pace: Pace,
     pause: Duration,
@@ -86,6 +89,10 @@ impl EventStream {
             Err(error) => return Err((error, connection)),
         };
         let mut stream = Self::new(connection, pace, true);
+        if let Operation::Subscribe(id) = operation {
+            // Known before the first event, a stream of this task can be resumed from the start.
+            stream.subscribed = Some(id.to_owned());
+        }
         let first = match opened {
             Opened::Events(response) => {
                 stream.phase = Phase::Reading(Source::new(response, &stream.meter));
@@ -113,12 +120,29 @@ impl EventStream {
         Ok(stream)
     }
 
+    /// Follows a task; as it stands is the first event. The further ones are streamed, or it is asked for again.
+    pub(super) async fn following(
+        connection: Connection,
+        id: &str,
+        pace: Pace,
+        streamed: bool,
+    ) -> Result<Self, TalkError> {
+        let value = connection.call(Operation::Get(id)).await?;
+        let mut stream = Self::new(connection, pace, streamed);
+        stream.ready = Some(stream.take_whole(value)?);
+        if streamed && matches!(stream.phase, Phase::Polling) {
+            stream.phase = Phase::Broken;
+        }
+        Ok(stream)
+    }
+
     fn new(connection: Connection, pace: Pace, streamed: bool) -> Self {
         Self {
             connection,
             phase: Phase::Polling,
             ready: None,
             fold: Fold::default(),
+            subscribed: None,
             meter: Arc::default(),
             pause: pace.pause,
             pace,
@@ -146,10 +170,11 @@ impl EventStream {
         self.fold.answer(&self.connection.route)
     }
 
-    /// The task, once an event named it.
+    /// The task, once an event named it or it was subscribed to.
     #[must_use]
     pub fn task_id(&self) -> Option<&str> {
-        self.fold.task_id().filter(|id| !id.is_empty())
+        let named = self.fold.task_id().filter(|id| !id.is_empty());
+        named.or(self.subscribed.as_deref())
     }
 
     /// Whether the events are those of a stream, and not an answer that was waited for.
@@ -213,7 +238,7 @@ impl EventStream {
             Err(_) if silence >= deadline => return Err(self.out_of_time()),
             Err(_) => {
                 let seconds = self.pace.idle.as_secs();
-                return self.broke(format!("nothing was sent for {seconds} s"));
+                return self.broke(format!("no event arrived for {seconds} s"));
             }
         };
         let document: Value = serde_json::from_str(&data).map_err(|_| TalkError::NotAnEvent {
@@ -233,14 +258,13 @@ impl EventStream {
     /// A broken stream can be resumed once the task is known.
     fn broke(&mut self, reason: String) -> Result<Option<Value>, TalkError> {
         let url = self.url();
-        let Some(task) = self.task_id() else {
+        if self.task_id().is_none() {
             return Err(TalkError::Broken { url, reason });
-        };
-        if self.attempts >= RESUME_LIMIT {
-            let task = super::error::shorten(task);
-            return Err(TalkError::StreamLost { url, reason, task });
         }
-        self.phase = Phase::Broken;
+        self.phase = match self.attempts < RESUME_LIMIT {
+            true => Phase::Broken,
+            false => Phase::Polling,
+        };
         Ok(None)
     }
 

@@ -9,6 +9,7 @@ mod samples;
 mod scripted;
 mod stream_faults;
 mod streams;
+mod subscriptions;
 mod tasks;
 mod wire;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::MAX_CARD_BYTES;
-use a2a_client::SendOptions;
+use a2a_client::{AgentAnswer, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::Agent;
@@ -18,6 +18,7 @@ use url::Url;
 use crate::client::{self, Client};
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::invocation::{program, quote};
 use crate::signature::signature_lines;
 use crate::target::AgentName;
 use crate::terminal;
@@ -50,7 +51,7 @@ pub(crate) struct AgentArgs {
     /// Time limit for the whole exchange, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
-    /// Longest silence in a stream before it is resumed, in seconds
+    /// Longest time without an event in a stream before it is resumed, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle_timeout: u64,
     /// Fetch the card directly from this URL or host, without a registry
@@ -62,6 +63,61 @@ pub(crate) struct AgentArgs {
     /// Print the agent's text as it came, terminal escapes included
     #[arg(long)]
     pub raw: bool,
+}
+
+impl AgentArgs {
+    /// A `task` command about a task of this agent, as it is typed.
+    pub fn task_command(&self, action: &str, task: &str) -> String {
+        let words = [program(), "task".to_owned(), action.to_owned()];
+        let direct = self.direct.then(|| "--direct".to_owned());
+        let words = words
+            .into_iter()
+            .chain([quote(&self.agent), quote(task)])
+            .chain(direct);
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The `send` command that continues a task, as it is typed.
+    fn send_command(&self, task: Option<&str>, context: Option<&str>) -> String {
+        let mut words = vec![
+            program(),
+            "send".to_owned(),
+            quote(&self.agent),
+            "TEXT".to_owned(),
+        ];
+        for (flag, value) in [("--task", task), ("--context", context)] {
+            words.extend(value.map(|value| format!("{flag} {}", quote(value))));
+        }
+        words.extend(self.direct.then(|| "--direct".to_owned()));
+        words.join(" ")
+    }
+
+    /// What can be done about an answer that is not the end, in one line; `None` if it is the end.
+    pub fn next_step(&self, answer: &AgentAnswer) -> Option<String> {
+        let task = answer.task_id.as_deref();
+        let of_task = |action| {
+            task.map(|task| self.task_command(action, task))
+                .unwrap_or_default()
+        };
+        match (&answer.unfinished, answer.state.as_deref()) {
+            (Some(reason), _) if task.is_none() => Some(format!("not the last word: {reason}")),
+            (Some(reason), _) => Some(format!(
+                "not the last word: {reason}; see {}",
+                of_task("get")
+            )),
+            (None, Some("input-required")) => {
+                let command = self.send_command(task, answer.context_id.as_deref());
+                Some(format!(
+                    "the agent asks for more input; answer with {command}"
+                ))
+            }
+            (None, Some("auth-required")) => Some(format!(
+                "the agent asks for an authorization that is given outside of this conversation; then follow the task with {}",
+                of_task("subscribe")
+            )),
+            _ => None,
+        }
+    }
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use a2a_client::EventStream;
 
+use super::agent::AgentArgs;
 use crate::failure::{CommandOutcome, Failure};
 use crate::signals::EndSignals;
 use crate::terminal;
@@ -17,6 +18,7 @@ pub(super) fn before_a_task() -> Result<CommandOutcome, Failure> {
 /// Asks whether to cancel the task, where there is a terminal; a second signal ends at once.
 pub(super) async fn of_a_task(
     stream: &EventStream,
+    arguments: &AgentArgs,
     signals: &mut EndSignals,
 ) -> Result<CommandOutcome, Failure> {
     let Some(task) = stream.task_id() else {
@@ -30,7 +32,10 @@ pub(super) async fn of_a_task(
         false => false,
     };
     if !agreed {
-        terminal::note(&format!("interrupted; task {task} goes on at the agent"));
+        terminal::note(&format!(
+            "interrupted; the task goes on at the agent: see {}",
+            arguments.task_command("get", task)
+        ));
         return Err(Failure::Interrupted);
     }
     let canceled = tokio::select! {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use a2a_client::{AgentAnswer, ArtifactSummary, EventKind, StreamEvent};
 
+use super::agent::AgentArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::terminal;
@@ -14,7 +15,7 @@ const PART_COLUMNS: usize = 120;
 const STATUS_COLUMNS: usize = 400;
 
 /// What was printed so far.
-pub(super) struct Transcript<'a> {
+pub(crate) struct Transcript<'a> {
     console: &'a Console,
     raw: bool,
     /// The text of each artifact that was printed, by its id. The stream's limit bounds them.
@@ -64,11 +65,12 @@ impl<'a> Transcript<'a> {
     }
 
     /// Prints the rest of the answer, and how it ended.
-    pub fn end(&mut self, answer: &AgentAnswer) -> Result<(), Failure> {
-        let is_done = matches!(answer.state.as_deref(), None | Some("completed"));
+    pub fn end(&mut self, answer: &AgentAnswer, arguments: &AgentArgs) -> Result<(), Failure> {
+        let state = answer.state.as_deref();
+        let is_told = state.is_none_or(|state| state == "completed" || is_passing(state));
         if !self.written {
             self.text(&answer.text)?;
-        } else if !is_done && !answer.status_text.is_empty() {
+        } else if !is_told && !answer.status_text.is_empty() {
             self.paragraph()?;
             self.text(&answer.status_text)?;
         }
@@ -81,13 +83,12 @@ impl<'a> Transcript<'a> {
             .cloned()
             .collect();
         self.others(&parts)?;
-        match (&answer.unfinished, answer.state.as_deref()) {
-            (Some(reason), _) => terminal::note(&format!("not the last word: {reason}")),
+        match (arguments.next_step(answer), answer.state.as_deref()) {
+            (Some(step), _) => terminal::note(&step),
             (None, Some("completed") | None) if !self.written => {
                 terminal::note("the agent answered without a text; --json shows everything");
             }
             (None, Some("completed") | None) => {}
-            (None, Some("input-required")) => terminal::note("the agent asks for more input"),
             (None, Some(state)) => terminal::note(&format!("the task is {state}")),
         }
         Ok(())
@@ -104,9 +105,8 @@ impl<'a> Transcript<'a> {
 
     /// A passing state is told beside the answer, once. The text of the last one is part of the answer.
     fn status(&mut self, state: &str, text: &str) -> Result<(), Failure> {
-        let passing = matches!(state, "submitted" | "working" | "unknown");
         let status = Some((state.to_owned(), text.to_owned()));
-        if !passing || text.is_empty() || self.status == status {
+        if !is_passing(state) || text.is_empty() || self.status == status {
             return Ok(());
         }
         self.status = status;
@@ -185,6 +185,11 @@ impl<'a> Transcript<'a> {
     }
 }
 
+/// Whether the agent leaves a state by itself; its text is told when it arrives.
+fn is_passing(state: &str) -> bool {
+    matches!(state, "submitted" | "working" | "unknown")
+}
+
 /// What `whole` has beyond the text that was shown; `None` if it does not begin with that. Line breaks do not count:
 /// between the parts of an artifact they are the reader's.
 fn remainder<'a>(shown: &str, whole: &'a str) -> Option<&'a str> {
@@ -196,7 +201,12 @@ fn remainder<'a>(shown: &str, whole: &'a str) -> Option<&'a str> {
             return None;
         }
     }
-    Some(rest.as_str())
+    // Those at the end of the shown text were shown.
+    let mut rest = rest.as_str();
+    for _ in shown.chars().rev().take_while(is_break) {
+        rest = rest.strip_prefix(['\n', '\r']).unwrap_or(rest);
+    }
+    Some(rest)
 }
 
 #[cfg(test)]
@@ -210,6 +220,9 @@ mod tests {
             ("day 1", "day 1", Some("")),
             ("day 1", "day 1\nday 2", Some("\nday 2")),
             ("day 1\nday 2", "day 1day 2!", Some("!")),
+            ("one\n", "one\n", Some("")),
+            ("one\n", "one\n\ntwo", Some("\ntwo")),
+            ("one\n", "onetwo", Some("two")),
             ("day 1", "day", None),
             ("day 1", "night 1", None),
             ("é東", "é東京", Some("京")),
