@@ -62,12 +62,12 @@ class Work {
     this.bus.publish({ kind: 'statusUpdate', data });
   }
 
-  artifact(artifactId, name, text, append, lastChunk) {
+  artifact(artifactId, name, content, append, lastChunk) {
     const artifact = {
       artifactId,
       name,
       description: '',
-      parts: [part(text)],
+      parts: typeof content === 'string' ? [part(content)] : content,
       metadata: undefined,
       extensions: [],
     };
@@ -81,10 +81,12 @@ const endless = new Map();
 
 const echo = {
   async execute(context, bus) {
-    const text = context.userMessage.parts.map((part) => part.content?.value ?? '').join(' ');
+    const isText = (part) => part.content?.$case === 'text';
+    const { parts } = context.userMessage;
+    const text = parts.filter(isText).map((part) => part.content.value).join(' ');
     const work = new Work(context, bus);
     const begun = context.task !== undefined;
-    if (!begun && !['ask me', 'work for ever', 'work in pieces'].includes(text)) {
+    if (!begun && !['ask me', 'give it back', 'work for ever', 'work in pieces'].includes(text)) {
       bus.publish({ kind: 'message', data: message(context, '', `node heard ${text}`) });
       bus.finished();
       return;
@@ -92,6 +94,9 @@ const echo = {
     if (!begun) work.begin();
     if (text === 'ask me') {
       work.update(TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
+    } else if (text === 'give it back') {
+      work.artifact('received', 'Received', parts.filter((part) => !isText(part)), false, true);
+      work.update(TaskState.TASK_STATE_COMPLETED);
     } else if (text === 'work for ever') {
       work.update(TaskState.TASK_STATE_WORKING, 'it takes a while');
       work.artifact('numbers', 'Numbers', 'one\n', false, false);

@@ -204,8 +204,16 @@ pub(super) fn read_parts(holder: &Value) -> ArtifactSummary {
     summary
 }
 
-fn media_type(part: &Value) -> Option<&str> {
+pub(super) fn media_type(part: &Value) -> Option<&str> {
     ["/mediaType", "/file/mimeType", "/file/mediaType"]
+        .iter()
+        .find_map(|pointer| part.pointer(pointer)?.as_str())
+        .filter(|text| !text.is_empty())
+}
+
+/// The first text that is not empty, of these members of a part.
+pub(super) fn first_of<'a>(part: &'a Value, pointers: &[&str]) -> Option<&'a str> {
+    pointers
         .iter()
         .find_map(|pointer| part.pointer(pointer)?.as_str())
         .filter(|text| !text.is_empty())
@@ -213,12 +221,7 @@ fn media_type(part: &Value) -> Option<&str> {
 
 /// Describes a part without text: a file inside the answer, a file elsewhere, or data.
 fn describe(part: &Value, media_type: Option<&str>) -> String {
-    let first = |pointers: &[&str]| {
-        pointers
-            .iter()
-            .find_map(|pointer| part.pointer(pointer)?.as_str())
-            .filter(|text| !text.is_empty())
-    };
+    let first = |pointers| first_of(part, pointers);
     let kind = media_type
         .map(|media_type| format!(" ({media_type})"))
         .unwrap_or_default();

@@ -11,6 +11,7 @@ mod connection;
 mod credentials;
 mod error;
 mod exchange;
+mod files;
 mod jsonrpc;
 mod message;
 mod operation;
@@ -29,7 +30,8 @@ pub use answer::{AgentAnswer, ArtifactSummary};
 pub use choice::Dialect;
 pub use error::TalkError;
 pub use exchange::BODY_LIMIT;
-pub use message::Message;
+pub use files::{AgentFile, FILE_COUNT_LIMIT, FileContent};
+pub use message::{Message, Part};
 pub use stream::{
     ArtifactUpdate, EVENT_COUNT_LIMIT, EVENT_LIMIT, EventKind, EventStream, RESUME_LIMIT,
     STREAM_LIMIT, StatusUpdate, StreamEvent,

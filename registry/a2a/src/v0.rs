@@ -1,9 +1,10 @@
 //! The forms of 0.2 and 0.3, which distinguish parts, messages and tasks by `kind`.
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use super::Message;
 use super::operation::Operation;
+use super::{Message, Part};
 
 /// Method that sends a message.
 pub const SEND: &str = "message/send";
@@ -35,11 +36,10 @@ pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
 /// Parameters of [`SEND`] and [`STREAM`]: the message, and the request to wait for the answer (0.3 section 7.1.1). 0.2
 /// requires the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2.
 fn send_params(sent: &Message) -> Value {
-    let mut message = message("user", &sent.id, &sent.text);
-    for (name, value) in [("contextId", &sent.context_id), ("taskId", &sent.task_id)] {
-        if let Some(value) = value {
-            message[name] = Value::from(value.as_str());
-        }
+    let mut message = message("user", &sent.id, "");
+    message["parts"] = sent.parts.iter().map(part).collect();
+    for (name, value) in sent.continues() {
+        message[name] = value;
     }
     json!({
         "message": message,
@@ -48,6 +48,22 @@ fn send_params(sent: &Message) -> Value {
             "blocking": true,
         },
     })
+}
+
+/// A part in the form of 0.2 and 0.3 (0.3 section 6.5).
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"kind": "text", "text": text}),
+        Part::Data(data) => json!({"kind": "data", "data": data}),
+        Part::File {
+            name,
+            media_type,
+            bytes,
+        } => {
+            let bytes = BASE64.encode(bytes);
+            json!({"kind": "file", "file": {"bytes": bytes, "name": name, "mimeType": media_type}})
+        }
+    }
 }
 
 /// A message of one text part, from a `user` or an `agent`.

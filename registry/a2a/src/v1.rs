@@ -1,9 +1,10 @@
 //! The forms of 1.0, which distinguish parts by the member that they have.
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use super::Message;
 use super::operation::Operation;
+use super::{Message, Part};
 
 /// The `A2A-Version` of this client; a call without the header counts as 0.3 (1.0 section 3.6).
 pub const VERSION: &str = "1.0";
@@ -37,11 +38,10 @@ pub(super) fn call(operation: Operation<'_>, tenant: Option<&str>) -> (&'static 
 /// Parameters of [`SEND`] and [`STREAM`], which are also the HTTP+JSON body. Waiting for the answer and accepting every
 /// output mode are the defaults (1.0 section 3.2.2). The tenant is copied from the interface unless it is in the path.
 pub(super) fn send_params(sent: &Message, tenant: Option<&str>) -> Value {
-    let mut message = message("ROLE_USER", &sent.id, &sent.text);
-    for (name, value) in [("contextId", &sent.context_id), ("taskId", &sent.task_id)] {
-        if let Some(value) = value {
-            message[name] = Value::from(value.as_str());
-        }
+    let mut message = message("ROLE_USER", &sent.id, "");
+    message["parts"] = sent.parts.iter().map(part).collect();
+    for (name, value) in sent.continues() {
+        message[name] = value;
     }
     with_tenant(json!({ "message": message }), tenant)
 }
@@ -51,6 +51,19 @@ fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
         params["tenant"] = Value::from(tenant);
     }
     params
+}
+
+/// A part in the form of 1.0 (1.0 section 4.1.6).
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"text": text}),
+        Part::Data(data) => json!({"data": data, "mediaType": "application/json"}),
+        Part::File {
+            name,
+            media_type,
+            bytes,
+        } => json!({"raw": BASE64.encode(bytes), "filename": name, "mediaType": media_type}),
+    }
 }
 
 /// A message of one text part, from `ROLE_USER` or `ROLE_AGENT`.

@@ -1,10 +1,13 @@
-//! `send`: one text to an agent, spoken to directly. The registry gives its card and nothing more.
+//! `send`: one message to an agent, spoken to directly. The registry gives its card and nothing more.
 
 pub(super) mod agent;
+mod files;
 mod interruption;
 mod transcript;
 
-use a2a_client::{AgentAnswer, EventStream, Message, TalkError};
+use std::path::{Path, PathBuf};
+
+use a2a_client::{AgentAnswer, EventStream, Message, Part, TalkError};
 use a2a_registry_domain::ids::{SystemEntropy, new_id};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::Args;
@@ -22,8 +25,17 @@ pub struct SendArgs {
     #[command(flatten)]
     agent: AgentArgs,
     /// What to say
-    #[arg(value_name = "TEXT")]
-    text: String,
+    #[arg(value_name = "TEXT", required_unless_present_any = ["file", "data"])]
+    text: Option<String>,
+    /// Send a file along
+    #[arg(long, value_name = "PATH")]
+    file: Vec<PathBuf>,
+    /// Send a value of JSON along, or with `@` the JSON in a file
+    #[arg(long, value_name = "JSON")]
+    data: Vec<String>,
+    /// Save the files and data of the answer in this folder, and overwrite nothing
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Continue this conversation: the context that an earlier answer named
     #[arg(long, value_name = "ID")]
     context: Option<String>,
@@ -41,13 +53,16 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
+    let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
+    parts.extend(files::parts(&arguments.file, &arguments.data)?);
     let agent = agent::open(&arguments.agent, client, console).await?;
     let now: Timestamp = a2a_crawler::Clock::now(&a2a_crawler::SystemClock).into();
     let id = new_id(now, &SystemEntropy::default()).to_string();
     let message = Message {
+        id,
+        parts,
         context_id: arguments.context.clone(),
         task_id: arguments.task.clone(),
-        ..Message::text(id, arguments.text.as_str())
     };
     let mut signals = EndSignals::listen(Hangup::Ends)?;
     let opened = tokio::select! {
@@ -55,13 +70,15 @@ pub async fn run(
         () = signals.next() => return interruption::before_a_task(),
     };
     let stream = opened.map_err(failure)?;
-    follow(stream, &arguments.agent, &mut signals, console).await
+    let out = arguments.out.as_deref();
+    follow(stream, &arguments.agent, out, &mut signals, console).await
 }
 
 /// Prints the events of an answer until it ends, or the user interrupts it.
 pub(super) async fn follow(
     mut stream: EventStream,
     arguments: &AgentArgs,
+    out: Option<&Path>,
     signals: &mut EndSignals,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
@@ -97,6 +114,9 @@ pub(super) async fn follow(
         }
     } else {
         transcript.end(&answer, arguments)?;
+    }
+    if let Some(folder) = out {
+        files::save(&answer, folder)?;
     }
     Ok(outcome(&answer))
 }

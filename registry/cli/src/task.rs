@@ -91,7 +91,7 @@ pub async fn run(
                 () = signals.next() => return Err(Failure::Interrupted),
             };
             let stream = opened.map_err(failure)?;
-            follow(stream, &arguments.agent, &mut signals, console).await
+            follow(stream, &arguments.agent, None, &mut signals, console).await
         }
     }
 }
