@@ -57,6 +57,50 @@ async fn text_is_printed_while_the_agent_works_and_an_interruption_leaves_the_ta
 }
 
 #[tokio::test]
+async fn a_binding_is_chosen_among_those_of_the_card() {
+    join_all(crate::support::sdk::Sdk::ALL.map(|sdk| async move {
+        let agent = sdk.agent().await;
+        let card = agent.card_url(sdk);
+        for (binding, version) in [
+            ("HTTP+JSON", "1.0"),
+            ("jsonrpc", "1.0"),
+            ("JSONRPC", "0.3"),
+            ("GRPC", "1.0"),
+        ] {
+            let words = [
+                "send",
+                "--direct",
+                &card,
+                "hi",
+                "--binding",
+                binding,
+                "--protocol-version",
+                version,
+            ];
+            let finished = Program::run(registry(words)).await;
+            let has = match sdk.name() {
+                "py1" | "node" => version == "1.0" && binding != "GRPC",
+                "py03" => version == "0.3",
+                _ => false,
+            };
+            let expected = if has { 0 } else { 2 };
+            assert_eq!(
+                finished.status.code(),
+                Some(expected),
+                "{sdk:?} {binding}: {finished:#?}"
+            );
+            if !has {
+                assert!(
+                    text(&finished.stderr).contains("the card has JSONRPC"),
+                    "{finished:#?}"
+                );
+            }
+        }
+    }))
+    .await;
+}
+
+#[tokio::test]
 async fn at_a_terminal_an_interruption_asks_before_it_cancels() {
     join_all(streamers().await.iter().map(|streamer| async move {
         let Streamer { sdk, card, .. } = streamer;

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use a2a_card::AgentCard;
 use reqwest::Client;
+use reqwest::header::HeaderValue;
 use tokio::time::Instant;
 
 use super::answer::{self, AgentAnswer};
 use super::choice::{self, Route};
 use super::connection::Connection;
 use super::credentials::{self, Credentials};
+use super::error::shorten;
 use super::exchange::{Exchange, client_for, is_loopback};
 use super::operation::Operation;
 use super::stream::{EventStream, Pace};
@@ -22,6 +24,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// An agent that can be called. It keeps its connections, so one value serves many calls.
 pub struct Agent {
     routes: Vec<Route>,
+    extensions: Option<HeaderValue>,
     credentials: Credentials,
     streams: bool,
     timeout: Duration,
@@ -37,8 +40,21 @@ impl Agent {
     ///
     /// If none of the card's interfaces can be used, or it requires other credentials.
     pub fn new(card: &AgentCard, options: &SendOptions) -> Result<Self, TalkError> {
+        let usable = choice::routes(card)?;
+        let offered = usable.iter().map(|route| {
+            let version = route.interface.protocol_version.as_deref();
+            let version = version.unwrap_or("without a version");
+            format!("{} {version}", route.interface.binding)
+        });
+        let offered = shorten(&offered.collect::<Vec<_>>().join(", "));
+        let routes = options.choice.apply(usable);
+        if routes.is_empty() {
+            let wanted = shorten(&options.choice.wanted());
+            return Err(TalkError::NotChosen { wanted, offered });
+        }
         Ok(Self {
-            routes: choice::routes(card)?,
+            routes,
+            extensions: extensions(&options.extensions)?,
             credentials: credentials::for_card(card, options)?,
             streams: card.capabilities.streaming,
             timeout: options.timeout.min(DAY),
@@ -166,7 +182,10 @@ impl Agent {
                 continue;
             }
             let client = self.client(route)?;
-            let exchange = Exchange::new(client, &self.credentials, self.timeout, deadline);
+            let mut exchange = Exchange::new(client, &self.credentials, self.timeout, deadline);
+            if let Some(extensions) = &self.extensions {
+                exchange.activate(extensions, route.dialect);
+            }
             let route = route.clone();
             match call(Connection { exchange, route }).await {
                 Err(error) if error.not_taken_up() => {
@@ -191,6 +210,17 @@ impl Agent {
         let client = client_for(&route.url)?;
         Ok(place.get_or_init(|| client).clone())
     }
+}
+
+/// The header that names protocol extensions.
+fn extensions(uris: &[String]) -> Result<Option<HeaderValue>, TalkError> {
+    if uris.is_empty() {
+        return Ok(None);
+    }
+    let value = HeaderValue::try_from(uris.join(", "));
+    value.map(Some).map_err(|_| TalkError::BadHeader {
+        name: "the list of extensions".to_owned(),
+    })
 }
 
 /// Polls an unfinished task until it stops working. The last known answer is never lost: if polling fails or the

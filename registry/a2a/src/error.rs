@@ -19,6 +19,14 @@ pub enum TalkError {
         /// The reason for each interface, shortened.
         reasons: String,
     },
+    /// The caller wants another interface than those that the card has and this client can use.
+    #[error("no interface with {wanted} can be used; the card has {offered}")]
+    NotChosen {
+        /// The caller's choice.
+        wanted: String,
+        /// The interfaces that can be used, shortened.
+        offered: String,
+    },
     /// The card requires credentials, and those given meet none of its alternatives.
     #[error("the agent requires credentials: {needed}; {hint}")]
     CredentialsNeeded {

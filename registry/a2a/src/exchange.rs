@@ -3,13 +3,16 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, WWW_AUTHENTICATE};
+use reqwest::header::{
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+};
 use reqwest::{Client, Response, StatusCode, redirect};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::TalkError;
+use super::choice::Dialect;
 use super::credentials::Credentials;
 use super::error::{led_in, refused, shorten};
 use super::operation::HttpCall;
@@ -69,6 +72,18 @@ impl Exchange {
             timeout,
             deadline,
         }
+    }
+
+    /// Activates protocol extensions in every request. The header's name lost its `X-` with 1.0.
+    pub fn activate(&mut self, extensions: &HeaderValue, dialect: Dialect) {
+        let name = match dialect.is_v1() {
+            true => HeaderName::from_static("a2a-extensions"),
+            false => HeaderName::from_static("x-a2a-extensions"),
+        };
+        // The user's own header of that name stays.
+        self.headers
+            .entry(name)
+            .or_insert_with(|| extensions.clone());
     }
 
     /// Deadline of the whole call.

@@ -27,7 +27,7 @@ use a2a_card::AgentCard;
 
 pub use agent::Agent;
 pub use answer::{AgentAnswer, ArtifactSummary};
-pub use choice::Dialect;
+pub use choice::{Dialect, InterfaceFilter};
 pub use error::TalkError;
 pub use exchange::BODY_LIMIT;
 pub use files::{AgentFile, FILE_COUNT_LIMIT, FileContent};
@@ -51,6 +51,10 @@ pub struct SendOptions {
     /// Additional request headers, name and value, sent as given. A header that a scheme requires counts as meeting
     /// it, which serves schemes without an option of their own, such as HTTP Basic.
     pub headers: Vec<(String, String)>,
+    /// The interfaces that may be used, where the caller does not leave that to the card.
+    pub choice: InterfaceFilter,
+    /// URIs of protocol extensions to activate (1.0 section 4.6), sent as a header.
+    pub extensions: Vec<String>,
     /// Longest duration of the whole call: every request, and waiting for an unfinished task. At most a day.
     pub timeout: Duration,
     /// Longest time without an event in a stream before it counts as broken and is resumed. At most a day.
@@ -70,6 +74,8 @@ impl SendOptions {
             bearer: None,
             api_key: None,
             headers: Vec::new(),
+            choice: InterfaceFilter::default(),
+            extensions: Vec::new(),
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             poll_interval: Duration::from_millis(200),
@@ -86,6 +92,8 @@ impl std::fmt::Debug for SendOptions {
             .field("bearer", &self.bearer.is_some())
             .field("api_key", &self.api_key.is_some())
             .field("headers", &names)
+            .field("choice", &self.choice)
+            .field("extensions", &self.extensions)
             .field("timeout", &self.timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("poll_interval", &self.poll_interval)

@@ -145,7 +145,44 @@ async fn list(
     });
     let rows: Vec<_> = rows.collect();
     table::print(console, &["ID", "STATE", "CHANGED", "CONTEXT"], &rows)?;
-    let command = format!("task list {}", invocation::quote(&arguments.agent.agent));
-    next_page(&command, arguments.limit, page.next.as_deref());
+    next_page(&command(arguments), arguments.limit, page.next.as_deref());
     Ok(outcome)
+}
+
+/// The command that lists these tasks, without the program and the page, as it is typed.
+fn command(arguments: &TaskListArgs) -> String {
+    let agent = invocation::quote(&arguments.agent.agent);
+    let mut words = vec!["task list".to_owned(), agent];
+    for (flag, value) in [
+        ("--state", &arguments.state),
+        ("--context", &arguments.context),
+    ] {
+        let value = value.as_deref().map(invocation::quote);
+        words.extend(value.map(|value| format!("{flag} {value}")));
+    }
+    words.extend(arguments.agent.flags());
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::{Cli, Command};
+
+    #[test]
+    fn the_next_page_is_one_of_the_same_list() {
+        let typed =
+            "task list a.example --state working --context c --binding JSONRPC --tenant t --direct";
+        let words = ["a2a-registry"].into_iter().chain(typed.split(' '));
+        let Command::Task(TaskCommand::List(arguments)) =
+            Cli::try_parse_from(words).unwrap().command
+        else {
+            panic!("another command was read");
+        };
+        assert_eq!(command(&arguments), typed);
+    }
 }

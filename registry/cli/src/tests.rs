@@ -39,6 +39,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry show a.example --registry http://127.0.0.1:1 --token t",
         "a2a-registry send a.example hello --bearer t --header X-A:b --timeout 5",
         "a2a-registry send a.example --file a.pdf --file b.png --data {} --out d",
+        "a2a-registry send a.example hi --binding HTTP+JSON --protocol-version 1.0 --tenant t --extension urn:x",
         "a2a-registry send a.example hello --task t-1 --context c-1 --idle-timeout 5",
         "a2a-registry task get a.example t-1 --direct --json",
         "a2a-registry task list a.example --state input-required --limit 5 --context c",

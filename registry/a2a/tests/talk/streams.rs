@@ -167,6 +167,26 @@ async fn an_answer_is_streamed_in_every_dialect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn extensions_are_activated_by_the_header_of_each_version() {
+    for dialect in DIALECTS {
+        let options = SendOptions {
+            extensions: vec!["urn:a".to_owned(), "https://b/1".to_owned()],
+            ..quick()
+        };
+        let server = RawServer::start(vec![RawReply::events(&script(dialect))]).await;
+        let called = agent(&server, dialect, &options);
+        all(called.events(&message()).await.unwrap()).await;
+        let head = server.seen().remove(0).head;
+        let is_old = head.contains("x-a2a-extensions: urn:a, https://b/1");
+        assert_eq!(is_old, dialect.1 == "0.3", "{head}");
+        assert!(
+            head.contains("a2a-extensions: urn:a, https://b/1"),
+            "{head}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn events_are_returned_as_they_arrive() {
     let dialect = DIALECTS[0];
     let server = RawServer::paced(vec![RawReply::events(&script(dialect))], 1).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::MAX_CARD_BYTES;
-use a2a_client::{AgentAnswer, SendOptions};
+use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::Agent;
@@ -54,6 +54,18 @@ pub(crate) struct AgentArgs {
     /// Longest time without an event in a stream before it is resumed, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle_timeout: u64,
+    /// Use only interfaces with this binding, such as JSONRPC or HTTP+JSON
+    #[arg(long, value_name = "BINDING")]
+    binding: Option<String>,
+    /// Use only interfaces with this protocol version, such as 0.3
+    #[arg(long, value_name = "VERSION")]
+    protocol_version: Option<String>,
+    /// The tenant to name in every request, instead of the card's
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// Activate this protocol extension, by its URI
+    #[arg(long, value_name = "URI")]
+    extension: Vec<String>,
     /// Fetch the card directly from this URL or host, without a registry
     #[arg(long)]
     direct: bool,
@@ -69,12 +81,8 @@ impl AgentArgs {
     /// A `task` command about a task of this agent, as it is typed.
     pub fn task_command(&self, action: &str, task: &str) -> String {
         let words = [program(), "task".to_owned(), action.to_owned()];
-        let direct = self.direct.then(|| "--direct".to_owned());
-        let words = words
-            .into_iter()
-            .chain([quote(&self.agent), quote(task)])
-            .chain(direct);
-        words.collect::<Vec<_>>().join(" ")
+        let words = words.into_iter().chain([quote(&self.agent), quote(task)]);
+        words.chain(self.flags()).collect::<Vec<_>>().join(" ")
     }
 
     /// The `send` command that continues a task, as it is typed.
@@ -88,8 +96,22 @@ impl AgentArgs {
         for (flag, value) in [("--task", task), ("--context", context)] {
             words.extend(value.map(|value| format!("{flag} {}", quote(value))));
         }
-        words.extend(self.direct.then(|| "--direct".to_owned()));
+        words.extend(self.flags());
         words.join(" ")
+    }
+
+    /// The flags that lead to the same interface, as they are typed.
+    pub fn flags(&self) -> impl Iterator<Item = String> {
+        let chosen = [
+            ("--binding", &self.binding),
+            ("--protocol-version", &self.protocol_version),
+            ("--tenant", &self.tenant),
+        ];
+        let chosen = chosen.into_iter().filter_map(|(flag, value)| {
+            let value = value.as_deref()?;
+            Some(format!("{flag} {}", quote(value)))
+        });
+        chosen.chain(self.direct.then(|| "--direct".to_owned()))
     }
 
     /// What can be done about an answer that is not the end, in one line; `None` if it is the end.
@@ -152,6 +174,12 @@ pub(crate) async fn open(
         bearer: given(&arguments.bearer),
         api_key: given(&arguments.api_key),
         headers: arguments.header.clone(),
+        choice: InterfaceFilter {
+            binding: given(&arguments.binding),
+            version: given(&arguments.protocol_version),
+            tenant: given(&arguments.tenant),
+        },
+        extensions: arguments.extension.clone(),
         timeout: Duration::from_secs(arguments.timeout),
         idle_timeout: Duration::from_secs(arguments.idle_timeout),
         ..SendOptions::new("")
