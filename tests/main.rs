@@ -62,6 +62,7 @@ mod shown_collections;
 mod stock;
 mod store;
 mod story_journey;
+mod talking;
 mod tidy;
 mod unmanaged;
 mod virtual_crawl;

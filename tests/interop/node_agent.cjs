@@ -5,7 +5,7 @@
 const http = require('node:http');
 const { randomUUID } = require('node:crypto');
 const express = require('express');
-const { Role } = require('@a2a-js/sdk');
+const { Role, TaskState } = require('@a2a-js/sdk');
 const { DefaultRequestHandler, InMemoryTaskStore } = require('@a2a-js/sdk/server');
 const {
   UserBuilder,
@@ -14,32 +14,110 @@ const {
   restHandler,
 } = require('@a2a-js/sdk/server/express');
 
+const part = (text) => ({
+  content: { $case: 'text', value: text },
+  metadata: undefined,
+  filename: '',
+  mediaType: 'text/plain',
+});
+
+const message = (context, taskId, text) => ({
+  messageId: randomUUID(),
+  contextId: context.contextId,
+  taskId,
+  role: Role.ROLE_AGENT,
+  parts: [part(text)],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [],
+});
+
+// Publishes the events of one task.
+class Work {
+  constructor(context, bus) {
+    this.context = context;
+    this.bus = bus;
+    this.ids = { taskId: context.taskId, contextId: context.contextId };
+  }
+
+  status(state, text) {
+    const said = text === undefined ? undefined : message(this.context, this.ids.taskId, text);
+    return { state, message: said, timestamp: new Date().toISOString() };
+  }
+
+  begin() {
+    const data = {
+      id: this.ids.taskId,
+      contextId: this.ids.contextId,
+      status: this.status(TaskState.TASK_STATE_SUBMITTED),
+      artifacts: [],
+      history: [this.context.userMessage],
+      metadata: undefined,
+    };
+    this.bus.publish({ kind: 'task', data });
+  }
+
+  update(state, text) {
+    const data = { ...this.ids, status: this.status(state, text), metadata: undefined };
+    this.bus.publish({ kind: 'statusUpdate', data });
+  }
+
+  artifact(artifactId, name, content, append, lastChunk) {
+    const artifact = {
+      artifactId,
+      name,
+      description: '',
+      parts: typeof content === 'string' ? [part(content)] : content,
+      metadata: undefined,
+      extensions: [],
+    };
+    const data = { ...this.ids, artifact, append, lastChunk, metadata: undefined };
+    this.bus.publish({ kind: 'artifactUpdate', data });
+  }
+}
+
+// Tasks that never end, by their id: what ends them when they are cancelled.
+const endless = new Map();
+
 const echo = {
   async execute(context, bus) {
-    const text = context.userMessage.parts.map((part) => part.content?.value ?? '').join(' ');
-    bus.publish({
-      kind: 'message',
-      data: {
-        messageId: randomUUID(),
-        contextId: context.contextId,
-        taskId: '',
-        role: Role.ROLE_AGENT,
-        parts: [
-          {
-            content: { $case: 'text', value: `node heard ${text}` },
-            metadata: undefined,
-            filename: '',
-            mediaType: 'text/plain',
-          },
-        ],
-        metadata: undefined,
-        extensions: [],
-        referenceTaskIds: [],
-      },
-    });
+    const isText = (part) => part.content?.$case === 'text';
+    const { parts } = context.userMessage;
+    const text = parts.filter(isText).map((part) => part.content.value).join(' ');
+    const work = new Work(context, bus);
+    const begun = context.task !== undefined;
+    if (!begun && !['ask me', 'give it back', 'work for ever', 'work in pieces'].includes(text)) {
+      bus.publish({ kind: 'message', data: message(context, '', `node heard ${text}`) });
+      bus.finished();
+      return;
+    }
+    if (!begun) work.begin();
+    if (text === 'ask me') {
+      work.update(TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
+    } else if (text === 'give it back') {
+      work.artifact('received', 'Received', parts.filter((part) => !isText(part)), false, true);
+      work.update(TaskState.TASK_STATE_COMPLETED);
+    } else if (text === 'work for ever') {
+      work.update(TaskState.TASK_STATE_WORKING, 'it takes a while');
+      work.artifact('numbers', 'Numbers', 'one\n', false, false);
+      await new Promise((resolve) => endless.set(context.taskId, resolve));
+      work.update(TaskState.TASK_STATE_CANCELED);
+    } else if (text === 'work in pieces') {
+      work.update(TaskState.TASK_STATE_WORKING, 'counting');
+      ['one, ', 'two, ', 'three'].forEach((piece, nth) => {
+        work.artifact('numbers', 'Numbers', piece, nth > 0, nth === 2);
+      });
+      work.update(TaskState.TASK_STATE_COMPLETED);
+    } else {
+      work.artifact('answer', 'Answer', `node heard ${text}`, false, true);
+      work.update(TaskState.TASK_STATE_COMPLETED);
+    }
     bus.finished();
   },
-  async cancelTask() {},
+  async cancelTask(taskId) {
+    endless.get(taskId)?.();
+    endless.delete(taskId);
+  },
 };
 
 const app = express();
@@ -57,7 +135,7 @@ server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
       { url: `${base}/rest`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0', tenant: '' },
     ],
     provider: undefined,
-    capabilities: { streaming: false, pushNotifications: false, extensions: [] },
+    capabilities: { streaming: true, pushNotifications: false, extensions: [] },
     securitySchemes: {},
     securityRequirements: [],
     defaultInputModes: ['text/plain'],

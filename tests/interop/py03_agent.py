@@ -3,20 +3,34 @@
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.apps import A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.tasks import InMemoryTaskStore
-from a2a.types import AgentCapabilities, AgentCard, AgentSkill, TransportProtocol
-from a2a.utils import new_agent_text_message
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TextPart, TransportProtocol
+from a2a.utils import new_agent_text_message, new_task
 
 import listen
+import tasks
+
+
+def part(text):
+    return Part(root=TextPart(text=text))
 
 
 class Echo(AgentExecutor):
     async def execute(self, context, event_queue):
         text = context.get_user_input()
-        await event_queue.enqueue_event(new_agent_text_message(f'py03 heard {text}'))
+        answer = f'py03 heard {text}'
+        if not tasks.is_task(context, text):
+            await event_queue.enqueue_event(new_agent_text_message(answer))
+            return
+        task = context.current_task
+        if task is None:
+            task = new_task(context.message)
+            await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        await tasks.perform(context, updater, part, text, answer)
 
     async def cancel(self, context, event_queue):
-        raise NotImplementedError
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
 listener, base = listen.bind()

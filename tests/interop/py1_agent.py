@@ -1,23 +1,33 @@
 """An echo agent on a2a-sdk 1: protocol 1.0 over JSON-RPC and HTTP+JSON, with streaming."""
 
-from a2a.helpers import new_text_message
+from a2a.helpers import new_task_from_user_message, new_text_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
-from a2a.server.tasks import InMemoryTaskStore
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from starlette.applications import Starlette
 
 import listen
+import tasks
 
 
 class Echo(AgentExecutor):
     async def execute(self, context, event_queue):
         text = context.get_user_input()
-        await event_queue.enqueue_event(new_text_message(f'py1 heard {text}'))
+        answer = f'py1 heard {text}'
+        if not tasks.is_task(context, text):
+            await event_queue.enqueue_event(new_text_message(answer))
+            return
+        task = context.current_task
+        if task is None:
+            task = new_task_from_user_message(context.message)
+            await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        await tasks.perform(context, updater, new_text_part, text, answer)
 
     async def cancel(self, context, event_queue):
-        raise NotImplementedError
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
 listener, base = listen.bind()

@@ -17,6 +17,8 @@ pub struct AgentAnswer {
     /// message. A task that did not complete starts with its status, which gives the reason. Empty if the agent sent
     /// no text.
     pub text: String,
+    /// The text of a task's status, such as a question to the user; empty if the agent answered with a message.
+    pub status_text: String,
     /// The task's state as 0.3 spells it, such as `completed` or `input-required`; `None` if the agent answered with
     /// a message.
     pub state: Option<String>,
@@ -41,6 +43,8 @@ pub struct AgentAnswer {
 /// One artifact of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArtifactSummary {
+    /// Its identifier within the task.
+    pub id: Option<String>,
     /// Its name.
     pub name: Option<String>,
     /// Its text parts, one per line.
@@ -85,16 +89,17 @@ pub(super) fn read_task(raw: Value, route: &Route) -> Result<AgentAnswer, TalkEr
     }
 }
 
-fn no_answer(raw: &Value) -> TalkError {
+pub(super) fn no_answer(raw: &Value) -> TalkError {
     TalkError::NotAnAnswer {
         beginning: shorten(&raw.to_string()),
     }
 }
 
-fn message_answer(message: Value, route: &Route) -> AgentAnswer {
+pub(super) fn message_answer(message: Value, route: &Route) -> AgentAnswer {
     let parts = read_parts(&message);
     AgentAnswer {
         text: parts.text,
+        status_text: String::new(),
         state: None,
         task_id: member(&message, "taskId"),
         context_id: member(&message, "contextId"),
@@ -107,7 +112,7 @@ fn message_answer(message: Value, route: &Route) -> AgentAnswer {
     }
 }
 
-fn task_answer(task: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
+pub(super) fn task_answer(task: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     let Some(state) = task.pointer("/status/state").and_then(Value::as_str) else {
         return Err(no_answer(&task));
     };
@@ -136,6 +141,7 @@ fn task_answer(task: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     };
     Ok(AgentAnswer {
         text,
+        status_text: status.text,
         task_id: member(&task, "id"),
         context_id: member(&task, "contextId"),
         artifacts,
@@ -163,7 +169,7 @@ fn last_said(task: &Value) -> String {
 }
 
 /// `TASK_STATE_INPUT_REQUIRED` and `input-required` are the same state; so are both spellings of `canceled`.
-fn plain_state(state: &str) -> String {
+pub(super) fn plain_state(state: &str) -> String {
     let state = state.strip_prefix("TASK_STATE_").unwrap_or(state);
     match state.to_ascii_lowercase().replace('_', "-") {
         british if british == "cancelled" => "canceled".to_owned(),
@@ -172,8 +178,9 @@ fn plain_state(state: &str) -> String {
 }
 
 /// Reads the parts of a message or an artifact. The protobuf form of 0.3 calls a message's parts `content`.
-fn read_parts(holder: &Value) -> ArtifactSummary {
+pub(super) fn read_parts(holder: &Value) -> ArtifactSummary {
     let mut summary = ArtifactSummary {
+        id: member(holder, "artifactId"),
         name: member(holder, "name"),
         ..ArtifactSummary::default()
     };
@@ -197,8 +204,16 @@ fn read_parts(holder: &Value) -> ArtifactSummary {
     summary
 }
 
-fn media_type(part: &Value) -> Option<&str> {
+pub(super) fn media_type(part: &Value) -> Option<&str> {
     ["/mediaType", "/file/mimeType", "/file/mediaType"]
+        .iter()
+        .find_map(|pointer| part.pointer(pointer)?.as_str())
+        .filter(|text| !text.is_empty())
+}
+
+/// The first text that is not empty, of these members of a part.
+pub(super) fn first_of<'a>(part: &'a Value, pointers: &[&str]) -> Option<&'a str> {
+    pointers
         .iter()
         .find_map(|pointer| part.pointer(pointer)?.as_str())
         .filter(|text| !text.is_empty())
@@ -206,12 +221,7 @@ fn media_type(part: &Value) -> Option<&str> {
 
 /// Describes a part without text: a file inside the answer, a file elsewhere, or data.
 fn describe(part: &Value, media_type: Option<&str>) -> String {
-    let first = |pointers: &[&str]| {
-        pointers
-            .iter()
-            .find_map(|pointer| part.pointer(pointer)?.as_str())
-            .filter(|text| !text.is_empty())
-    };
+    let first = |pointers| first_of(part, pointers);
     let kind = media_type
         .map(|media_type| format!(" ({media_type})"))
         .unwrap_or_default();
@@ -232,7 +242,7 @@ fn describe(part: &Value, media_type: Option<&str>) -> String {
     }
 }
 
-fn member(holder: &Value, name: &str) -> Option<String> {
+pub(super) fn member(holder: &Value, name: &str) -> Option<String> {
     holder
         .get(name)
         .and_then(Value::as_str)

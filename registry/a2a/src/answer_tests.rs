@@ -52,6 +52,7 @@ fn both_generations_of_one_task_read_alike() {
         assert_eq!(
             answer.artifacts,
             [ArtifactSummary {
+                id: Some("a".to_owned()),
                 name: Some("draft".to_owned()),
                 text: "day 1".to_owned(),
                 media_types: vec!["image/png".to_owned()],

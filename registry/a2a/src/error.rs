@@ -4,7 +4,7 @@ use reqwest::StatusCode;
 
 use super::choice::NoRoute;
 
-/// Why [`send_text`](super::send_text) returned no answer. Each message is one line that says what to do. It may
+/// Why a call returned no answer. Each message is one line that says what to do. It may
 /// contain text of the card or the agent, which the caller must make safe before it reaches a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TalkError {
@@ -18,6 +18,14 @@ pub enum TalkError {
     NoneUsable {
         /// The reason for each interface, shortened.
         reasons: String,
+    },
+    /// The caller wants another interface than those that the card has and this client can use.
+    #[error("no interface with {wanted} can be used; the card has {offered}")]
+    NotChosen {
+        /// The caller's choice.
+        wanted: String,
+        /// The interfaces that can be used, shortened.
+        offered: String,
     },
     /// The card requires credentials, and those given meet none of its alternatives.
     #[error("the agent requires credentials: {needed}; {hint}")]
@@ -130,6 +138,53 @@ pub enum TalkError {
         /// Its beginning, shortened.
         beginning: String,
     },
+    /// The stream broke, and its task could not be followed any further.
+    #[error(
+        "the stream of {url} broke ({reason}), and task {task} could not be followed any further; nothing was sent again"
+    )]
+    StreamLost {
+        /// The address.
+        url: String,
+        /// Why it broke, or why it could not be resumed.
+        reason: String,
+        /// The task.
+        task: String,
+    },
+    /// The agent named no task, so there is none to follow or to cancel.
+    #[error("the agent gave no task id, so its progress cannot be read")]
+    NoTask,
+    /// The time allowed is over, or the task was asked for [`POLL_LIMIT`](super::POLL_LIMIT) times, and it is not done.
+    #[error(
+        "the task is still {state} after {seconds} s; ask the agent again later, or allow more time"
+    )]
+    Unfinished {
+        /// The state last seen.
+        state: String,
+        /// The time allowed.
+        seconds: u64,
+    },
+    /// The stream contains something else than an event.
+    #[error("the stream of the agent contains something that is no event: {beginning}")]
+    NotAnEvent {
+        /// Its beginning, shortened.
+        beginning: String,
+    },
+    /// The stream contains an event of another task or call.
+    #[error("the stream of the agent mixes in an event of {found}, where {expected} was called")]
+    ForeignEvent {
+        /// The task or call whose events were expected.
+        expected: String,
+        /// The one that the event names, shortened.
+        found: String,
+    },
+    /// The stream contains more than is read.
+    #[error("the stream of {url} has {what}, which is the limit")]
+    StreamTooLong {
+        /// The address.
+        url: String,
+        /// What exceeds which limit, such as `an event longer than 10 bytes`.
+        what: String,
+    },
     /// The machine's TLS configuration cannot be used.
     #[error("the HTTP client could not be made: {reason}")]
     NoClient {
@@ -157,6 +212,29 @@ impl TalkError {
                     || reason.as_deref() == Some("VERSION_NOT_SUPPORTED")
             }
             Self::Http { status, .. } => matches!(status, 404 | 405 | 501),
+            _ => false,
+        }
+    }
+}
+
+impl TalkError {
+    /// Whether the agent does not stream (1.0 section 3.3.4), so that it did not accept the message either.
+    pub(super) fn says_no_stream(&self) -> bool {
+        match self {
+            Self::Protocol { code, reason, .. } => {
+                matches!(code, -32601 | -32004)
+                    || reason.as_deref() == Some("UNSUPPORTED_OPERATION")
+            }
+            Self::Http { status, .. } => matches!(status, 404 | 405 | 501),
+            _ => false,
+        }
+    }
+
+    /// Whether a repeated attempt may succeed: the connection failed, or the server was busy.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Broken { .. } => true,
+            Self::Http { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502..=504),
             _ => false,
         }
     }

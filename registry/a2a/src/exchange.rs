@@ -3,16 +3,19 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, WWW_AUTHENTICATE};
-use reqwest::{Client, Method, Response, StatusCode, redirect};
+use reqwest::header::{
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+};
+use reqwest::{Client, Response, StatusCode, redirect};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::TalkError;
-use super::choice::Route;
+use super::choice::Dialect;
 use super::credentials::Credentials;
 use super::error::{led_in, refused, shorten};
+use super::operation::HttpCall;
 
 /// Most bytes of a response that are read.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
@@ -20,7 +23,13 @@ pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
 /// Most redirects followed within the agent's host.
 const REDIRECT_LIMIT: usize = 5;
 
-/// An HTTP client for one agent, with the credentials of every request and the deadline of the call.
+/// The media types of a response that is one document.
+const DOCUMENT: &str = "application/json, application/a2a+json";
+
+/// The media types of a response that is a stream; an agent that refuses answers with a document.
+const EVENTS: &str = "text/event-stream, application/json, application/a2a+json";
+
+/// The requests of one call: its credentials and its deadline.
 pub(super) struct Exchange {
     client: Client,
     headers: HeaderMap,
@@ -28,6 +37,14 @@ pub(super) struct Exchange {
     with_credentials: bool,
     timeout: Duration,
     deadline: Instant,
+}
+
+/// A response to a request for a stream.
+pub(super) enum Incoming {
+    /// A `text/event-stream` with a status of success, of which only the head was read.
+    Events(Response),
+    /// Anything else, with its whole body.
+    Reply(HttpReply),
 }
 
 /// A response with its whole body.
@@ -40,35 +57,33 @@ pub(super) struct HttpReply {
 }
 
 impl Exchange {
-    /// A client for the host of `route`.
+    /// Requests that end at `deadline`, which is `timeout` after the beginning of the call.
     pub fn new(
-        route: &Route,
+        client: Client,
         credentials: &Credentials,
         timeout: Duration,
         deadline: Instant,
-    ) -> Result<Self, TalkError> {
-        // A program's own provider is kept; without one the client could not be built.
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let mut builder = Client::builder()
-            .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::custom(follow));
-        if is_loopback(&route.url) {
-            // A proxy cannot reach an agent on this machine.
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|error| TalkError::NoClient {
-            reason: innermost(&error),
-        })?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             client,
             headers: credentials.headers.clone(),
             query: credentials.query.clone(),
             with_credentials: credentials.any,
             timeout,
             deadline,
-        })
+        }
+    }
+
+    /// Activates protocol extensions in every request. The header's name lost its `X-` with 1.0.
+    pub fn activate(&mut self, extensions: &HeaderValue, dialect: Dialect) {
+        let name = match dialect.is_v1() {
+            true => HeaderName::from_static("a2a-extensions"),
+            false => HeaderName::from_static("x-a2a-extensions"),
+        };
+        // The user's own header of that name stays.
+        self.headers
+            .entry(name)
+            .or_insert_with(|| extensions.clone());
     }
 
     /// Deadline of the whole call.
@@ -76,44 +91,70 @@ impl Exchange {
         self.deadline
     }
 
+    /// The time allowed for the whole call.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Sends one request and reads the whole response, at most [`BODY_LIMIT`] bytes.
-    pub async fn request(
+    pub async fn request(&self, call: &HttpCall) -> Result<HttpReply, TalkError> {
+        let shown = shown(&call.url);
+        let answered = async {
+            let response = self.send(call, DOCUMENT, &shown).await?;
+            self.receive(response, &shown).await
+        };
+        self.in_time(answered, &shown).await
+    }
+
+    /// Sends one request for a stream, and reads the head of the response; all of it if it is no stream.
+    pub async fn open(&self, call: &HttpCall) -> Result<Incoming, TalkError> {
+        let shown = shown(&call.url);
+        let opened = async {
+            let response = self.send(call, EVENTS, &shown).await?;
+            if response.status().is_success() && is_event_stream(&response) {
+                return Ok(Incoming::Events(response));
+            }
+            self.receive(response, &shown).await.map(Incoming::Reply)
+        };
+        self.in_time(opened, &shown).await
+    }
+
+    async fn send(
         &self,
-        method: Method,
-        url: &Url,
-        version: Option<&str>,
-        body: Option<&Value>,
-    ) -> Result<HttpReply, TalkError> {
-        let shown = shown(url);
-        let mut url = url.clone();
+        call: &HttpCall,
+        accept: &'static str,
+        shown: &str,
+    ) -> Result<Response, TalkError> {
+        let mut url = call.url.clone();
         if !self.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&self.query);
         }
         let mut request = self
             .client
-            .request(method, url)
-            .header(ACCEPT, "application/json, application/a2a+json");
-        if let Some(version) = version {
+            .request(call.method.clone(), url)
+            .header(ACCEPT, accept);
+        if let Some(version) = call.version {
             request = request.header("A2A-Version", version);
         }
-        if let Some(body) = body {
+        if let Some(body) = &call.body {
             request = request
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.to_string());
         }
         // Last, so that the user's own headers replace these.
         let request = request.headers(self.headers.clone());
-        let answered = async {
-            let response = request
-                .send()
-                .await
-                .map_err(|error| failed(&error, &shown))?;
-            self.receive(response, &shown).await
-        };
-        tokio::time::timeout_at(self.deadline, answered)
+        request.send().await.map_err(|error| failed(&error, shown))
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, TalkError>>,
+        shown: &str,
+    ) -> Result<T, TalkError> {
+        tokio::time::timeout_at(self.deadline, work)
             .await
             .map_err(|_| TalkError::TimedOut {
-                url: shown.clone(),
+                url: shown.to_owned(),
                 seconds: self.timeout.as_secs(),
             })?
     }
@@ -222,6 +263,32 @@ impl HttpReply {
     }
 }
 
+/// A client for the agent at `url`; it keeps its connections for further calls.
+pub(super) fn client_for(url: &Url) -> Result<Client, TalkError> {
+    // A program's own provider is kept; without one the client could not be built.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+    let mut builder = Client::builder()
+        .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::custom(follow));
+    if is_loopback(url) {
+        // A proxy cannot reach an agent on this machine.
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| TalkError::NoClient {
+        reason: innermost(&error),
+    })
+}
+
+fn is_event_stream(response: &Response) -> bool {
+    let named = response.headers().get(CONTENT_TYPE);
+    let essence = named
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.split(';').next());
+    essence.is_some_and(|text| text.trim().eq_ignore_ascii_case("text/event-stream"))
+}
+
 /// Follows redirects that keep method and body (307, 308) within the agent's own host, to which credentials may be
 /// sent: same host and port, or the same host from http to https.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
@@ -242,7 +309,7 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
@@ -252,7 +319,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// The address for messages: without user, password, query and fragment, which may be secret.
-fn shown(url: &Url) -> String {
+pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
     let _ = url.set_password(None);
@@ -271,7 +338,7 @@ fn failed(error: &reqwest::Error, shown: &str) -> TalkError {
 }
 
 /// The innermost cause of an error, which is the specific one and contains no address.
-fn innermost(error: &reqwest::Error) -> String {
+pub(super) fn innermost(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut said = None;
     while let Some(inner) = cause {

@@ -1,58 +1,81 @@
 //! Calls over HTTP+JSON (1.0 section 11).
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::TalkError;
 use super::choice::Route;
-use super::error::{hint_for, shorten};
-use super::exchange::{Exchange, HttpReply};
-use super::jsonrpc::reason;
-use super::{TalkError, v1};
+use super::error::hint_for;
+use super::exchange::HttpReply;
+use super::jsonrpc::{reason, said};
+use super::operation::{HttpCall, Operation};
+use super::v1;
 
-/// Sends a message: `POST /message:send`, or `POST /{tenant}/message:send`.
+/// The request of an operation, below the interface's address and its tenant.
 ///
 /// The body is sent as `application/json`, as 1.0.0 requires. 1.0.1 prefers `application/a2a+json`, which servers of
-/// the earlier release may not know, while every server accepts the former.
-pub(super) async fn send(
-    exchange: &Exchange,
-    route: &Route,
-    text: &str,
-    message_id: &str,
-) -> Result<Value, TalkError> {
-    let url = route.below(&["message:send"]);
-    let body = v1::send_params(text, message_id, None);
-    read(
-        exchange
-            .request(Method::POST, &url, Some(v1::VERSION), Some(&body))
-            .await?,
-    )
+/// the earlier release may not know, while every server accepts the former. A task is subscribed to with GET: the
+/// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table.
+pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
+    let (method, segments, body) = match operation {
+        Operation::Send(message) => {
+            let body = v1::send_params(message, None);
+            (Method::POST, vec!["message:send".to_owned()], Some(body))
+        }
+        Operation::Stream(message) => {
+            let body = v1::send_params(message, None);
+            (Method::POST, vec!["message:stream".to_owned()], Some(body))
+        }
+        Operation::Get(id) => (Method::GET, task(id, ""), None),
+        Operation::Cancel(id) => (Method::POST, task(id, ":cancel"), Some(json!({}))),
+        Operation::Subscribe(id) => (Method::GET, task(id, ":subscribe"), None),
+        Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
+    };
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let mut url = route.below(&segments);
+    if let Operation::List(query) = operation {
+        for (name, value) in query.members() {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            url.query_pairs_mut().append_pair(name, &value);
+        }
+    }
+    HttpCall {
+        method,
+        url,
+        version: Some(v1::VERSION),
+        body,
+    }
 }
 
-/// Gets a task: `GET /tasks/{id}`.
-pub(super) async fn get_task(
-    exchange: &Exchange,
-    route: &Route,
-    id: &str,
-) -> Result<Value, TalkError> {
-    let url = route.below(&["tasks", id]);
-    read(
-        exchange
-            .request(Method::GET, &url, Some(v1::VERSION), None)
-            .await?,
-    )
+fn task(id: &str, action: &str) -> Vec<String> {
+    vec!["tasks".to_owned(), format!("{id}{action}")]
 }
 
-fn read(reply: HttpReply) -> Result<Value, TalkError> {
+/// The document of a response.
+pub(super) fn result(reply: &HttpReply) -> Result<Value, TalkError> {
     if reply.status.is_success() {
         return reply.json();
     }
-    let Ok(document) = reply.json() else {
-        return Err(reply.http_error());
-    };
+    let document = reply.json().ok();
     // 1.0 section 11.6 wraps a google.rpc.Status in `error`.
-    let Some(error) = document.get("error").filter(|error| error.is_object()) else {
-        return Err(reply.http_error());
-    };
+    let error = document.as_ref().and_then(|document| document.get("error"));
+    let status = i64::from(reply.status.as_u16());
+    Err(error
+        .filter(|error| error.is_object())
+        .map_or_else(|| reply.http_error(), |error| protocol_error(error, status)))
+}
+
+/// The document in one event of a stream, which is sent bare. After the stream has begun, an error is an event too.
+pub(super) fn event(document: Value) -> Result<Value, TalkError> {
+    match document.get("error").filter(|error| error.is_object()) {
+        Some(error) => Err(protocol_error(error, 500)),
+        None => Ok(document),
+    }
+}
+
+fn protocol_error(error: &Value, status: i64) -> TalkError {
     let reason = reason(error.get("details"));
     let hint = match reason.as_deref() {
         Some("VERSION_NOT_SUPPORTED") => hint_for(-32009),
@@ -60,18 +83,10 @@ fn read(reply: HttpReply) -> Result<Value, TalkError> {
         Some("CONTENT_TYPE_NOT_SUPPORTED") => hint_for(-32005),
         _ => "",
     };
-    Err(TalkError::Protocol {
-        code: error
-            .get("code")
-            .and_then(Value::as_i64)
-            .unwrap_or(i64::from(reply.status.as_u16())),
+    TalkError::Protocol {
+        code: error.get("code").and_then(Value::as_i64).unwrap_or(status),
         reason,
-        message: shorten(
-            error
-                .get("message")
-                .and_then(Value::as_str)
-                .unwrap_or("no message"),
-        ),
+        message: said(error),
         hint,
-    })
+    }
 }

@@ -1,18 +1,48 @@
 //! The forms of 0.2 and 0.3, which distinguish parts, messages and tasks by `kind`.
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
+
+use super::operation::Operation;
+use super::{Message, Part};
 
 /// Method that sends a message.
 pub const SEND: &str = "message/send";
+/// Method that sends a message and streams the answer.
+pub const STREAM: &str = "message/stream";
 /// Method that gets a task.
 pub const GET: &str = "tasks/get";
+/// Method that cancels a task.
+pub const CANCEL: &str = "tasks/cancel";
+/// Method that streams the further events of a task.
+pub const SUBSCRIBE: &str = "tasks/resubscribe";
 
-/// Parameters of [`SEND`]: one text part, and the request to wait for the answer (0.3 section 7.1.1). 0.2 requires
-/// the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2.
-#[must_use]
-pub fn send_params(text: &str, message_id: &str) -> Value {
+/// Method that would list tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so an agent refuses it unless it
+/// goes beyond the specification.
+const LIST: &str = "tasks/list";
+
+/// The JSON-RPC method of an operation, and its parameters.
+pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
+    match operation {
+        Operation::Send(message) => (SEND, send_params(message)),
+        Operation::Stream(message) => (STREAM, send_params(message)),
+        Operation::Get(id) => (GET, json!({"id": id})),
+        Operation::Cancel(id) => (CANCEL, json!({"id": id})),
+        Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
+        Operation::List(query) => (LIST, query.members().collect()),
+    }
+}
+
+/// Parameters of [`SEND`] and [`STREAM`]: the message, and the request to wait for the answer (0.3 section 7.1.1). 0.2
+/// requires the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2.
+fn send_params(sent: &Message) -> Value {
+    let mut message = message("user", &sent.id, "");
+    message["parts"] = sent.parts.iter().map(part).collect();
+    for (name, value) in sent.continues() {
+        message[name] = value;
+    }
     json!({
-        "message": message("user", message_id, text),
+        "message": message,
         "configuration": {
             "acceptedOutputModes": ["text/plain", "text", "application/json"],
             "blocking": true,
@@ -20,10 +50,20 @@ pub fn send_params(text: &str, message_id: &str) -> Value {
     })
 }
 
-/// Parameters of [`GET`] (0.3 section 7.3.1).
-#[must_use]
-pub fn get_params(id: &str) -> Value {
-    json!({"id": id})
+/// A part in the form of 0.2 and 0.3 (0.3 section 6.5).
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"kind": "text", "text": text}),
+        Part::Data(data) => json!({"kind": "data", "data": data}),
+        Part::File {
+            name,
+            media_type,
+            bytes,
+        } => {
+            let bytes = BASE64.encode(bytes);
+            json!({"kind": "file", "file": {"bytes": bytes, "name": name, "mimeType": media_type}})
+        }
+    }
 }
 
 /// A message of one text part, from a `user` or an `agent`.

@@ -46,6 +46,7 @@ mod signals;
 mod signature;
 mod table;
 mod target;
+mod task;
 mod terminal;
 mod token;
 mod waiting;
@@ -122,7 +123,10 @@ enum Command {
     /// Show an agent, its card, its versions, its findings, or what changed
     Show(show::ShowArgs),
     /// Send a text to an agent and print its answer
-    Send(send::SendArgs),
+    Send(Box<send::SendArgs>),
+    /// Show, list, cancel or follow tasks of an agent
+    #[command(subcommand)]
+    Task(task::TaskCommand),
     /// Check agent cards; needs no registry
     Lint(lint::LintArgs),
     /// Sign an agent card with your own key; needs no registry
@@ -261,6 +265,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Search(arguments) => search::run(&arguments, &client, console).await,
         Command::Show(arguments) => show::run(&arguments, &client, console).await,
         Command::Send(arguments) => send::run(&arguments, &client, console).await,
+        Command::Task(command) => task::run(&command, &client, console).await,
         Command::Review(command) => review::run(&command, &client, console).await,
         Command::Agent(command) => agent::run(&command, &client, console).await,
         Command::Token(command) => token::run(&command, &client, console).await,

@@ -1,81 +1,50 @@
-//! `send`: one text to an agent, spoken to directly. The registry gives its card and nothing more.
+//! `send`: one message to an agent, spoken to directly. The registry gives its card and nothing more.
 
-use std::sync::Arc;
-use std::time::Duration;
+pub(super) mod agent;
+mod files;
+mod interruption;
+mod transcript;
 
-use a2a_card::MAX_CARD_BYTES;
-use a2a_client::{AgentAnswer, SendOptions, send_text};
-use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
-use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_api::Agent;
+use std::path::{Path, PathBuf};
+
+use a2a_client::{AgentAnswer, EventStream, Message, Part, TalkError};
 use a2a_registry_domain::ids::{SystemEntropy, new_id};
-use a2a_registry_domain::lifecycle::ShownLifecycle;
-use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
-use bytes::Bytes;
 use clap::Args;
-use url::Url;
 
-use super::client::{self, Client};
+use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::signature::signature_lines;
-use super::target::AgentName;
-use super::terminal;
-
-/// How much of a part that is no text is told, in columns.
-const PART_COLUMNS: usize = 120;
+use super::signals::{EndSignals, Hangup};
+use agent::AgentArgs;
+pub(super) use transcript::Transcript;
 
 /// What `send` takes.
 #[derive(Args, Clone)]
 pub struct SendArgs {
-    /// Its id, URN, host or card URL
-    #[arg(value_name = "AGENT")]
-    agent: String,
+    #[command(flatten)]
+    agent: AgentArgs,
     /// What to say
-    #[arg(value_name = "TEXT")]
-    text: String,
-    /// A token that the agent requires
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "A2A_AGENT_TOKEN",
-        hide_env_values = true
-    )]
-    bearer: Option<String>,
-    /// An API key that the agent requires; it is sent in the place that the card names
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "A2A_AGENT_KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
-    /// A further header for the agent
-    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
-    header: Vec<(String, String)>,
-    /// Time limit for the whole exchange, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
-    /// Fetch the card directly from this URL or host, without a registry
-    #[arg(long)]
-    direct: bool,
-    /// Send nothing to an agent that is on hold, not approved or deprecated, or whose signature is invalid
-    #[arg(long, conflicts_with = "direct")]
-    strict: bool,
-    /// Print the agent's text as it came, terminal escapes included
-    #[arg(long)]
-    raw: bool,
+    #[arg(value_name = "TEXT", required_unless_present_any = ["file", "data"])]
+    text: Option<String>,
+    /// Send a file along
+    #[arg(long, value_name = "PATH")]
+    file: Vec<PathBuf>,
+    /// Send a value of JSON along, or with `@` the JSON in a file
+    #[arg(long, value_name = "JSON")]
+    data: Vec<String>,
+    /// Save the files and data of the answer in this folder, and overwrite nothing
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Continue this conversation: the context that an earlier answer named
+    #[arg(long, value_name = "ID")]
+    context: Option<String>,
+    /// Continue this task, such as one that asks for more input
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or_else(|| "a header is written as 'NAME: VALUE'".to_owned())?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
-/// Sends, waits and prints.
+/// Sends, and prints the answer as it arrives.
 ///
 /// # Errors
 /// Where the agent is unknown, its card cannot be read, or it gives no answer.
@@ -84,183 +53,87 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
-    let now = Arc::new(SystemClock).now();
-    let bytes = if arguments.direct {
-        fetch_card(&arguments.agent).await?
+    let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
+    parts.extend(files::parts(&arguments.file, &arguments.data)?);
+    let agent = agent::open(&arguments.agent, client, console).await?;
+    let now: Timestamp = a2a_crawler::Clock::now(&a2a_crawler::SystemClock).into();
+    let id = new_id(now, &SystemEntropy::default()).to_string();
+    let message = Message {
+        id,
+        parts,
+        context_id: arguments.context.clone(),
+        task_id: arguments.task.clone(),
+    };
+    let mut signals = EndSignals::listen(Hangup::Ends)?;
+    let opened = tokio::select! {
+        opened = agent.events(&message) => opened,
+        () = signals.next() => return interruption::before_a_task(),
+    };
+    let stream = opened.map_err(failure)?;
+    let out = arguments.out.as_deref();
+    follow(stream, &arguments.agent, out, &mut signals, console).await
+}
+
+/// Prints the events of an answer until it ends, or the user interrupts it.
+pub(super) async fn follow(
+    mut stream: EventStream,
+    arguments: &AgentArgs,
+    out: Option<&Path>,
+    signals: &mut EndSignals,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let mut transcript = Transcript::new(console, arguments.raw);
+    let unfinished = loop {
+        let event = tokio::select! {
+            event = stream.next() => event,
+            () = signals.next() => {
+                transcript.pause()?;
+                return interruption::of_a_task(&stream, arguments, signals).await;
+            }
+        };
+        match event {
+            None => break None,
+            // An answer that was waited for is printed as a whole, at its end.
+            Some(Ok(_)) if console.json && !stream.is_streamed() => {}
+            Some(Ok(event)) if console.json => console.json(&event.raw)?,
+            Some(Ok(event)) => transcript.event(&event, stream.is_streamed())?,
+            Some(Err(error @ TalkError::Unfinished { .. })) => break Some(error.to_string()),
+            Some(Err(error)) => {
+                transcript.pause()?;
+                return Err(failure_of_a_task(&error, &stream, arguments));
+            }
+        }
+    };
+    let Some(mut answer) = stream.answer() else {
+        return Err(Failure::new("the agent's answer ended before it began"));
+    };
+    answer.unfinished = unfinished;
+    if console.json {
+        if !stream.is_streamed() {
+            console.json(&answer.raw)?;
+        }
     } else {
-        load_card(arguments, client, console, now.into()).await?
-    };
-    let parsed = a2a_card::parse(&bytes).map_err(|error| {
-        Failure::new(format!(
-            "the card of {} cannot be read: {error}",
-            arguments.agent
-        ))
-    })?;
-    let message_id = new_id(now.into(), &SystemEntropy::default()).to_string();
-    let options = SendOptions {
-        bearer: given(&arguments.bearer),
-        api_key: given(&arguments.api_key),
-        headers: arguments.header.clone(),
-        timeout: Duration::from_secs(arguments.timeout),
-        ..SendOptions::new(message_id)
-    };
-    let answer = send_text(&parsed.card, &arguments.text, &options)
-        .await
-        .map_err(|error| Failure::new(error.to_string()))?;
-    print(arguments, &answer, console)?;
+        transcript.end(&answer, arguments)?;
+    }
+    if let Some(folder) = out {
+        files::save(&answer, folder)?;
+    }
     Ok(outcome(&answer))
 }
 
-/// An empty variable is a variable that is not set.
-fn given(value: &Option<String>) -> Option<String> {
-    value.clone().filter(|value| !value.is_empty())
-}
-
-/// The card of an agent the registry knows, once it was said what speaks against the agent. It is the very card that
-/// this was judged by.
-async fn load_card(
-    arguments: &SendArgs,
-    client: &Client,
-    console: &Console,
-    now: Timestamp,
-) -> Result<Bytes, Failure> {
-    let word = &arguments.agent;
-    let id = match client.agent_to_act_on(word).await {
-        Ok(hit) => hit.summary.id,
-        Err(Failure::No(line)) if word.contains("://") => {
-            return Err(Failure::No(format!(
-                "{line}; --direct fetches the card from there without a registry"
-            )));
-        }
-        Err(failure) => return Err(failure),
-    };
-    let agent = client.agent(id).await?.value;
-    let verdict = &agent.signature_verdict;
-    if verdict.state != SignatureState::Unsigned {
-        for line in signature_lines(console, verdict) {
-            terminal::note(&line);
-        }
-    }
-    let concerns = concerns(&agent, now);
-    for concern in &concerns {
-        terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
-    }
-    if arguments.strict && !concerns.is_empty() {
-        return Err(Failure::No(format!(
-            "nothing was sent to {word}, because --strict was given: it {}",
-            concerns.join("; it ")
-        )));
-    }
-    Ok(client
-        .card_version(id, &agent.hit.summary.card_digest)
-        .await?)
-}
-
-/// What whoever sends to an agent should know before: all that the registry holds against it.
-fn concerns(agent: &Agent, now: Timestamp) -> Vec<String> {
-    let summary = &agent.hit.summary;
-    let mut concerns = Vec::new();
-    match summary.lifecycle.known() {
-        Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated) => {}
-        Some(ShownLifecycle::Pending) => {
-            concerns.push("is not approved: it waits for a decision".to_owned());
-        }
-        Some(ShownLifecycle::Rejected) => {
-            concerns.push("is not approved: it was rejected".to_owned())
-        }
-        Some(ShownLifecycle::Retired) => concerns.push("has been retired".to_owned()),
-        Some(ShownLifecycle::Suspended) => {
-            let holds = agent.holds.iter();
-            let holds: Vec<_> = holds
-                .map(|hold| format!("{}: {}", hold.hold, hold.reason))
-                .collect();
-            concerns.push(format!("is on hold ({})", holds.join("; ")));
-        }
-        // A newer registry has it. What it stands for may be as bad as a hold.
-        None => concerns.push(format!(
-            "is in a state that this program does not know: {}",
-            summary.lifecycle
+/// A failure after the task is known names the command that shows it.
+fn failure_of_a_task(error: &TalkError, stream: &EventStream, arguments: &AgentArgs) -> Failure {
+    match stream.task_id() {
+        Some(task) => Failure::new(format!(
+            "{error}; see {}",
+            arguments.task_command("get", task)
         )),
-    }
-    // A hold does not take a deprecation away. One that was made before messages were kept has none.
-    let said = summary.deprecation.as_ref();
-    if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
-        let text = said.map(|deprecation| format!(": {}", deprecation.sentence()));
-        let has_passed = said.is_some_and(|deprecation| deprecation.has_passed(now));
-        let passed = if has_passed {
-            " (that date has passed)"
-        } else {
-            ""
-        };
-        concerns.push(format!("is deprecated{}{passed}", text.unwrap_or_default()));
-    }
-    let verdict = &agent.signature_verdict;
-    if verdict.state == SignatureState::Invalid {
-        let reason = verdict.reason.trim_end_matches('.');
-        concerns.push(format!("has an invalid signature: {reason}"));
-    }
-    concerns
-}
-
-/// The card at a URL, or at a host's well-known paths.
-async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
-    let url = match AgentName::parse(word)? {
-        AgentName::Url(url) => url,
-        AgentName::Host(host) => Url::parse(&format!("https://{host}/"))
-            .map_err(|error| Failure::new(format!("{host} is no host: {error}")))?,
-        _ => {
-            return Err(Failure::new(
-                "--direct needs a URL or a host, because it uses no registry",
-            ));
-        }
-    };
-    if url.path() != "/" || url.query().is_some() {
-        return Ok(client::fetch(&url, MAX_CARD_BYTES).await?);
-    }
-    let at = |path: &str| {
-        let mut url = url.clone();
-        url.set_path(path);
-        url
-    };
-    match client::fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
-        Ok(bytes) => Ok(bytes),
-        // The older path is worth a try; when both fail, the newer one's reason says more.
-        Err(error) => client::fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
-            .await
-            .map_err(|_| error.into()),
+        None => Failure::new(error.to_string()),
     }
 }
 
-fn print(arguments: &SendArgs, answer: &AgentAnswer, console: &Console) -> Result<(), Failure> {
-    if console.json {
-        return console.json(&answer.raw);
-    }
-    if !answer.text.is_empty() {
-        if arguments.raw {
-            console.write(answer.text.as_bytes())?;
-            console.write(b"\n")?;
-        } else {
-            console.lines(&answer.text)?;
-        }
-    }
-    let artifacts = answer
-        .artifacts
-        .iter()
-        .flat_map(|artifact| &artifact.other_parts);
-    // Beside the text, so that standard output holds the text alone.
-    for part in answer.other_parts.iter().chain(artifacts) {
-        terminal::note(&format!("also: {}", terminal::short(part, PART_COLUMNS)));
-    }
-    match (&answer.unfinished, answer.state.as_deref()) {
-        (Some(reason), _) => terminal::note(&format!("not the last word: {reason}")),
-        (None, Some("completed") | None) if answer.text.is_empty() => {
-            terminal::note("the agent answered without a text; --json shows everything");
-        }
-        (None, Some("completed") | None) => {}
-        (None, Some("input-required")) => terminal::note("the agent asks for more input"),
-        (None, Some(state)) => terminal::note(&format!("the task is {state}")),
-    }
-    Ok(())
+pub(super) fn failure(error: TalkError) -> Failure {
+    Failure::new(error.to_string())
 }
 
 /// An agent that fails, refuses or is not done yet has answered no.
@@ -269,19 +142,5 @@ fn outcome(answer: &AgentAnswer) -> CommandOutcome {
         _ if answer.unfinished.is_some() => CommandOutcome::No,
         None | Some("completed" | "input-required") => CommandOutcome::Done,
         Some(_) => CommandOutcome::No,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_are_split_at_the_first_colon() {
-        assert_eq!(
-            header("X-Time: 12:30"),
-            Ok(("X-Time".into(), "12:30".into()))
-        );
-        assert!(header("no header").is_err());
     }
 }

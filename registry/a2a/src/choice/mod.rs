@@ -4,9 +4,11 @@
 //! decision: [`send_text`](crate::send_text) and the snippets on an agent's page. They differ in their [`Means`].
 
 mod credential_choice;
+mod filter;
 mod interface;
 
 pub use credential_choice::{
     Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
 };
+pub use filter::InterfaceFilter;
 pub use interface::{Dialect, NoRoute, Route, routes};

@@ -3,9 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod credentials;
+mod raw;
 mod refusals;
 mod samples;
 mod scripted;
+mod stream_faults;
+mod streams;
+mod subscriptions;
 mod tasks;
 mod wire;
 

@@ -78,7 +78,7 @@ fn streamed_text(events: &[Value]) -> String {
         .iter()
         .map(|update| update["artifact"]["parts"][0]["text"].as_str().unwrap())
         .collect();
-    texts.join("\n")
+    texts.concat()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,12 +33,17 @@ pub(super) fn events(planner: &Planner, outcome: &OperationOutcome) -> Vec<Value
     events
 }
 
-/// One update a part: the first begins the artifact, the others append to it.
+/// One update a part: the first begins the artifact, the others append to it. A reader puts the texts together as they
+/// come, so each further one begins a line.
 fn chunks(piece: &Piece) -> Vec<Value> {
     let count = piece.parts.len();
     let parts = piece.parts.iter().enumerate();
     parts
         .map(|(nth, part)| {
+            let mut part = part.clone();
+            if let (Some(text), true) = (part["text"].as_str(), nth > 0) {
+                part["text"] = format!("\n{text}").into();
+            }
             json!({
                 "artifact": {"artifactId": piece.id, "name": piece.name, "parts": [part]},
                 "append": nth > 0,

@@ -1,0 +1,110 @@
+//! A caller's own choice among the interfaces of a card.
+
+use super::Route;
+
+/// Which interfaces a caller wants, beside what the card prefers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InterfaceFilter {
+    /// Only those with this binding, in any case of letters.
+    pub binding: Option<String>,
+    /// Only those with this protocol version, such as `0.3`. An interface without a version counts as each that it is
+    /// called in.
+    pub version: Option<String>,
+    /// The tenant in every request, instead of the card's.
+    pub tenant: Option<String>,
+}
+
+impl InterfaceFilter {
+    /// The routes that remain, with the caller's tenant.
+    #[must_use]
+    pub fn apply(&self, mut routes: Vec<Route>) -> Vec<Route> {
+        routes.retain(|route| self.has_binding(route) && self.has_version(route));
+        if let Some(tenant) = &self.tenant {
+            for route in &mut routes {
+                route.interface.tenant = Some(tenant.clone());
+            }
+        }
+        routes
+    }
+
+    /// The choice in words.
+    #[must_use]
+    pub fn wanted(&self) -> String {
+        let binding = self.binding.as_deref().unwrap_or("any binding");
+        let version = self.version.as_deref().unwrap_or("any version");
+        format!("{binding} and {version}")
+    }
+
+    fn has_binding(&self, route: &Route) -> bool {
+        let wanted = self.binding.as_deref();
+        wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(&route.interface.binding))
+    }
+
+    fn has_version(&self, route: &Route) -> bool {
+        let Some(wanted) = &self.version else {
+            return true;
+        };
+        match route.interface.protocol_version.as_deref() {
+            Some(version) => minor(version) == minor(wanted),
+            None => wanted.starts_with("0.") != route.dialect.is_v1(),
+        }
+    }
+}
+
+/// The first two numbers of a version, which say what is spoken.
+fn minor(version: &str) -> (&str, &str) {
+    let mut numbers = version.splitn(3, '.');
+    let major = numbers.next().unwrap_or_default();
+    (major, numbers.next().unwrap_or("0"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use a2a_card::{AgentCard, Interface};
+
+    use super::*;
+    use crate::choice::routes;
+
+    fn chosen(binding: Option<&str>, version: Option<&str>) -> Vec<String> {
+        let interface = |url: &str, binding: &str, version: Option<&str>| Interface {
+            url: format!("http://h/{url}"),
+            binding: binding.to_owned(),
+            protocol_version: version.map(str::to_owned),
+            tenant: None,
+        };
+        let card = AgentCard {
+            interfaces: vec![
+                interface("rpc", "JSONRPC", Some("1.0")),
+                interface("rest", "HTTP+JSON", Some("1.0")),
+                interface("old", "JSONRPC", Some("0.3")),
+                interface("undated", "JSONRPC", None),
+            ],
+            ..AgentCard::default()
+        };
+        let filter = InterfaceFilter {
+            binding: binding.map(str::to_owned),
+            version: version.map(str::to_owned),
+            tenant: Some("acme".to_owned()),
+        };
+        let routes = filter.apply(routes(&card).unwrap());
+        assert!(routes.iter().all(|route| route.tenant() == Some("acme")));
+        let paths = routes.iter().map(|route| route.url.path()[1..].to_owned());
+        paths.collect()
+    }
+
+    #[test]
+    fn a_choice_leaves_the_cards_order() {
+        assert_eq!(
+            chosen(None, None),
+            ["rpc", "rest", "old", "undated", "undated"]
+        );
+        assert_eq!(chosen(Some("http+json"), None), ["rest"]);
+        assert_eq!(chosen(None, Some("0.3")), ["old", "undated"]);
+        assert_eq!(chosen(Some("JSONRPC"), Some("1")), ["rpc", "undated"]);
+        assert_eq!(chosen(None, Some("1.0.1")), ["rpc", "rest", "undated"]);
+        assert!(chosen(Some("GRPC"), None).is_empty());
+        assert!(chosen(Some("HTTP+JSON"), Some("0.3")).is_empty());
+    }
+}

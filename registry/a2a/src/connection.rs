@@ -1,0 +1,41 @@
+//! One interface of an agent during one call.
+
+use reqwest::Response;
+use serde_json::Value;
+
+use super::TalkError;
+use super::choice::Route;
+use super::exchange::{Exchange, Incoming};
+use super::operation::{Operation, result};
+
+/// An interface with the credentials and the deadline of a call.
+pub(super) struct Connection {
+    /// The requests of this call.
+    pub exchange: Exchange,
+    /// The interface.
+    pub route: Route,
+}
+
+/// The response to an operation that streams.
+pub(super) enum Opened {
+    /// A stream.
+    Events(Response),
+    /// One document with the result, as agents without a stream send it.
+    Whole(Value),
+}
+
+impl Connection {
+    /// The result of an operation.
+    pub async fn call(&self, operation: Operation<'_>) -> Result<Value, TalkError> {
+        let reply = self.exchange.request(&operation.at(&self.route)).await?;
+        result(&self.route, &reply)
+    }
+
+    /// The stream of an operation.
+    pub async fn open(&self, operation: Operation<'_>) -> Result<Opened, TalkError> {
+        match self.exchange.open(&operation.at(&self.route)).await? {
+            Incoming::Events(response) => Ok(Opened::Events(response)),
+            Incoming::Reply(reply) => result(&self.route, &reply).map(Opened::Whole),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The files and data in an answer.
+
+use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
+use serde_json::Value;
+
+use super::answer::{AgentAnswer, first_of, media_type};
+
+/// Most files and data of an answer that are read.
+pub const FILE_COUNT_LIMIT: usize = 100;
+
+/// A file or a value in an answer. Name and media type are the agent's own, unchanged: a name may hold a path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentFile {
+    /// Its name, if the agent gave one.
+    pub name: Option<String>,
+    /// Its media type, if the agent gave one.
+    pub media_type: Option<String>,
+    /// Its content.
+    pub content: FileContent,
+}
+
+/// The content of a file in an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FileContent {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A value of JSON.
+    Data(Value),
+    /// An address where the agent says that the file is. This client does not fetch it.
+    Address(String),
+    /// Text where base64 should be.
+    Unreadable,
+}
+
+impl AgentAnswer {
+    /// The files and data of the answer, in its order, the first [`FILE_COUNT_LIMIT`]: those of its artifacts, and those of
+    /// its message or status.
+    #[must_use]
+    pub fn files(&self) -> Vec<AgentFile> {
+        let artifacts = self.raw.get("artifacts").and_then(Value::as_array);
+        let artifacts = artifacts.into_iter().flatten();
+        let holders = artifacts
+            .chain(self.raw.pointer("/status/message"))
+            .chain(std::iter::once(&self.raw));
+        let parts = holders.filter_map(|holder| {
+            let list = ["parts", "content"]
+                .iter()
+                .find_map(|name| holder.get(*name));
+            list?.as_array()
+        });
+        parts
+            .flatten()
+            .filter_map(read)
+            .take(FILE_COUNT_LIMIT)
+            .collect()
+    }
+}
+
+/// A part that is a file or a value.
+fn read(part: &Value) -> Option<AgentFile> {
+    let bytes = first_of(part, &["/raw", "/file/bytes", "/file/fileWithBytes"]);
+    let address = first_of(part, &["/url", "/file/uri", "/file/fileWithUri"]);
+    let content = match (bytes, address) {
+        (Some(text), _) => decode(text).map_or(FileContent::Unreadable, FileContent::Bytes),
+        (None, Some(address)) => FileContent::Address(address.to_owned()),
+        (None, None) => FileContent::Data(part.get("data").filter(|data| !data.is_null())?.clone()),
+    };
+    Some(AgentFile {
+        name: first_of(part, &["/filename", "/file/name"]).map(str::to_owned),
+        media_type: media_type(part).map(str::to_owned),
+        content,
+    })
+}
+
+/// Base64 in either alphabet, with padding or without it: protobuf's JSON form allows all four.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let text = text.as_bytes();
+    [BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD]
+        .iter()
+        .find_map(|encoding| encoding.decode(text).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::choice::{Dialect, Route};
+
+    fn files(raw: Value) -> Vec<AgentFile> {
+        let route = Route {
+            interface: a2a_card::Interface::default(),
+            url: url::Url::parse("http://h/").expect("an address"),
+            dialect: Dialect::V1JsonRpc,
+        };
+        crate::answer::read(raw, &route).expect("an answer").files()
+    }
+
+    #[test]
+    fn files_are_read_in_the_forms_of_every_version() {
+        let new = json!({"task": {"id": "t", "status": {"state": "TASK_STATE_COMPLETED"}, "artifacts": [{"parts": [
+            {"text": "no file"},
+            {"raw": "+/8=", "filename": "a.bin", "mediaType": "image/png"},
+            {"raw": "-_8"},
+            {"url": "https://h/x", "filename": "../x"},
+            {"data": {"days": 1}},
+            {"raw": "no base64!"},
+        ]}]}});
+        let old = json!({"kind": "message", "parts": [
+            {"kind": "text", "text": "no file"},
+            {"kind": "file", "file": {"bytes": "+/8=", "name": "a.bin", "mimeType": "image/png"}},
+            {"kind": "file", "file": {"bytes": "+/8"}},
+            {"kind": "file", "file": {"uri": "https://h/x", "name": "../x"}},
+            {"kind": "data", "data": {"days": 1}},
+            {"kind": "file", "file": {"bytes": "no base64!"}},
+        ]});
+        let file = |name: Option<&str>, media_type: Option<&str>, content| AgentFile {
+            name: name.map(str::to_owned),
+            media_type: media_type.map(str::to_owned),
+            content,
+        };
+        for raw in [new, old] {
+            assert_eq!(
+                files(raw),
+                [
+                    file(
+                        Some("a.bin"),
+                        Some("image/png"),
+                        FileContent::Bytes(vec![0xfb, 0xff])
+                    ),
+                    file(None, None, FileContent::Bytes(vec![0xfb, 0xff])),
+                    file(
+                        Some("../x"),
+                        None,
+                        FileContent::Address("https://h/x".to_owned())
+                    ),
+                    file(None, None, FileContent::Data(json!({"days": 1}))),
+                    file(None, None, FileContent::Unreadable),
+                ]
+            );
+        }
+        let many =
+            json!({"kind": "message", "parts": vec![json!({"data": 1}); FILE_COUNT_LIMIT + 1]});
+        assert_eq!(files(many).len(), FILE_COUNT_LIMIT);
+    }
+}

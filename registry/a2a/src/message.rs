@@ -1,0 +1,54 @@
+//! A message to an agent, before it has the form of a protocol version.
+
+use serde_json::Value;
+
+/// A message from the user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Its identifier. The caller chooses it, so that it can be random in use and fixed in a test; agents may treat two
+    /// messages with the same identifier as one.
+    pub id: String,
+    /// Its content, in order.
+    pub parts: Vec<Part>,
+    /// The conversation that it continues: the context identifier of an earlier answer.
+    pub context_id: Option<String>,
+    /// The task that it continues, such as one that requires input.
+    pub task_id: Option<String>,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// A value of JSON.
+    Data(Value),
+    /// A file.
+    File {
+        /// Its name, without a folder.
+        name: String,
+        /// Its media type.
+        media_type: String,
+        /// Its content.
+        bytes: Vec<u8>,
+    },
+}
+
+impl Message {
+    /// A text that begins a conversation.
+    pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            parts: vec![Part::Text(text.into())],
+            context_id: None,
+            task_id: None,
+        }
+    }
+
+    /// The members that name what the message continues, in every version.
+    pub(super) fn continues(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        [("contextId", &self.context_id), ("taskId", &self.task_id)]
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, Value::from(value.as_deref()?))))
+    }
+}

@@ -1,0 +1,122 @@
+//! Lists of an agent's tasks (1.0 section 3.1.4).
+
+use serde_json::Value;
+
+use super::TalkError;
+use super::answer::{AgentAnswer, member, no_answer, read_task};
+use super::choice::Route;
+
+/// Most tasks of a page that are read.
+pub const TASK_PAGE_LIMIT: usize = 100;
+
+/// Which tasks are listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskQuery {
+    /// Only those of this conversation.
+    pub context_id: Option<String>,
+    /// Only those in this state, as 0.3 spells it.
+    pub state: Option<String>,
+    /// How many at most; 1 to [`TASK_PAGE_LIMIT`].
+    pub page_size: Option<u32>,
+    /// The page after the one that returned this token.
+    pub page_token: Option<String>,
+}
+
+/// A page of a list of tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskPage {
+    /// The tasks, in the agent's order; the first [`TASK_PAGE_LIMIT`].
+    pub tasks: Vec<AgentAnswer>,
+    /// Token of the next page, if there is one.
+    pub next: Option<String>,
+    /// The page as received.
+    pub raw: Value,
+}
+
+impl TaskQuery {
+    /// The members of the request that are set.
+    pub(super) fn members(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let state = self.state.as_deref().map(|state| {
+            let state = state.to_ascii_uppercase().replace('-', "_");
+            Value::from(format!("TASK_STATE_{state}"))
+        });
+        let text = |text: &Option<String>| text.as_deref().map(Value::from);
+        [
+            ("contextId", text(&self.context_id)),
+            ("status", state),
+            ("pageSize", self.page_size.map(Value::from)),
+            ("pageToken", text(&self.page_token)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// Reads a page.
+pub(super) fn read(raw: Value, route: &Route) -> Result<TaskPage, TalkError> {
+    let Some(list) = raw.get("tasks").and_then(Value::as_array) else {
+        // The protobuf form leaves out an empty list.
+        if raw
+            .as_object()
+            .is_some_and(|page| !page.contains_key("tasks"))
+        {
+            let tasks = Vec::new();
+            return Ok(TaskPage {
+                tasks,
+                next: None,
+                raw,
+            });
+        }
+        return Err(no_answer(&raw));
+    };
+    let list = list.iter().take(TASK_PAGE_LIMIT).cloned();
+    let tasks: Result<_, _> = list.map(|task| read_task(task, route)).collect();
+    Ok(TaskPage {
+        tasks: tasks?,
+        next: member(&raw, "nextPageToken"),
+        raw,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::Dialect;
+
+    #[test]
+    fn pages_are_read_as_agents_write_them() {
+        let route = Route {
+            interface: a2a_card::Interface::default(),
+            url: "http://h/".parse().unwrap(),
+            dialect: Dialect::V1Rest,
+        };
+        let task = json!({"id": "t", "status": {"state": "TASK_STATE_WORKING"}});
+        let page = json!({"tasks": vec![&task; TASK_PAGE_LIMIT + 1], "nextPageToken": "n", "totalSize": 200});
+        let page = read(page, &route).unwrap();
+        assert_eq!(
+            (page.tasks.len(), page.next.as_deref()),
+            (TASK_PAGE_LIMIT, Some("n"))
+        );
+        assert_eq!(page.tasks[0].state.as_deref(), Some("working"));
+        let last = read(json!({"tasks": [task], "nextPageToken": ""}), &route).unwrap();
+        assert_eq!((last.tasks.len(), last.next), (1, None));
+        assert!(
+            read(json!({"pageSize": 50}), &route)
+                .unwrap()
+                .tasks
+                .is_empty()
+        );
+        for other in [
+            json!([]),
+            json!("tasks"),
+            json!({"tasks": 7}),
+            json!({"tasks": [7]}),
+        ] {
+            assert!(read(other.clone(), &route).is_err(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The agent to talk to: its card, and what the registry holds against it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_card::MAX_CARD_BYTES;
+use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use a2a_crawler::{Clock, SystemClock};
+use a2a_registry_api::Agent;
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::timestamp::Timestamp;
+use bytes::Bytes;
+use clap::Args;
+use url::Url;
+
+use crate::client::{self, Client};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::invocation::{program, quote};
+use crate::signature::signature_lines;
+use crate::target::AgentName;
+use crate::terminal;
+
+/// Which agent is talked to, and how.
+#[derive(Args, Clone)]
+pub(crate) struct AgentArgs {
+    /// Its id, URN, host or card URL
+    #[arg(value_name = "AGENT")]
+    pub agent: String,
+    /// A token that the agent requires
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "A2A_AGENT_TOKEN",
+        hide_env_values = true
+    )]
+    bearer: Option<String>,
+    /// An API key that the agent requires; it is sent in the place that the card names
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "A2A_AGENT_KEY",
+        hide_env_values = true
+    )]
+    api_key: Option<String>,
+    /// A further header for the agent
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// Time limit for the whole exchange, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Longest time without an event in a stream before it is resumed, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    idle_timeout: u64,
+    /// Use only interfaces with this binding, such as JSONRPC or HTTP+JSON
+    #[arg(long, value_name = "BINDING")]
+    binding: Option<String>,
+    /// Use only interfaces with this protocol version, such as 0.3
+    #[arg(long, value_name = "VERSION")]
+    protocol_version: Option<String>,
+    /// The tenant to name in every request, instead of the card's
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// Activate this protocol extension, by its URI
+    #[arg(long, value_name = "URI")]
+    extension: Vec<String>,
+    /// Fetch the card directly from this URL or host, without a registry
+    #[arg(long)]
+    direct: bool,
+    /// Send nothing to an agent that is on hold, not approved or deprecated, or whose signature is invalid
+    #[arg(long, conflicts_with = "direct")]
+    strict: bool,
+    /// Print the agent's text as it came, terminal escapes included
+    #[arg(long)]
+    pub raw: bool,
+}
+
+impl AgentArgs {
+    /// A `task` command about a task of this agent, as it is typed.
+    pub fn task_command(&self, action: &str, task: &str) -> String {
+        let words = [program(), "task".to_owned(), action.to_owned()];
+        let words = words.into_iter().chain([quote(&self.agent), quote(task)]);
+        words.chain(self.flags()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The `send` command that continues a task, as it is typed.
+    fn send_command(&self, task: Option<&str>, context: Option<&str>) -> String {
+        let mut words = vec![
+            program(),
+            "send".to_owned(),
+            quote(&self.agent),
+            "TEXT".to_owned(),
+        ];
+        for (flag, value) in [("--task", task), ("--context", context)] {
+            words.extend(value.map(|value| format!("{flag} {}", quote(value))));
+        }
+        words.extend(self.flags());
+        words.join(" ")
+    }
+
+    /// The flags that lead to the same interface, as they are typed.
+    pub fn flags(&self) -> impl Iterator<Item = String> {
+        let chosen = [
+            ("--binding", &self.binding),
+            ("--protocol-version", &self.protocol_version),
+            ("--tenant", &self.tenant),
+        ];
+        let chosen = chosen.into_iter().filter_map(|(flag, value)| {
+            let value = value.as_deref()?;
+            Some(format!("{flag} {}", quote(value)))
+        });
+        chosen.chain(self.direct.then(|| "--direct".to_owned()))
+    }
+
+    /// What can be done about an answer that is not the end, in one line; `None` if it is the end.
+    pub fn next_step(&self, answer: &AgentAnswer) -> Option<String> {
+        let task = answer.task_id.as_deref();
+        let of_task = |action| {
+            task.map(|task| self.task_command(action, task))
+                .unwrap_or_default()
+        };
+        match (&answer.unfinished, answer.state.as_deref()) {
+            (Some(reason), _) if task.is_none() => Some(format!("not the last word: {reason}")),
+            (Some(reason), _) => Some(format!(
+                "not the last word: {reason}; see {}",
+                of_task("get")
+            )),
+            (None, Some("input-required")) => {
+                let command = self.send_command(task, answer.context_id.as_deref());
+                Some(format!(
+                    "the agent asks for more input; answer with {command}"
+                ))
+            }
+            (None, Some("auth-required")) => Some(format!(
+                "the agent asks for an authorization that is given outside of this conversation; then follow the task with {}",
+                of_task("subscribe")
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| "a header is written as 'NAME: VALUE'".to_owned())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// The agent of these arguments. Nothing is sent to it yet; what speaks against it was printed.
+///
+/// # Errors
+/// Where the agent is unknown, or its card cannot be read or used.
+pub(crate) async fn open(
+    arguments: &AgentArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<a2a_client::Agent, Failure> {
+    let now = Arc::new(SystemClock).now();
+    let bytes = if arguments.direct {
+        fetch_card(&arguments.agent).await?
+    } else {
+        load_card(arguments, client, console, now.into()).await?
+    };
+    let parsed = a2a_card::parse(&bytes).map_err(|error| {
+        Failure::new(format!(
+            "the card of {} cannot be read: {error}",
+            arguments.agent
+        ))
+    })?;
+    let options = SendOptions {
+        bearer: given(&arguments.bearer),
+        api_key: given(&arguments.api_key),
+        headers: arguments.header.clone(),
+        choice: InterfaceFilter {
+            binding: given(&arguments.binding),
+            version: given(&arguments.protocol_version),
+            tenant: given(&arguments.tenant),
+        },
+        extensions: arguments.extension.clone(),
+        timeout: Duration::from_secs(arguments.timeout),
+        idle_timeout: Duration::from_secs(arguments.idle_timeout),
+        ..SendOptions::new("")
+    };
+    a2a_client::Agent::new(&parsed.card, &options).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// An empty variable is a variable that is not set.
+fn given(value: &Option<String>) -> Option<String> {
+    value.clone().filter(|value| !value.is_empty())
+}
+
+/// The card of an agent the registry knows, once it was said what speaks against the agent. It is the very card that
+/// this was judged by.
+async fn load_card(
+    arguments: &AgentArgs,
+    client: &Client,
+    console: &Console,
+    now: Timestamp,
+) -> Result<Bytes, Failure> {
+    let word = &arguments.agent;
+    let id = match client.agent_to_act_on(word).await {
+        Ok(hit) => hit.summary.id,
+        Err(Failure::No(line)) if word.contains("://") => {
+            return Err(Failure::No(format!(
+                "{line}; --direct fetches the card from there without a registry"
+            )));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let agent = client.agent(id).await?.value;
+    let verdict = &agent.signature_verdict;
+    if verdict.state != SignatureState::Unsigned {
+        for line in signature_lines(console, verdict) {
+            terminal::note(&line);
+        }
+    }
+    let concerns = concerns(&agent, now);
+    for concern in &concerns {
+        terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
+    }
+    if arguments.strict && !concerns.is_empty() {
+        return Err(Failure::No(format!(
+            "nothing was sent to {word}, because --strict was given: it {}",
+            concerns.join("; it ")
+        )));
+    }
+    Ok(client
+        .card_version(id, &agent.hit.summary.card_digest)
+        .await?)
+}
+
+/// What whoever sends to an agent should know before: all that the registry holds against it.
+fn concerns(agent: &Agent, now: Timestamp) -> Vec<String> {
+    let summary = &agent.hit.summary;
+    let mut concerns = Vec::new();
+    match summary.lifecycle.known() {
+        Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated) => {}
+        Some(ShownLifecycle::Pending) => {
+            concerns.push("is not approved: it waits for a decision".to_owned());
+        }
+        Some(ShownLifecycle::Rejected) => {
+            concerns.push("is not approved: it was rejected".to_owned())
+        }
+        Some(ShownLifecycle::Retired) => concerns.push("has been retired".to_owned()),
+        Some(ShownLifecycle::Suspended) => {
+            let holds = agent.holds.iter();
+            let holds: Vec<_> = holds
+                .map(|hold| format!("{}: {}", hold.hold, hold.reason))
+                .collect();
+            concerns.push(format!("is on hold ({})", holds.join("; ")));
+        }
+        // A newer registry has it. What it stands for may be as bad as a hold.
+        None => concerns.push(format!(
+            "is in a state that this program does not know: {}",
+            summary.lifecycle
+        )),
+    }
+    // A hold does not take a deprecation away. One that was made before messages were kept has none.
+    let said = summary.deprecation.as_ref();
+    if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
+        let text = said.map(|deprecation| format!(": {}", deprecation.sentence()));
+        let has_passed = said.is_some_and(|deprecation| deprecation.has_passed(now));
+        let passed = if has_passed {
+            " (that date has passed)"
+        } else {
+            ""
+        };
+        concerns.push(format!("is deprecated{}{passed}", text.unwrap_or_default()));
+    }
+    let verdict = &agent.signature_verdict;
+    if verdict.state == SignatureState::Invalid {
+        let reason = verdict.reason.trim_end_matches('.');
+        concerns.push(format!("has an invalid signature: {reason}"));
+    }
+    concerns
+}
+
+/// The card at a URL, or at a host's well-known paths.
+async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
+    let url = match AgentName::parse(word)? {
+        AgentName::Url(url) => url,
+        AgentName::Host(host) => Url::parse(&format!("https://{host}/"))
+            .map_err(|error| Failure::new(format!("{host} is no host: {error}")))?,
+        _ => {
+            return Err(Failure::new(
+                "--direct needs a URL or a host, because it uses no registry",
+            ));
+        }
+    };
+    if url.path() != "/" || url.query().is_some() {
+        return Ok(client::fetch(&url, MAX_CARD_BYTES).await?);
+    }
+    let at = |path: &str| {
+        let mut url = url.clone();
+        url.set_path(path);
+        url
+    };
+    match client::fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
+        Ok(bytes) => Ok(bytes),
+        // The older path is worth a try; when both fail, the newer one's reason says more.
+        Err(error) => client::fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
+            .await
+            .map_err(|_| error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_split_at_the_first_colon() {
+        assert_eq!(
+            header("X-Time: 12:30"),
+            Ok(("X-Time".into(), "12:30".into()))
+        );
+        assert!(header("no header").is_err());
+    }
+}

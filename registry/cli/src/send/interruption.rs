@@ -1,0 +1,101 @@
+//! Ctrl-C during an answer: the task is cancelled if the user says so.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use a2a_client::EventStream;
+
+use super::agent::AgentArgs;
+use crate::failure::{CommandOutcome, Failure};
+use crate::signals::EndSignals;
+use crate::terminal;
+
+/// Before the agent named a task there is nothing to cancel.
+pub(super) fn before_a_task() -> Result<CommandOutcome, Failure> {
+    terminal::note("interrupted before the agent named a task; it may have received the message");
+    Err(Failure::Interrupted)
+}
+
+/// Asks whether to cancel the task, where there is a terminal; a second signal ends at once.
+pub(super) async fn of_a_task(
+    stream: &EventStream,
+    arguments: &AgentArgs,
+    signals: &mut EndSignals,
+) -> Result<CommandOutcome, Failure> {
+    let Some(task) = stream.task_id() else {
+        return before_a_task();
+    };
+    let agreed = match std::io::stdin().is_terminal() {
+        true => tokio::select! {
+            agreed = ask(task.to_owned()) => agreed,
+            () = signals.next() => return Err(Failure::Interrupted),
+        },
+        false => false,
+    };
+    if !agreed {
+        terminal::note(&format!(
+            "interrupted; the task goes on at the agent: see {}",
+            arguments.task_command("get", task)
+        ));
+        return Err(Failure::Interrupted);
+    }
+    let canceled = tokio::select! {
+        canceled = stream.cancel() => canceled,
+        () = signals.next() => return Err(Failure::Interrupted),
+    };
+    let answer = canceled
+        .map_err(|error| Failure::new(format!("task {task} could not be cancelled: {error}")))?;
+    let state = answer.state.as_deref().unwrap_or("unknown");
+    terminal::note(&format!("task {task} is {state}"));
+    Ok(CommandOutcome::No)
+}
+
+async fn ask(task: String) -> bool {
+    let asked = tokio::task::spawn_blocking(move || {
+        agreed(&task, &mut std::io::stdin().lock(), &mut std::io::stderr())
+    });
+    // Without a legible answer the task is left alone.
+    matches!(asked.await, Ok(Ok(true)))
+}
+
+/// Only a plain yes is one.
+fn agreed(
+    task: &str,
+    answers: &mut impl BufRead,
+    question: &mut impl Write,
+) -> std::io::Result<bool> {
+    write!(
+        question,
+        "\ncancel task {} at the agent? [y/N] ",
+        terminal::short(task, 100)
+    )?;
+    question.flush()?;
+    let mut answer = String::new();
+    answers.read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_task_is_cancelled_by_a_plain_yes_only() {
+        for (answer, meant) in [
+            ("y\n", true),
+            (" YES \n", true),
+            ("\n", false),
+            ("", false),
+            ("no\n", false),
+        ] {
+            let mut shown = Vec::new();
+            assert_eq!(
+                agreed("t\u{1b}[2J", &mut answer.as_bytes(), &mut shown).unwrap(),
+                meant
+            );
+            let shown = String::from_utf8(shown).unwrap();
+            assert_eq!(shown, "\ncancel task t\\u{1b}[2J at the agent? [y/N] ");
+        }
+    }
+}

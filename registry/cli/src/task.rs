@@ -1,0 +1,188 @@
+//! `task`: the tasks of an agent, spoken to directly.
+
+use a2a_client::{AgentAnswer, TaskQuery};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{CommandOutcome, Failure};
+use super::list::next_page;
+use super::send::agent::{self, AgentArgs};
+use super::send::{Transcript, failure, follow};
+use super::signals::{EndSignals, Hangup};
+use super::{invocation, table, terminal};
+
+/// What `task` takes.
+#[derive(Subcommand, Clone)]
+pub enum TaskCommand {
+    /// Show a task: its text, and its state beside it
+    Get(OneTask),
+    /// List the tasks that the agent shows to this caller
+    List(Box<TaskListArgs>),
+    /// Cancel a task
+    Cancel(OneTask),
+    /// Follow a task until it is done or waits for you
+    Subscribe(OneTask),
+}
+
+/// A task of an agent.
+#[derive(Args, Clone)]
+pub struct OneTask {
+    #[command(flatten)]
+    agent: AgentArgs,
+    /// The task's id, as the agent named it
+    #[arg(value_name = "TASK")]
+    task: String,
+}
+
+/// Which tasks are listed.
+#[derive(Args, Clone)]
+pub struct TaskListArgs {
+    #[command(flatten)]
+    agent: AgentArgs,
+    /// Only those of this conversation
+    #[arg(long, value_name = "ID")]
+    context: Option<String>,
+    /// Only those in this state
+    #[arg(long, value_name = "STATE", value_parser = [
+        "submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required",
+    ])]
+    state: Option<String>,
+    /// Tasks on the page, at most 100 [default: the agent's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: Option<u32>,
+    /// Token of the next page, as the previous page printed it
+    #[arg(long, value_name = "TOKEN")]
+    page_token: Option<String>,
+}
+
+/// Does it, by asking the agent.
+///
+/// # Errors
+/// Where the agent is unknown, its card cannot be read, or it refuses.
+pub async fn run(
+    command: &TaskCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    match command {
+        TaskCommand::Get(arguments) => {
+            let agent = agent::open(&arguments.agent, client, console).await?;
+            let answer = agent.task(&arguments.task).await.map_err(failure)?;
+            show(&answer, arguments, console)?;
+            Ok(CommandOutcome::Done)
+        }
+        TaskCommand::List(arguments) => list(arguments, client, console).await,
+        TaskCommand::Cancel(arguments) => {
+            let agent = agent::open(&arguments.agent, client, console).await?;
+            let answer = agent.cancel(&arguments.task).await.map_err(failure)?;
+            show(&answer, arguments, console)?;
+            Ok(match answer.state.as_deref() {
+                Some("canceled") => CommandOutcome::Done,
+                _ => CommandOutcome::No,
+            })
+        }
+        TaskCommand::Subscribe(arguments) => {
+            let agent = agent::open(&arguments.agent, client, console).await?;
+            let mut signals = EndSignals::listen(Hangup::Ends)?;
+            let opened = tokio::select! {
+                opened = agent.subscribe(&arguments.task) => opened,
+                () = signals.next() => return Err(Failure::Interrupted),
+            };
+            let stream = opened.map_err(failure)?;
+            follow(stream, &arguments.agent, None, &mut signals, console).await
+        }
+    }
+}
+
+/// Prints a task: its text on standard output, its state and conversation beside it.
+fn show(answer: &AgentAnswer, arguments: &OneTask, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.json(&answer.raw);
+    }
+    let state = answer.state.as_deref().unwrap_or("unknown");
+    let context = answer.context_id.as_deref();
+    let context = context.map_or_else(String::new, |context| format!(", in context {context}"));
+    terminal::note(&format!("task {} is {state}{context}", arguments.task));
+    Transcript::new(console, arguments.agent.raw).end(answer, &arguments.agent)
+}
+
+async fn list(
+    arguments: &TaskListArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let agent = agent::open(&arguments.agent, client, console).await?;
+    let query = TaskQuery {
+        context_id: arguments.context.clone(),
+        state: arguments.state.clone(),
+        page_size: arguments.limit,
+        page_token: arguments.page_token.clone(),
+    };
+    let page = agent.tasks(&query).await.map_err(failure)?;
+    let outcome = CommandOutcome::of_list(&page.tasks);
+    if console.json {
+        console.json(&page.raw)?;
+        return Ok(outcome);
+    }
+    if page.tasks.is_empty() {
+        terminal::note("the agent shows no tasks");
+        return Ok(outcome);
+    }
+    let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+    let rows = page.tasks.iter().map(|task| {
+        let changed = task
+            .raw
+            .pointer("/status/timestamp")
+            .and_then(Value::as_str);
+        vec![
+            text(task.task_id.as_deref()),
+            text(task.state.as_deref()),
+            text(changed),
+            text(task.context_id.as_deref()),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    table::print(console, &["ID", "STATE", "CHANGED", "CONTEXT"], &rows)?;
+    next_page(&command(arguments), arguments.limit, page.next.as_deref());
+    Ok(outcome)
+}
+
+/// The command that lists these tasks, without the program and the page, as it is typed.
+fn command(arguments: &TaskListArgs) -> String {
+    let agent = invocation::quote(&arguments.agent.agent);
+    let mut words = vec!["task list".to_owned(), agent];
+    for (flag, value) in [
+        ("--state", &arguments.state),
+        ("--context", &arguments.context),
+    ] {
+        let value = value.as_deref().map(invocation::quote);
+        words.extend(value.map(|value| format!("{flag} {value}")));
+    }
+    words.extend(arguments.agent.flags());
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::{Cli, Command};
+
+    #[test]
+    fn the_next_page_is_one_of_the_same_list() {
+        let typed =
+            "task list a.example --state working --context c --binding JSONRPC --tenant t --direct";
+        let words = ["a2a-registry"].into_iter().chain(typed.split(' '));
+        let Command::Task(TaskCommand::List(arguments)) =
+            Cli::try_parse_from(words).unwrap().command
+        else {
+            panic!("another command was read");
+        };
+        assert_eq!(command(&arguments), typed);
+    }
+}

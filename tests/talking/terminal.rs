@@ -1,0 +1,123 @@
+//! Ctrl-C while an agent works.
+
+use futures::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
+
+use super::streams::{Streamer, streamers};
+use crate::support::binary;
+use crate::support::program::{Finished, Program, registry, text};
+
+/// Python program that runs a command at a terminal. For each pair of arguments before `--` it waits until the first is
+/// printed, and types the second. It prints what the terminal shows, and ends with the command's exit code.
+const AT_A_TERMINAL: &str = r#"
+import os, pty, sys
+end = sys.argv.index("--")
+script = sys.argv[1:end]
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[end + 1], sys.argv[end + 1:])
+shown = b""
+while True:
+    try:
+        more = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not more:
+        break
+    shown += more
+    while script and script[0].encode() in shown:
+        os.write(terminal, script[1].encode())
+        script = script[2:]
+sys.stdout.write(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+
+async fn at_a_terminal(script: &[&str], arguments: &[&str]) -> Finished {
+    let mut command = Command::new("python3");
+    command.args(["-c", AT_A_TERMINAL]).args(script).arg("--");
+    command.arg(binary()).args(arguments);
+    Program::run(command).await
+}
+
+#[tokio::test]
+async fn text_is_printed_while_the_agent_works_and_an_interruption_leaves_the_task() {
+    join_all(streamers().await.iter().map(|streamer| async move {
+        let sent = registry(["send", "--direct", &streamer.card, "work for ever"]);
+        let program = Program::start(sent);
+        assert_eq!(program.line("one").await, "one", "{:?}", streamer.sdk);
+        let id = i32::try_from(program.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
+        let finished = program.finish().await;
+        assert_eq!(finished.status.code(), Some(130), "{finished:#?}");
+        let said = text(&finished.stderr);
+        assert!(said.contains("goes on at the agent"), "{finished:#?}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn a_binding_is_chosen_among_those_of_the_card() {
+    join_all(crate::support::sdk::Sdk::ALL.map(|sdk| async move {
+        let agent = sdk.agent().await;
+        let card = agent.card_url(sdk);
+        for (binding, version) in [
+            ("HTTP+JSON", "1.0"),
+            ("jsonrpc", "1.0"),
+            ("JSONRPC", "0.3"),
+            ("GRPC", "1.0"),
+        ] {
+            let words = [
+                "send",
+                "--direct",
+                &card,
+                "hi",
+                "--binding",
+                binding,
+                "--protocol-version",
+                version,
+            ];
+            let finished = Program::run(registry(words)).await;
+            let has = match sdk.name() {
+                "py1" | "node" => version == "1.0" && binding != "GRPC",
+                "py03" => version == "0.3",
+                _ => false,
+            };
+            let expected = if has { 0 } else { 2 };
+            assert_eq!(
+                finished.status.code(),
+                Some(expected),
+                "{sdk:?} {binding}: {finished:#?}"
+            );
+            if !has {
+                assert!(
+                    text(&finished.stderr).contains("the card has JSONRPC"),
+                    "{finished:#?}"
+                );
+            }
+        }
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn at_a_terminal_an_interruption_asks_before_it_cancels() {
+    join_all(streamers().await.iter().map(|streamer| async move {
+        let Streamer { sdk, card, .. } = streamer;
+        let send = ["send", "--direct", card, "work for ever"];
+        let no = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "n\n"], &send).await;
+        assert_eq!(no.status.code(), Some(130), "{sdk:?}: {no:#?}");
+        assert!(text(&no.stdout).contains("goes on at the agent"), "{no:#?}");
+
+        let yes = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "y\n"], &send).await;
+        assert_eq!(yes.status.code(), Some(1), "{sdk:?}: {yes:#?}");
+        assert!(
+            text(&yes.stdout).contains("is canceled"),
+            "{sdk:?}: {yes:#?}"
+        );
+
+        let twice = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "\x03"], &send).await;
+        assert_eq!(twice.status.code(), Some(130), "{sdk:?}: {twice:#?}");
+    }))
+    .await;
+}
