@@ -17,9 +17,9 @@ use crate::support::origin::{Origin, OriginReply};
 const CARD: &str = "/.well-known/agent-card.json";
 
 /// A host with the card of an agent that streams, with this one interface.
-fn card_of(url: &str, binding: &str) -> Origin {
+fn card_of(url: &str, binding: &str, version: &str) -> Origin {
     let origin = Origin::start();
-    let card = card(&json!([{"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}]));
+    let card = card(&json!([{"url": url, "protocolBinding": binding, "protocolVersion": version}]));
     origin.answer(CARD, OriginReply::json(card.to_string()));
     origin
 }

@@ -1,7 +1,7 @@
-"""An echo agent on a2a-sdk 0.3: JSON-RPC, card at both well-known paths."""
+"""An echo agent on a2a-sdk 0.3: JSON-RPC, HTTP+JSON below /rest, card at both well-known paths."""
 
 from a2a.server.agent_execution import AgentExecutor
-from a2a.server.apps import A2AStarletteApplication
+from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TextPart, TransportProtocol
@@ -53,8 +53,7 @@ card = AgentCard(
         )
     ],
 )
-app = A2AStarletteApplication(
-    agent_card=card,
-    http_handler=DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore()),
-).build()
+handler = DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore())
+app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
+app.mount('/rest', A2ARESTFastAPIApplication(agent_card=card, http_handler=handler).build())
 listen.run(app, listener, base)

@@ -32,7 +32,7 @@ fn status(state: &str, text: &str) -> Value {
 }
 
 async fn send(server: &RawServer, more: &[&str]) -> Finished {
-    let origin = card_of(&server.base, "JSONRPC");
+    let origin = card_of(&server.base, "JSONRPC", "1.0");
     let mut command = registry(["send", "--direct", &origin.url(super::CARD), "do it"]);
     command.args(more);
     Program::run(command).await

@@ -8,23 +8,35 @@ use crate::support::origin::Origin;
 use crate::support::program::{Program, registry, text};
 use crate::support::sdk::{Agent, Sdk};
 
-/// The agents, and for those of 1.0 a card that names their HTTP+JSON interface alone.
+/// The agents, and for those that have one a card that names their HTTP+JSON interface alone.
 pub struct Streamer {
     pub sdk: Sdk,
     /// Held, because dropping it ends it.
     _agent: Agent,
     /// Where `send` reads the card.
     pub card: String,
-    _origin: Option<Origin>,
+    origin: Option<Origin>,
+}
+
+impl Streamer {
+    /// Whether it is called over HTTP+JSON.
+    pub fn is_rest(&self) -> bool {
+        self.origin.is_some()
+    }
 }
 
 /// An agent for each dialect of each SDK.
 pub async fn streamers() -> Vec<Streamer> {
     let wanted = Sdk::ALL.map(|sdk| (sdk, false)).into_iter();
-    let rest = [Sdk::Py1, Sdk::Node].map(|sdk| (sdk, true));
+    let rest = [Sdk::Py03, Sdk::Py1, Sdk::Node].map(|sdk| (sdk, true));
     join_all(wanted.chain(rest).map(|(sdk, rest)| async move {
         let agent = sdk.agent().await;
-        let origin = rest.then(|| card_of(&format!("{}/rest", agent.base), "HTTP+JSON"));
+        let version = match sdk {
+            Sdk::Py03 => "0.3",
+            _ => "1.0",
+        };
+        let url = format!("{}/rest", agent.base);
+        let origin = rest.then(|| card_of(&url, "HTTP+JSON", version));
         let card = match &origin {
             Some(origin) => origin.url(super::CARD),
             None => agent.card_url(sdk),
@@ -33,7 +45,7 @@ pub async fn streamers() -> Vec<Streamer> {
             sdk,
             _agent: agent,
             card,
-            _origin: origin,
+            origin,
         }
     }))
     .await

@@ -4,6 +4,7 @@ use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
 use serde_json::Value;
 
 use super::answer::{AgentAnswer, first_of, media_type};
+use super::choice::Dialect;
 
 /// Most files and data of an answer that are read.
 pub const FILE_COUNT_LIMIT: usize = 100;
@@ -50,20 +51,28 @@ impl AgentAnswer {
         });
         parts
             .flatten()
-            .filter_map(read)
+            .filter_map(|part| read(part, self.dialect))
             .take(FILE_COUNT_LIMIT)
             .collect()
     }
 }
 
 /// A part that is a file or a value.
-fn read(part: &Value) -> Option<AgentFile> {
+fn read(part: &Value, dialect: Dialect) -> Option<AgentFile> {
     let bytes = first_of(part, &["/raw", "/file/bytes", "/file/fileWithBytes"]);
     let address = first_of(part, &["/url", "/file/uri", "/file/fileWithUri"]);
     let content = match (bytes, address) {
         (Some(text), _) => decode(text).map_or(FileContent::Unreadable, FileContent::Bytes),
         (None, Some(address)) => FileContent::Address(address.to_owned()),
-        (None, None) => FileContent::Data(part.get("data").filter(|data| !data.is_null())?.clone()),
+        (None, None) => {
+            // 0.3's protobuf definition wraps a value once more.
+            let place = match dialect {
+                Dialect::V0Rest => "/data/data",
+                _ => "/data",
+            };
+            let data = part.pointer(place).filter(|data| !data.is_null())?;
+            FileContent::Data(data.clone())
+        }
     };
     Some(AgentFile {
         name: first_of(part, &["/filename", "/file/name"]).map(str::to_owned),
@@ -88,10 +97,14 @@ mod tests {
     use crate::choice::{Dialect, Route};
 
     fn files(raw: Value) -> Vec<AgentFile> {
+        files_by(Dialect::V1JsonRpc, raw)
+    }
+
+    fn files_by(dialect: Dialect, raw: Value) -> Vec<AgentFile> {
         let route = Route {
             interface: a2a_card::Interface::default(),
             url: url::Url::parse("http://h/").expect("an address"),
-            dialect: Dialect::V1JsonRpc,
+            dialect,
         };
         crate::answer::read(raw, &route).expect("an answer").files()
     }
@@ -139,6 +152,22 @@ mod tests {
                 ]
             );
         }
+        // The protobuf form of 0.3 calls parts `content`, and wraps data once more.
+        let wrapped = json!({"message": {"content": [
+            {"file": {"fileWithBytes": "+/8=", "name": "a.bin", "mimeType": "image/png"}},
+            {"data": {"data": {"data": 1}}},
+        ]}});
+        assert_eq!(
+            files_by(Dialect::V0Rest, wrapped),
+            [
+                file(
+                    Some("a.bin"),
+                    Some("image/png"),
+                    FileContent::Bytes(vec![0xfb, 0xff])
+                ),
+                file(None, None, FileContent::Data(json!({"data": 1}))),
+            ]
+        );
         let many =
             json!({"kind": "message", "parts": vec![json!({"data": 1}); FILE_COUNT_LIMIT + 1]});
         assert_eq!(files(many).len(), FILE_COUNT_LIMIT);

@@ -42,7 +42,7 @@ impl Operation<'_> {
     /// The request at `route`.
     pub fn at(self, route: &Route) -> HttpCall {
         match route.dialect {
-            Dialect::V1Rest => rest::call(self, route),
+            Dialect::V1Rest | Dialect::V0Rest => rest::call(self, route),
             Dialect::V1JsonRpc => {
                 let (method, params) = v1::call(self, route.tenant());
                 jsonrpc::call(route, Some(v1::VERSION), method, params)
@@ -58,7 +58,7 @@ impl Operation<'_> {
 /// The result of an operation in a response, or the agent's error.
 pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkError> {
     match route.dialect {
-        Dialect::V1Rest => rest::result(reply),
+        Dialect::V1Rest | Dialect::V0Rest => rest::result(reply),
         Dialect::V1JsonRpc | Dialect::V0JsonRpc => jsonrpc::result(reply),
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkErro
 /// The event in one `data` of a stream, or the agent's error.
 pub(super) fn event(route: &Route, document: Value) -> Result<Value, TalkError> {
     match route.dialect {
-        Dialect::V1Rest => rest::event(document),
+        Dialect::V1Rest | Dialect::V0Rest => rest::event(document),
         Dialect::V1JsonRpc | Dialect::V0JsonRpc => jsonrpc::event(document),
     }
 }

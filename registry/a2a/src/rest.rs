@@ -1,4 +1,4 @@
-//! Calls over HTTP+JSON (1.0 section 11).
+//! Calls over HTTP+JSON (1.0 section 11; 0.3 section 11.1.3).
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,29 +9,37 @@ use super::error::hint_for;
 use super::exchange::HttpReply;
 use super::jsonrpc::{reason, said};
 use super::operation::{HttpCall, Operation};
-use super::v1;
+use super::{v0, v1};
 
 /// The request of an operation, below the interface's address and its tenant.
 ///
 /// The body is sent as `application/json`, as 1.0.0 requires. 1.0.1 prefers `application/a2a+json`, which servers of
 /// the earlier release may not know, while every server accepts the former. A task is subscribed to with GET: the
-/// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table.
+/// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table. 0.3 has the same
+/// operations below `/v1`.
 pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
+    let is_v1 = route.dialect.is_v1();
+    let body = |message| match is_v1 {
+        true => v1::send_params(message, None),
+        false => v0::rest_body(message),
+    };
     let (method, segments, body) = match operation {
         Operation::Send(message) => {
-            let body = v1::send_params(message, None);
-            (Method::POST, vec!["message:send".to_owned()], Some(body))
+            let operation = vec!["message:send".to_owned()];
+            (Method::POST, operation, Some(body(message)))
         }
         Operation::Stream(message) => {
-            let body = v1::send_params(message, None);
-            (Method::POST, vec!["message:stream".to_owned()], Some(body))
+            let operation = vec!["message:stream".to_owned()];
+            (Method::POST, operation, Some(body(message)))
         }
         Operation::Get(id) => (Method::GET, task(id, ""), None),
         Operation::Cancel(id) => (Method::POST, task(id, ":cancel"), Some(json!({}))),
         Operation::Subscribe(id) => (Method::GET, task(id, ":subscribe"), None),
         Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
     };
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let below = (!is_v1).then_some("v1").into_iter();
+    let segments = below.chain(segments.iter().map(String::as_str));
+    let segments: Vec<&str> = segments.collect();
     let mut url = route.below(&segments);
     if let Operation::List(query) = operation {
         for (name, value) in query.members() {
@@ -44,7 +52,7 @@ pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
     HttpCall {
         method,
         url,
-        version: Some(v1::VERSION),
+        version: is_v1.then_some(v1::VERSION),
         body,
     }
 }

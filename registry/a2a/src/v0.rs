@@ -50,6 +50,36 @@ fn send_params(sent: &Message) -> Value {
     })
 }
 
+/// The HTTP+JSON body that sends a message: the same in the JSON form of 0.3's protobuf definition, which calls the parts of a
+/// message `content`.
+pub(super) fn rest_body(sent: &Message) -> Value {
+    let mut message = json!({"messageId": sent.id, "role": "ROLE_USER"});
+    message["content"] = sent.parts.iter().map(rest_part).collect();
+    for (name, value) in sent.continues() {
+        message[name] = value;
+    }
+    json!({
+        "message": message,
+        "configuration": {"acceptedOutputModes": ["text/plain", "application/json"], "blocking": true},
+    })
+}
+
+/// A part in the JSON form of 0.3's protobuf definition.
+fn rest_part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"text": text}),
+        Part::Data(data) => json!({"data": {"data": data}}),
+        Part::File {
+            name,
+            media_type,
+            bytes,
+        } => {
+            let bytes = BASE64.encode(bytes);
+            json!({"file": {"fileWithBytes": bytes, "name": name, "mimeType": media_type}})
+        }
+    }
+}
+
 /// A part in the form of 0.2 and 0.3 (0.3 section 6.5).
 fn part(part: &Part) -> Value {
     match part {

@@ -14,6 +14,8 @@ pub enum Dialect {
     V1Rest,
     /// 0.2 and 0.3 over JSON-RPC, which share methods and forms.
     V0JsonRpc,
+    /// 0.3 over HTTP+JSON, in the JSON form of its protobuf definition (0.3 section 11.1.3).
+    V0Rest,
 }
 
 impl Dialect {
@@ -72,7 +74,7 @@ pub enum NoRoute {
 /// The supported bindings, each with its dialect. A JSON-RPC interface without a version is first called in the older
 /// forms, since only cards before 0.2.5 may omit the version, then in the newer ones; an agent reports a method that
 /// it does not know.
-const SPOKEN: [(Spoken<'_>, Dialect); 3] = [
+const SPOKEN: [(Spoken<'_>, Dialect); 4] = [
     (
         Spoken {
             binding: "JSONRPC",
@@ -93,6 +95,13 @@ const SPOKEN: [(Spoken<'_>, Dialect); 3] = [
             versions: &["1"],
         },
         Dialect::V1Rest,
+    ),
+    (
+        Spoken {
+            binding: "HTTP+JSON",
+            versions: &["0.3"],
+        },
+        Dialect::V0Rest,
     ),
 ];
 
@@ -186,6 +195,7 @@ mod tests {
             [
                 ("/old".to_owned(), Dialect::V0JsonRpc),
                 ("/rest".to_owned(), Dialect::V1Rest),
+                ("/older-rest".to_owned(), Dialect::V0Rest),
                 ("/new".to_owned(), Dialect::V1JsonRpc),
             ]
         );

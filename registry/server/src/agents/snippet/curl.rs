@@ -49,6 +49,7 @@ pub(crate) fn snippet(plan: &Plan) -> Snippet {
 fn address(plan: &Plan) -> String {
     let mut url = match plan.route.dialect {
         Dialect::V1Rest => plan.route.below(&["message:send"]),
+        Dialect::V0Rest => plan.route.below(&["v1", "message:send"]),
         Dialect::V1JsonRpc | Dialect::V0JsonRpc => plan.route.url.clone(),
     };
     url.set_fragment(None);
@@ -81,6 +82,9 @@ fn body(plan: &Plan) -> String {
     );
     match plan.route.dialect {
         Dialect::V1Rest => format!("{{{v1}}}"),
+        Dialect::V0Rest => format!(
+            r#"{{"message":{{"messageId":"message-1","role":"ROLE_USER","content":[{{"text":{text}}}]}},"configuration":{{"blocking":true}}}}"#
+        ),
         Dialect::V1JsonRpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{{v1}{tenant}}}}}"#
         ),

@@ -64,7 +64,7 @@ pub(crate) enum NoPlan {
     NoInterface,
     /// Snippets support none of the interfaces.
     #[error(
-        "None of the interfaces is JSON-RPC (0.2, 0.3, 1.0) or HTTP+JSON (1.0) at a web address; \
+        "None of the interfaces is JSON-RPC (0.2, 0.3, 1.0) or HTTP+JSON (0.3, 1.0) at a web address; \
          use a client that speaks one of those listed below."
     )]
     NoneSpoken,
@@ -76,6 +76,7 @@ impl Plan {
         let version = self.route.interface.protocol_version.as_deref();
         match self.route.dialect {
             Dialect::V1JsonRpc | Dialect::V1Rest => Generation::V1,
+            Dialect::V0Rest => Generation::V03,
             Dialect::V0JsonRpc if version == Some("0.3") => Generation::V03,
             Dialect::V0JsonRpc => Generation::V02,
         }
@@ -86,6 +87,7 @@ impl Plan {
         match (self.route.dialect, self.generation()) {
             (Dialect::V1JsonRpc, _) => "A2A 1.0 over JSON-RPC",
             (Dialect::V1Rest, _) => "A2A 1.0 over HTTP+JSON",
+            (Dialect::V0Rest, _) => "A2A 0.3 over HTTP+JSON",
             (Dialect::V0JsonRpc, Generation::V03) => "A2A 0.3 over JSON-RPC",
             (Dialect::V0JsonRpc, _) => "A2A 0.2 over JSON-RPC",
         }

@@ -34,7 +34,7 @@ pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
         exchange,
     } = match plan.generation() {
         Generation::V1 => v1(plan.route.dialect, &text),
-        Generation::V03 => v03(&text),
+        Generation::V03 => v03(plan.route.dialect, &text),
         Generation::V02 => v02(&text),
     };
     let code = format!(
@@ -71,14 +71,18 @@ fn v1(dialect: Dialect, text: &str) -> SdkUse {
     }
 }
 
-fn v03(text: &str) -> SdkUse {
+fn v03(dialect: Dialect, text: &str) -> SdkUse {
+    let transports = match dialect {
+        Dialect::V0Rest => ", supported_transports=[\"HTTP+JSON\"]",
+        _ => "",
+    };
     SdkUse {
         versions: ">=0.3.26,<0.4",
         standard_import: "",
         imports: "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
              from a2a.client.helpers import create_text_message_object\n",
         exchange: format!(
-            "        client = ClientFactory(ClientConfig(httpx_client=http)).create(card)\n        \
+            "        client = ClientFactory(ClientConfig(httpx_client=http{transports})).create(card)\n        \
              message = create_text_message_object(content={text})\n        \
              async for event in client.send_message(message):\n            \
              print(event)\n"
