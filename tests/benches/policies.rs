@@ -201,6 +201,14 @@ async fn main() {
     figure("searches beside nothing, p99, ms", format!("{quiet:.1}"));
     figure("searches meanwhile, p99, ms", format!("{busy:.1}"));
 
+    // The switch has written every agent anew, in many segments; the comparison is about policies and not about merging.
+    let fragmented = count as f64 / run(app, &member, &queries, count).await;
+    figure(
+        "searches on the index that the switch has left, queries/s",
+        format!("{fragmented:.0}"),
+    );
+    index_anew(app, || false).await.unwrap();
+
     let mut with = Vec::new();
     run(app, &member, &queries, count).await;
     for _ in 0..size("BENCH_PAIRS", 5) {
