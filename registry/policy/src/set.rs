@@ -33,7 +33,7 @@ pub struct PolicySet {
     questions: HashMap<Action, Questions>,
     /// Actions with policies on a dry run.
     tried: Vec<Action>,
-    /// Who says which collections hold an agent; without anybody none does.
+    /// Who says which collections hold an agent, where a policy asks for that; without anybody none does.
     collections: Option<Arc<dyn Collections>>,
 }
 
@@ -119,7 +119,7 @@ impl PolicySet {
     #[must_use]
     pub fn asking(self, collections: Arc<dyn Collections>) -> Self {
         Self {
-            collections: Some(collections),
+            collections: self.asks_about_collections().then_some(collections),
             ..self
         }
     }
@@ -127,9 +127,9 @@ impl PolicySet {
     /// The same set, asking about the collections that another one asks about.
     #[must_use]
     pub fn asking_like(self, other: &Self) -> Self {
-        Self {
-            collections: other.collections.clone(),
-            ..self
+        match other.collections.clone() {
+            Some(collections) => self.asking(collections),
+            None => self,
         }
     }
 
@@ -184,7 +184,6 @@ impl PolicySet {
     pub fn matches(&self, action: Action, agent: &AgentFacts) -> Matches {
         self.matching(action, || {
             let asked = self.collections.as_ref();
-            let asked = asked.filter(|_| self.asks_about_collections());
             let holding = asked.map(|collections| collections.holding(agent));
             agent.entities(&holding.unwrap_or_default())
         })
