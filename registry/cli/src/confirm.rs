@@ -31,11 +31,23 @@ fn asked(
     answers: &mut impl BufRead,
     question: &mut impl Write,
 ) -> std::io::Result<bool> {
-    write!(
-        question,
+    let text = format!(
         "{}; this cannot be undone. Continue? [y/N] ",
         terminal::line(what)
-    )?;
+    );
+    agreed(&text, answers, question)
+}
+
+/// Asks a question as it is written; whether the answer is yes.
+///
+/// # Errors
+/// Where the question cannot be written or the answer not be read.
+pub fn agreed(
+    text: &str,
+    answers: &mut impl BufRead,
+    question: &mut impl Write,
+) -> std::io::Result<bool> {
+    question.write_all(text.as_bytes())?;
     question.flush()?;
     let mut answer = String::new();
     answers.read_line(&mut answer)?;

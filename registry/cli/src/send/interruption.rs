@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use a2a_client::EventStream;
 
 use super::agent::AgentArgs;
+use crate::confirm;
 use crate::failure::{CommandOutcome, Failure};
 use crate::signals::EndSignals;
 use crate::terminal;
@@ -63,15 +64,11 @@ fn agreed(
     answers: &mut impl BufRead,
     question: &mut impl Write,
 ) -> std::io::Result<bool> {
-    write!(
-        question,
+    let text = format!(
         "\ncancel task {} at the agent? [y/N] ",
         terminal::short(task, 100)
-    )?;
-    question.flush()?;
-    let mut answer = String::new();
-    answers.read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    );
+    confirm::agreed(&text, answers, question)
 }
 
 #[cfg(test)]
