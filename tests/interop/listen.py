@@ -1,4 +1,4 @@
-"""Serves an ASGI application on a loopback port and prints a line once it accepts requests."""
+"""Serves an ASGI application on a loopback port, and gRPC beside it, and prints a line once it accepts requests."""
 
 import asyncio
 import socket
@@ -21,8 +21,24 @@ def bind() -> tuple[socket.socket, str]:
     return listener, f'http://127.0.0.1:{listener.getsockname()[1]}'
 
 
-def run(app, listener: socket.socket, base: str) -> None:
-    """Prints `READY <base url>` and serves until the process is ended."""
+def run(app, listener: socket.socket, base: str, add_services=None) -> None:
+    """Prints `READY <base url>` and serves until the process is ended.
+
+    `add_services` adds services to a gRPC server. Then `GRPC <host:port>` is printed first, without TLS behind it.
+    """
     server = uvicorn.Server(uvicorn.Config(app, log_level='warning', lifespan='off'))
-    print(f'READY {base}', flush=True)
-    asyncio.run(server.serve(sockets=[listener]))
+
+    async def serve():
+        if add_services is not None:
+            # Only agents with services need the package.
+            import grpc.aio
+
+            services = grpc.aio.server()
+            add_services(services)
+            port = services.add_insecure_port('127.0.0.1:0')
+            await services.start()
+            print(f'GRPC 127.0.0.1:{port}', flush=True)
+        print(f'READY {base}', flush=True)
+        await server.serve(sockets=[listener])
+
+    asyncio.run(serve())

@@ -1,10 +1,11 @@
-// An echo agent on @a2a-js/sdk 1: protocol 1.0 over JSON-RPC and HTTP+JSON.
+// An echo agent on @a2a-js/sdk 1: protocol 1.0 over JSON-RPC, HTTP+JSON and gRPC.
 // CommonJS, because only `require` resolves packages through NODE_PATH.
 'use strict';
 
 const http = require('node:http');
 const { randomUUID } = require('node:crypto');
 const express = require('express');
+const grpc = require('@grpc/grpc-js');
 const { Role, TaskState } = require('@a2a-js/sdk');
 const { DefaultRequestHandler, InMemoryTaskStore } = require('@a2a-js/sdk/server');
 const {
@@ -13,6 +14,7 @@ const {
   jsonRpcHandler,
   restHandler,
 } = require('@a2a-js/sdk/server/express');
+const { A2AService, grpcService } = require('@a2a-js/sdk/server/grpc');
 
 const part = (text) => ({
   content: { $case: 'text', value: text },
@@ -162,5 +164,11 @@ server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
   );
   app.use('/rpc', jsonRpcHandler({ requestHandler, userBuilder }));
   app.use('/rest', restHandler({ requestHandler, userBuilder }));
-  console.log(`READY ${base}`);
+  const services = new grpc.Server();
+  services.addService(A2AService, grpcService({ requestHandler, userBuilder }));
+  services.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => {
+    if (error) throw error;
+    console.log(`GRPC 127.0.0.1:${port}`);
+    console.log(`READY ${base}`);
+  });
 });

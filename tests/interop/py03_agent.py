@@ -1,8 +1,9 @@
-"""An echo agent on a2a-sdk 0.3: JSON-RPC, HTTP+JSON below /rest, card at both well-known paths."""
+"""An echo agent on a2a-sdk 0.3: JSON-RPC, HTTP+JSON below /rest, gRPC, card at both well-known paths."""
 
+from a2a.grpc import a2a_pb2_grpc
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
-from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TextPart, TransportProtocol
 from a2a.utils import new_agent_text_message, new_task
@@ -56,4 +57,11 @@ card = AgentCard(
 handler = DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore())
 app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
 app.mount('/rest', A2ARESTFastAPIApplication(agent_card=card, http_handler=handler).build())
-listen.run(app, listener, base)
+listen.run(
+    app,
+    listener,
+    base,
+    lambda server: a2a_pb2_grpc.add_A2AServiceServicer_to_server(
+        GrpcHandler(card, handler), server
+    ),
+)

@@ -1,11 +1,11 @@
-"""An echo agent on a2a-sdk 1: protocol 1.0 over JSON-RPC and HTTP+JSON, with streaming."""
+"""An echo agent on a2a-sdk 1: protocol 1.0 over JSON-RPC, HTTP+JSON and gRPC, with streaming."""
 
 from a2a.helpers import new_task_from_user_message, new_text_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor
-from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
+from a2a.types import a2a_pb2_grpc, AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from starlette.applications import Starlette
 
 import listen
@@ -62,4 +62,9 @@ app = Starlette(
         *create_rest_routes(handler, path_prefix='/rest'),
     ]
 )
-listen.run(app, listener, base)
+listen.run(
+    app,
+    listener,
+    base,
+    lambda server: a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server),
+)

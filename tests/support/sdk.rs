@@ -1,4 +1,4 @@
-//! Agents and clients built on third-party SDKs, from `tests/interop`.
+//! Agents and clients built on third-party SDKs, from `tests/interop`, and an agent of our own for what none speaks any more.
 
 use std::path::Path;
 
@@ -10,13 +10,15 @@ use super::program::Program;
 /// An SDK that an agent and a client in `tests/interop` are built on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sdk {
+    /// None: an agent of our own that speaks protocol 0.1 over JSON-RPC, card only at `agent.json`.
+    Without,
     /// Python `a2a-sdk` 0.2.16: protocol 0.2 over JSON-RPC, card only at `agent.json`.
     Py02,
-    /// Python `a2a-sdk` 0.3.26: protocol 0.3 over JSON-RPC, card at both paths.
+    /// Python `a2a-sdk` 0.3.26: protocol 0.3 over JSON-RPC, HTTP+JSON and gRPC, card at both paths.
     Py03,
-    /// Python `a2a-sdk` 1.3.0: protocol 1.0 over JSON-RPC and HTTP+JSON.
+    /// Python `a2a-sdk` 1.3.0: protocol 1.0 over JSON-RPC, HTTP+JSON and gRPC.
     Py1,
-    /// JavaScript `@a2a-js/sdk` 1.3.0: protocol 1.0 over JSON-RPC and HTTP+JSON.
+    /// JavaScript `@a2a-js/sdk` 1.3.0: protocol 1.0 over JSON-RPC, HTTP+JSON and gRPC.
     Node,
 }
 
@@ -27,6 +29,7 @@ impl Sdk {
     /// Prefix of the names of its files and of its agent's replies.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Without => "v01",
             Self::Py02 => "py02",
             Self::Py03 => "py03",
             Self::Py1 => "py1",
@@ -37,6 +40,7 @@ impl Sdk {
     /// The id of its agent's only skill, which no other agent has.
     pub fn skill(self) -> &'static str {
         match self {
+            Self::Without => "play-radio",
             Self::Py02 => "write-haiku",
             Self::Py03 => "forecast-tides",
             Self::Py1 => "sort-seashells",
@@ -47,6 +51,7 @@ impl Sdk {
     /// The name on its agent's card.
     pub fn agent_name(self) -> &'static str {
         match self {
+            Self::Without => "Attic radio",
             Self::Py02 => "Haiku house",
             Self::Py03 => "Tide table",
             Self::Py1 => "Shell sorter",
@@ -57,7 +62,7 @@ impl Sdk {
     /// The file name under `/.well-known/` at which its agent serves the card and its client fetches it.
     pub fn well_known(self) -> &'static str {
         match self {
-            Self::Py02 => "agent.json",
+            Self::Without | Self::Py02 => "agent.json",
             Self::Py03 | Self::Py1 | Self::Node => "agent-card.json",
         }
     }
@@ -88,7 +93,18 @@ impl Sdk {
         let base = program
             .find(|line| line.strip_prefix("READY ").map(str::to_owned))
             .await;
-        Agent { base, program }
+        let grpc = match self {
+            Self::Without | Self::Py02 => None,
+            Self::Py03 | Self::Py1 | Self::Node => {
+                let address = program.find(|line| line.strip_prefix("GRPC ").map(str::to_owned));
+                Some(address.await)
+            }
+        };
+        Agent {
+            base,
+            grpc,
+            program,
+        }
     }
 
     /// Lets its client load the card below `base` (with or without a trailing slash) with the SDK's own resolver, and
@@ -114,7 +130,8 @@ impl Sdk {
     fn script(self, role: &str) -> Command {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
         let mut command = match self {
-            Self::Py02 => python("A2A_REGISTRY_TEST_PY02"),
+            // It needs only what serves it.
+            Self::Without | Self::Py02 => python("A2A_REGISTRY_TEST_PY02"),
             Self::Py03 => python("A2A_REGISTRY_TEST_PY03"),
             Self::Py1 => python("A2A_REGISTRY_TEST_PY1"),
             Self::Node => {
@@ -149,6 +166,8 @@ pub struct Conversation {
 pub struct Agent {
     /// Its base URL, without a slash at the end.
     pub base: String,
+    /// Host and port where it speaks gRPC without TLS, if it does.
+    pub grpc: Option<String>,
     /// Its process.
     pub program: Program,
 }

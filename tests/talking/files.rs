@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::card_of;
 use super::raw::{RawReply, RawServer};
-use super::streams::{Streamer, streamers};
+use super::streams::{Binding, Streamer, streamers};
 use crate::support::program::{Program, assert_ended, registry};
 use crate::support::sdk::Sdk;
 
@@ -30,8 +30,8 @@ async fn files_and_data_come_back_as_they_were_sent() {
             .map(|(nth, streamer)| async move {
                 let Streamer { sdk, card, .. } = streamer;
                 // Over HTTP+JSON the SDK of 0.3 takes the bytes of a file for UTF-8, and breaks the stream at others.
-                let file = match (sdk, streamer.is_rest()) {
-                    (Sdk::Py03, true) => text,
+                let file = match (sdk, streamer.binding) {
+                    (Sdk::Py03, Binding::HttpJson) => text,
                     _ => picture,
                 };
                 let name = file.file_name().unwrap();
@@ -46,9 +46,14 @@ async fn files_and_data_come_back_as_they_were_sent() {
                 ]);
                 send.arg("--file").arg(file).arg("--out").arg(&out);
                 let finished = Program::run(send).await;
-                assert_eq!(finished.status.code(), Some(0), "{sdk:?}: {finished:#?}");
+                assert_eq!(
+                    finished.status.code(),
+                    Some(0),
+                    "{}: {finished:#?}",
+                    streamer.name()
+                );
                 let saved = fs::read(out.join(name)).unwrap();
-                assert_eq!(saved, fs::read(file).unwrap(), "{sdk:?}");
+                assert_eq!(saved, fs::read(file).unwrap(), "{}", streamer.name());
                 let data = fs::read(out.join("data-2.json")).unwrap();
                 let data: Value = serde_json::from_slice(&data).unwrap();
                 assert_eq!(data["days"][0].as_f64(), Some(1.0), "{sdk:?}: {data}");

@@ -1,5 +1,7 @@
 //! Answers that stream from agents on the SDKs, in every dialect that they have.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 use serde_json::Value;
 
@@ -8,53 +10,89 @@ use crate::support::origin::Origin;
 use crate::support::program::{Program, registry, text};
 use crate::support::sdk::{Agent, Sdk};
 
-/// The agents, and for those that have one a card that names their HTTP+JSON interface alone.
+/// An agent that is called over one binding, by a card that names no other.
 pub struct Streamer {
     pub sdk: Sdk,
+    pub binding: Binding,
     /// Held, because dropping it ends it.
-    _agent: Agent,
+    _agent: Arc<Agent>,
     /// Where `send` reads the card.
     pub card: String,
-    origin: Option<Origin>,
+    /// Held like the agent.
+    _origin: Option<Origin>,
+}
+
+/// A binding of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding {
+    JsonRpc,
+    HttpJson,
+    Grpc,
 }
 
 impl Streamer {
-    /// Whether it is called over HTTP+JSON.
-    pub fn is_rest(&self) -> bool {
-        self.origin.is_some()
-    }
-}
-
-/// An agent for each dialect of each SDK.
-pub async fn streamers() -> Vec<Streamer> {
-    let wanted = Sdk::ALL.map(|sdk| (sdk, false)).into_iter();
-    let rest = [Sdk::Py03, Sdk::Py1, Sdk::Node].map(|sdk| (sdk, true));
-    join_all(wanted.chain(rest).map(|(sdk, rest)| async move {
-        let agent = sdk.agent().await;
+    fn new(sdk: Sdk, binding: Binding, agent: &Arc<Agent>) -> Self {
         let version = match sdk {
             Sdk::Py03 => "0.3",
             _ => "1.0",
         };
-        let url = format!("{}/rest", agent.base);
-        let origin = rest.then(|| card_of(&url, "HTTP+JSON", version));
+        let origin = match binding {
+            Binding::JsonRpc => None,
+            Binding::HttpJson => {
+                let url = format!("{}/rest", agent.base);
+                Some(card_of(&url, "HTTP+JSON", version))
+            }
+            Binding::Grpc => {
+                let address = agent.grpc.as_deref().unwrap();
+                Some(card_of(&format!("http://{address}"), "GRPC", version))
+            }
+        };
         let card = match &origin {
             Some(origin) => origin.url(super::CARD),
             None => agent.card_url(sdk),
         };
-        Streamer {
+        Self {
             sdk,
-            _agent: agent,
+            binding,
+            _agent: Arc::clone(agent),
             card,
-            origin,
+            _origin: origin,
         }
-    }))
-    .await
+    }
+
+    /// The agent and how it is called, for messages of tests.
+    pub fn name(&self) -> String {
+        format!("{:?} over {:?}", self.sdk, self.binding)
+    }
+
+    /// Whether `task list` works: 1.0 has it over every binding.
+    pub fn lists_tasks(&self) -> bool {
+        matches!(self.sdk, Sdk::Py1 | Sdk::Node)
+    }
+}
+
+/// Each dialect of each SDK's agent, and of the one for 0.1; one process serves all dialects of an SDK.
+pub async fn streamers() -> Vec<Streamer> {
+    let three = &[Binding::JsonRpc, Binding::HttpJson, Binding::Grpc][..];
+    let served = [
+        (Sdk::Without, &three[..1]),
+        (Sdk::Py02, &three[..1]),
+        (Sdk::Py03, three),
+        (Sdk::Py1, three),
+        (Sdk::Node, three),
+    ];
+    let started = served.map(|(sdk, bindings)| async move {
+        let agent = Arc::new(sdk.agent().await);
+        let streamer = |binding: &Binding| Streamer::new(sdk, *binding, &agent);
+        bindings.iter().map(streamer).collect::<Vec<_>>()
+    });
+    join_all(started).await.into_iter().flatten().collect()
 }
 
 #[tokio::test]
 async fn answers_of_every_sdk_are_printed_as_they_stream() {
     join_all(streamers().await.iter().map(|streamer| async move {
-        let name = format!("{:?} at {}", streamer.sdk, streamer.card);
+        let name = streamer.name();
         let sent = registry(["send", "--direct", &streamer.card, "work in pieces"]);
         let finished = Program::run(sent).await;
         assert_eq!(finished.status.code(), Some(0), "{name}: {finished:#?}");

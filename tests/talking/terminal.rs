@@ -45,7 +45,7 @@ async fn text_is_printed_while_the_agent_works_and_an_interruption_leaves_the_ta
     join_all(streamers().await.iter().map(|streamer| async move {
         let sent = registry(["send", "--direct", &streamer.card, "work for ever"]);
         let program = Program::start(sent);
-        assert_eq!(program.line("one").await, "one", "{:?}", streamer.sdk);
+        assert_eq!(program.line("one").await, "one", "{}", streamer.name());
         let id = i32::try_from(program.id()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
         let finished = program.finish().await;

@@ -9,7 +9,7 @@ use reqwest::header::HeaderValue;
 use tokio::time::Instant;
 
 use super::answer::{self, AgentAnswer};
-use super::choice::{self, Route};
+use super::choice::{self, Route, grpc_address};
 use super::connection::Connection;
 use super::credentials::{self, Credentials};
 use super::error::shorten;
@@ -29,8 +29,9 @@ pub struct Agent {
     streams: bool,
     timeout: Duration,
     pace: Pace,
-    /// One for agents on this machine, which no proxy reaches, and one for all others.
-    clients: [OnceLock<Client>; 2],
+    /// For agents on this machine, which no proxy reaches, and for all others; each without gRPC and for it, which takes HTTP/2
+    /// for granted.
+    clients: [[OnceLock<Client>; 2]; 2],
 }
 
 impl Agent {
@@ -47,7 +48,14 @@ impl Agent {
             format!("{} {version}", route.interface.binding)
         });
         let offered = shorten(&offered.collect::<Vec<_>>().join(", "));
-        let routes = options.choice.apply(usable);
+        let mut routes = options.choice.apply(usable);
+        for route in &mut routes {
+            if route.dialect.is_grpc()
+                && let Some(url) = grpc_address(&route.interface.url, options.plaintext)
+            {
+                route.url = url;
+            }
+        }
         if routes.is_empty() {
             let wanted = shorten(&options.choice.wanted());
             return Err(TalkError::NotChosen { wanted, offered });
@@ -62,7 +70,7 @@ impl Agent {
                 idle: options.idle_timeout.min(DAY),
                 pause: options.poll_interval.min(DAY),
             },
-            clients: [OnceLock::new(), OnceLock::new()],
+            clients: Default::default(),
         })
     }
 
@@ -159,9 +167,10 @@ impl Agent {
             match EventStream::open(connection, Operation::Subscribe(id), self.pace).await {
                 Ok(stream) => Ok(stream),
                 // Versions and SDKs refuse a task that is done with different codes.
-                Err((TalkError::Protocol { .. } | TalkError::Http { .. }, connection)) => {
-                    EventStream::following(connection, id, self.pace, false).await
-                }
+                Err((
+                    TalkError::Protocol { .. } | TalkError::Http { .. } | TalkError::Status { .. },
+                    connection,
+                )) => EventStream::following(connection, id, self.pace, false).await,
                 Err((error, _)) => Err(error),
             }
         })
@@ -186,9 +195,10 @@ impl Agent {
             if let Some(extensions) = &self.extensions {
                 exchange.activate(extensions, route.dialect);
             }
+            let undated = route.interface.protocol_version.is_none();
             let route = route.clone();
             match call(Connection { exchange, route }).await {
-                Err(error) if error.not_taken_up() => {
+                Err(error) if error.not_taken_up() || (undated && error.says_invalid_request()) => {
                     first_failure.get_or_insert(error);
                 }
                 outcome => return outcome,
@@ -198,16 +208,12 @@ impl Agent {
     }
 
     fn client(&self, route: &Route) -> Result<Client, TalkError> {
-        let [elsewhere, here] = &self.clients;
-        let place = if is_loopback(&route.url) {
-            here
-        } else {
-            elsewhere
-        };
+        let place = &self.clients[usize::from(is_loopback(&route.url))]
+            [usize::from(route.dialect.is_grpc())];
         if let Some(client) = place.get() {
             return Ok(client.clone());
         }
-        let client = client_for(&route.url)?;
+        let client = client_for(route)?;
         Ok(place.get_or_init(|| client).clone())
     }
 }

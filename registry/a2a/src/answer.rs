@@ -143,7 +143,8 @@ pub(super) fn task_answer(task: Value, route: &Route) -> Result<AgentAnswer, Tal
         text,
         status_text: status.text,
         task_id: member(&task, "id"),
-        context_id: member(&task, "contextId"),
+        // 0.1 calls it a session.
+        context_id: member(&task, "contextId").or_else(|| member(&task, "sessionId")),
         artifacts,
         other_parts: status.other_parts,
         unfinished: None,

@@ -1,12 +1,13 @@
 //! One interface of an agent during one call.
 
-use reqwest::Response;
 use serde_json::Value;
 
 use super::TalkError;
 use super::choice::Route;
 use super::exchange::{Exchange, Incoming};
+use super::grpc;
 use super::operation::{Operation, result};
+use super::stream::Unread;
 
 /// An interface with the credentials and the deadline of a call.
 pub(super) struct Connection {
@@ -19,7 +20,7 @@ pub(super) struct Connection {
 /// The response to an operation that streams.
 pub(super) enum Opened {
     /// A stream.
-    Events(Response),
+    Events(Unread),
     /// One document with the result, as agents without a stream send it.
     Whole(Value),
 }
@@ -27,14 +28,21 @@ pub(super) enum Opened {
 impl Connection {
     /// The result of an operation.
     pub async fn call(&self, operation: Operation<'_>) -> Result<Value, TalkError> {
+        if self.route.dialect.is_grpc() {
+            return grpc::call(&self.exchange, &self.route, operation).await;
+        }
         let reply = self.exchange.request(&operation.at(&self.route)).await?;
         result(&self.route, &reply)
     }
 
     /// The stream of an operation.
     pub async fn open(&self, operation: Operation<'_>) -> Result<Opened, TalkError> {
+        if self.route.dialect.is_grpc() {
+            let messages = grpc::open(&self.exchange, &self.route, operation).await?;
+            return Ok(Opened::Events(Unread::Messages(Box::new(messages))));
+        }
         match self.exchange.open(&operation.at(&self.route)).await? {
-            Incoming::Events(response) => Ok(Opened::Events(response)),
+            Incoming::Events(response) => Ok(Opened::Events(Unread::Response(response))),
             Incoming::Reply(reply) => result(&self.route, &reply).map(Opened::Whole),
         }
     }

@@ -1,7 +1,5 @@
 //! Errors of a call to an agent.
 
-use reqwest::StatusCode;
-
 use super::choice::NoRoute;
 
 /// Why a call returned no answer. Each message is one line that says what to do. It may
@@ -13,7 +11,7 @@ pub enum TalkError {
     NoInterface,
     /// The card lists interfaces, but this client can use none of them.
     #[error(
-        "none of the card's interfaces can be used: {reasons}; this client supports JSONRPC 0.2, 0.3 and 1.0 and HTTP+JSON 1.0"
+        "none of the card's interfaces can be used: {reasons}; this client supports JSONRPC 0.1, 0.2, 0.3 and 1.0, and HTTP+JSON and GRPC 0.3 and 1.0"
     )]
     NoneUsable {
         /// The reason for each interface, shortened.
@@ -37,11 +35,11 @@ pub enum TalkError {
     },
     /// Credentials were sent, and the agent refused them.
     #[error(
-        "the agent refused the credentials (HTTP {status}){detail}; check that they are valid for it"
+        "the agent refused the credentials ({status}){detail}; check that they are valid for it"
     )]
     CredentialsRefused {
-        /// 401 or 403.
-        status: u16,
+        /// `HTTP 401` or `HTTP 403`; over gRPC `UNAUTHENTICATED` or `PERMISSION_DENIED`.
+        status: String,
         /// The agent's message after `: `, or empty.
         detail: String,
     },
@@ -111,6 +109,43 @@ pub enum TalkError {
         message: String,
         /// The meaning of the code after `; `, or empty.
         hint: &'static str,
+    },
+    /// The agent answered with a status of gRPC (1.0 section 10.6).
+    #[error("the agent responded with {name}: {message}{hint}")]
+    Status {
+        /// The name of its code, such as `NOT_FOUND`.
+        name: &'static str,
+        /// `google.rpc.ErrorInfo`'s reason, where there is one.
+        reason: Option<String>,
+        /// The agent's message, shortened.
+        message: String,
+        /// The meaning of the code after `; `, or empty.
+        hint: &'static str,
+    },
+    /// The response is not one of gRPC.
+    #[error("{url} responded with {content_type} instead of gRPC; is this the agent's endpoint?")]
+    NotGrpc {
+        /// The address.
+        url: String,
+        /// Its `Content-Type`, or `nothing named`.
+        content_type: String,
+    },
+    /// The card wants a key in the query of the address, and the interface is one of gRPC.
+    #[error(
+        "the card wants the API key in the query of an address, which gRPC does not have; choose another interface with --binding"
+    )]
+    NoQuery,
+    /// The protocol version does not have the operation over gRPC.
+    #[error("this version of A2A has no {name} over gRPC; choose another interface with --binding")]
+    NoMethod {
+        /// The name that the operation has in other versions.
+        name: &'static str,
+    },
+    /// The call cannot be expressed in the messages of gRPC.
+    #[error("the message cannot be sent over gRPC: {reason}")]
+    NoForm {
+        /// The cause.
+        reason: String,
     },
     /// The response is longer than [`BODY_LIMIT`](super::BODY_LIMIT).
     #[error("the response of {url} is longer than {limit} bytes, which is the limit")]
@@ -211,6 +246,9 @@ impl TalkError {
                 matches!(code, -32601 | -32009)
                     || reason.as_deref() == Some("VERSION_NOT_SUPPORTED")
             }
+            Self::Status { name, reason, .. } => {
+                *name == "UNIMPLEMENTED" || reason.as_deref() == Some("VERSION_NOT_SUPPORTED")
+            }
             Self::Http { status, .. } => matches!(status, 404 | 405 | 501),
             _ => false,
         }
@@ -225,15 +263,24 @@ impl TalkError {
                 matches!(code, -32601 | -32004)
                     || reason.as_deref() == Some("UNSUPPORTED_OPERATION")
             }
+            Self::Status { name, reason, .. } => {
+                *name == "UNIMPLEMENTED" || reason.as_deref() == Some("UNSUPPORTED_OPERATION")
+            }
             Self::Http { status, .. } => matches!(status, 404 | 405 | 501),
             _ => false,
         }
+    }
+
+    /// Whether the agent takes the request for none, as agents for 0.1 do that are called in later forms.
+    pub(super) fn says_invalid_request(&self) -> bool {
+        matches!(self, Self::Protocol { code: -32600, .. })
     }
 
     /// Whether a repeated attempt may succeed: the connection failed, or the server was busy.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Broken { .. } => true,
+            Self::Status { name, .. } => matches!(*name, "UNAVAILABLE" | "RESOURCE_EXHAUSTED"),
             Self::Http { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502..=504),
             _ => false,
         }
@@ -254,25 +301,17 @@ pub(super) fn hint_for(code: i64) -> &'static str {
 }
 
 /// The error for a refused request: missing credentials, or refused ones.
-pub(super) fn refused(
-    status: StatusCode,
-    sent: bool,
-    challenge: Option<&str>,
-    said: &str,
-) -> TalkError {
+pub(super) fn refused(status: &str, sent: bool, challenge: Option<&str>, said: &str) -> TalkError {
     if sent {
         return TalkError::CredentialsRefused {
-            status: status.as_u16(),
+            status: status.to_owned(),
             detail: led_in(challenge.filter(|text| !text.is_empty()).unwrap_or(said)),
         };
     }
     let named = challenge.map(shorten).filter(|text| !text.is_empty());
     let needed = match named {
-        Some(challenge) => format!(
-            "it responded with HTTP {} and requires {challenge}",
-            status.as_u16()
-        ),
-        None => format!("it responded with HTTP {}{}", status.as_u16(), led_in(said)),
+        Some(challenge) => format!("it responded with {status} and requires {challenge}"),
+        None => format!("it responded with {status}{}", led_in(said)),
     };
     TalkError::CredentialsNeeded {
         needed,

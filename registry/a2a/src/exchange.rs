@@ -1,8 +1,8 @@
 //! One HTTP request and its response, within the limits of a call.
 
-use std::error::Error as _;
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::TalkError;
-use super::choice::Dialect;
+use super::choice::{Dialect, Route};
 use super::credentials::Credentials;
 use super::error::{led_in, refused, shorten};
 use super::operation::HttpCall;
@@ -30,6 +30,7 @@ const DOCUMENT: &str = "application/json, application/a2a+json";
 const EVENTS: &str = "text/event-stream, application/json, application/a2a+json";
 
 /// The requests of one call: its credentials and its deadline.
+#[derive(Clone)]
 pub(super) struct Exchange {
     client: Client,
     headers: HeaderMap,
@@ -96,6 +97,42 @@ impl Exchange {
         self.timeout
     }
 
+    /// Whether the user's credentials are in every request.
+    pub fn has_credentials(&self) -> bool {
+        self.with_credentials
+    }
+
+    /// Whether some of them are in the address.
+    pub fn has_query(&self) -> bool {
+        !self.query.is_empty()
+    }
+
+    /// Sends the frames of a gRPC call, and reads the head of the response, which are frames too.
+    pub async fn frames(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        frames: Bytes,
+        shown: &str,
+    ) -> Result<Response, TalkError> {
+        let request = self.client.post(url).headers(headers).body(frames);
+        let request = request.headers(self.headers.clone());
+        let sent = request.send().await;
+        let response = sent.map_err(|error| failed(&error, shown))?;
+        let essence = essence(&response).unwrap_or_default();
+        if response.status() == StatusCode::OK && essence.starts_with("application/grpc") {
+            return Ok(response);
+        }
+        let reply = self.receive(response, shown).await?;
+        if !reply.status.is_success() {
+            return Err(reply.http_error());
+        }
+        Err(TalkError::NotGrpc {
+            url: reply.url,
+            content_type: reply.content_type,
+        })
+    }
+
     /// Sends one request and reads the whole response, at most [`BODY_LIMIT`] bytes.
     pub async fn request(&self, call: &HttpCall) -> Result<HttpReply, TalkError> {
         let shown = shown(&call.url);
@@ -146,7 +183,8 @@ impl Exchange {
         request.send().await.map_err(|error| failed(&error, shown))
     }
 
-    async fn in_time<T>(
+    /// The result of some work, unless the deadline comes first.
+    pub async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, TalkError>>,
         shown: &str,
@@ -201,7 +239,7 @@ impl Exchange {
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let said = reply.said();
             return Err(refused(
-                status,
+                &format!("HTTP {}", status.as_u16()),
                 self.with_credentials,
                 challenge.as_deref(),
                 &said,
@@ -263,8 +301,8 @@ impl HttpReply {
     }
 }
 
-/// A client for the agent at `url`; it keeps its connections for further calls.
-pub(super) fn client_for(url: &Url) -> Result<Client, TalkError> {
+/// A client for the agent at this address; it keeps its connections for further calls.
+pub(super) fn client_for(route: &Route) -> Result<Client, TalkError> {
     // A program's own provider is kept; without one the client could not be built.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -272,7 +310,10 @@ pub(super) fn client_for(url: &Url) -> Result<Client, TalkError> {
     let mut builder = Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::custom(follow));
-    if is_loopback(url) {
+    if route.dialect.is_grpc() {
+        builder = builder.http2_prior_knowledge();
+    }
+    if is_loopback(&route.url) {
         // A proxy cannot reach an agent on this machine.
         builder = builder.no_proxy();
     }
@@ -282,11 +323,14 @@ pub(super) fn client_for(url: &Url) -> Result<Client, TalkError> {
 }
 
 fn is_event_stream(response: &Response) -> bool {
-    let named = response.headers().get(CONTENT_TYPE);
-    let essence = named
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.split(';').next());
-    essence.is_some_and(|text| text.trim().eq_ignore_ascii_case("text/event-stream"))
+    essence(response).as_deref() == Some("text/event-stream")
+}
+
+/// The media type of a response in lower case, without parameters.
+fn essence(response: &Response) -> Option<String> {
+    let named = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    let essence = named.split(';').next()?;
+    Some(essence.trim().to_ascii_lowercase())
 }
 
 /// Follows redirects that keep method and body (307, 308) within the agent's own host, to which credentials may be
@@ -338,7 +382,7 @@ fn failed(error: &reqwest::Error, shown: &str) -> TalkError {
 }
 
 /// The innermost cause of an error, which is the specific one and contains no address.
-pub(super) fn innermost(error: &reqwest::Error) -> String {
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error.source();
     let mut said = None;
     while let Some(inner) = cause {

@@ -67,7 +67,7 @@ fn read(part: &Value, dialect: Dialect) -> Option<AgentFile> {
         (None, None) => {
             // 0.3's protobuf definition wraps a value once more.
             let place = match dialect {
-                Dialect::V0Rest => "/data/data",
+                Dialect::V0Rest | Dialect::V0Grpc => "/data/data",
                 _ => "/data",
             };
             let data = part.pointer(place).filter(|data| !data.is_null())?;

@@ -1,6 +1,6 @@
 //! The A2A client behind `a2a-registry send`: sends messages and returns the agent's answers, whole or event by event.
 //!
-//! It supports 1.0 over JSON-RPC and HTTP+JSON, and 0.2 and 0.3 over JSON-RPC. It depends on the card model and on
+//! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, and 0.1 and 0.2 over JSON-RPC. It depends on the card model and on
 //! nothing else of the registry, so it can be used alone. All returned text is the agent's own and unchanged: the
 //! caller makes it safe before it reaches a terminal or a page.
 
@@ -12,6 +12,7 @@ mod credentials;
 mod error;
 mod exchange;
 mod files;
+mod grpc;
 mod jsonrpc;
 mod message;
 mod operation;
@@ -19,6 +20,7 @@ mod rest;
 mod stream;
 mod tasks;
 pub mod v0;
+pub mod v0_1;
 pub mod v1;
 
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub struct SendOptions {
     pub idle_timeout: Duration,
     /// Pause before the first request for an unfinished task, or for a stream that broke; it doubles up to two seconds.
     pub poll_interval: Duration,
+    /// Whether a gRPC interface that the card names as a bare `host:port` is called without TLS.
+    pub plaintext: bool,
     /// Identifier of the message that [`send_text`] sends. The caller chooses it, so that it can be random in use and fixed in a test; agents
     /// may treat two messages with the same identifier as one.
     pub message_id: String,
@@ -79,6 +83,7 @@ impl SendOptions {
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             poll_interval: Duration::from_millis(200),
+            plaintext: false,
             message_id: message_id.into(),
         }
     }
@@ -97,6 +102,7 @@ impl std::fmt::Debug for SendOptions {
             .field("timeout", &self.timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("poll_interval", &self.poll_interval)
+            .field("plaintext", &self.plaintext)
             .field("message_id", &self.message_id)
             .finish()
     }

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::choice::{Dialect, Route};
 use super::exchange::HttpReply;
-use super::{Message, TalkError, TaskQuery, jsonrpc, rest, v0, v1};
+use super::{Message, TalkError, TaskQuery, jsonrpc, rest, v0, v0_1, v1};
 
 /// An operation with its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,10 @@ impl Operation<'_> {
     /// The request at `route`.
     pub fn at(self, route: &Route) -> HttpCall {
         match route.dialect {
-            Dialect::V1Rest | Dialect::V0Rest => rest::call(self, route),
+            // Calls over gRPC are made elsewhere, from the same forms.
+            Dialect::V1Rest | Dialect::V0Rest | Dialect::V1Grpc | Dialect::V0Grpc => {
+                rest::call(self, route)
+            }
             Dialect::V1JsonRpc => {
                 let (method, params) = v1::call(self, route.tenant());
                 jsonrpc::call(route, Some(v1::VERSION), method, params)
@@ -51,22 +54,26 @@ impl Operation<'_> {
                 let (method, params) = v0::call(self);
                 jsonrpc::call(route, None, method, params)
             }
+            Dialect::V01JsonRpc => {
+                let (method, params) = v0_1::call(self);
+                jsonrpc::call(route, None, method, params)
+            }
         }
     }
 }
 
-/// The result of an operation in a response, or the agent's error.
+/// The result of an operation in a response over HTTP, or the agent's error.
 pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkError> {
     match route.dialect {
-        Dialect::V1Rest | Dialect::V0Rest => rest::result(reply),
-        Dialect::V1JsonRpc | Dialect::V0JsonRpc => jsonrpc::result(reply),
+        dialect if dialect.is_json_rpc() => jsonrpc::result(reply),
+        _ => rest::result(reply),
     }
 }
 
 /// The event in one `data` of a stream, or the agent's error.
-pub(super) fn event(route: &Route, document: Value) -> Result<Value, TalkError> {
-    match route.dialect {
-        Dialect::V1Rest | Dialect::V0Rest => rest::event(document),
-        Dialect::V1JsonRpc | Dialect::V0JsonRpc => jsonrpc::event(document),
+pub(super) fn event(dialect: Dialect, document: Value) -> Result<Value, TalkError> {
+    match dialect {
+        dialect if dialect.is_json_rpc() => jsonrpc::event(document),
+        _ => rest::event(document),
     }
 }

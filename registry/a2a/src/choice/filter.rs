@@ -1,6 +1,6 @@
 //! A caller's own choice among the interfaces of a card.
 
-use super::Route;
+use super::{Dialect, Route};
 
 /// Which interfaces a caller wants, beside what the card prefers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,7 +46,13 @@ impl InterfaceFilter {
         };
         match route.interface.protocol_version.as_deref() {
             Some(version) => minor(version) == minor(wanted),
-            None => wanted.starts_with("0.") != route.dialect.is_v1(),
+            None => match route.dialect {
+                Dialect::V01JsonRpc => minor(wanted) == ("0", "1"),
+                dialect => {
+                    minor(wanted).0 == if dialect.is_v1() { "1" } else { "0" }
+                        && minor(wanted) != ("0", "1")
+                }
+            },
         }
     }
 }
@@ -98,10 +104,11 @@ mod tests {
     fn a_choice_leaves_the_cards_order() {
         assert_eq!(
             chosen(None, None),
-            ["rpc", "rest", "old", "undated", "undated"]
+            ["rpc", "rest", "old", "undated", "undated", "undated"]
         );
         assert_eq!(chosen(Some("http+json"), None), ["rest"]);
         assert_eq!(chosen(None, Some("0.3")), ["old", "undated"]);
+        assert_eq!(chosen(None, Some("0.1")), ["undated"]);
         assert_eq!(chosen(Some("JSONRPC"), Some("1")), ["rpc", "undated"]);
         assert_eq!(chosen(None, Some("1.0.1")), ["rpc", "rest", "undated"]);
         assert!(chosen(Some("GRPC"), None).is_empty());

@@ -14,15 +14,39 @@ pub enum Dialect {
     V1Rest,
     /// 0.2 and 0.3 over JSON-RPC, which share methods and forms.
     V0JsonRpc,
+    /// 0.1, which has JSON-RPC only.
+    V01JsonRpc,
     /// 0.3 over HTTP+JSON, in the JSON form of its protobuf definition (0.3 section 11.1.3).
     V0Rest,
+    /// 1.0 over gRPC (1.0 section 10).
+    V1Grpc,
+    /// 0.3 over gRPC, whose messages are those of 0.3 over HTTP+JSON.
+    V0Grpc,
 }
 
 impl Dialect {
     /// Whether the forms are those of 1.0.
     #[must_use]
     pub const fn is_v1(self) -> bool {
-        matches!(self, Self::V1JsonRpc | Self::V1Rest)
+        matches!(self, Self::V1JsonRpc | Self::V1Rest | Self::V1Grpc)
+    }
+
+    /// Whether the forms are those of 0.1.
+    #[must_use]
+    pub const fn is_v0_1(self) -> bool {
+        matches!(self, Self::V01JsonRpc)
+    }
+
+    /// Whether it is called over JSON-RPC.
+    #[must_use]
+    pub const fn is_json_rpc(self) -> bool {
+        matches!(self, Self::V1JsonRpc | Self::V0JsonRpc | Self::V01JsonRpc)
+    }
+
+    /// Whether it is called over gRPC.
+    #[must_use]
+    pub const fn is_grpc(self) -> bool {
+        matches!(self, Self::V1Grpc | Self::V0Grpc)
     }
 }
 
@@ -72,9 +96,9 @@ pub enum NoRoute {
 }
 
 /// The supported bindings, each with its dialect. A JSON-RPC interface without a version is first called in the older
-/// forms, since only cards before 0.2.5 may omit the version, then in the newer ones; an agent reports a method that
-/// it does not know.
-const SPOKEN: [(Spoken<'_>, Dialect); 4] = [
+/// forms, since only cards before 0.2.5 may omit the version, then in the newer ones, at last in those of 0.1; an agent
+/// reports a method that it does not know.
+const SPOKEN: [(Spoken<'_>, Dialect); 7] = [
     (
         Spoken {
             binding: "JSONRPC",
@@ -91,6 +115,13 @@ const SPOKEN: [(Spoken<'_>, Dialect); 4] = [
     ),
     (
         Spoken {
+            binding: "JSONRPC",
+            versions: &["0.1"],
+        },
+        Dialect::V01JsonRpc,
+    ),
+    (
+        Spoken {
             binding: "HTTP+JSON",
             versions: &["1"],
         },
@@ -102,6 +133,20 @@ const SPOKEN: [(Spoken<'_>, Dialect); 4] = [
             versions: &["0.3"],
         },
         Dialect::V0Rest,
+    ),
+    (
+        Spoken {
+            binding: "GRPC",
+            versions: &["1"],
+        },
+        Dialect::V1Grpc,
+    ),
+    (
+        Spoken {
+            binding: "GRPC",
+            versions: &["0.3"],
+        },
+        Dialect::V0Grpc,
     ),
 ];
 
@@ -128,11 +173,31 @@ pub fn routes(card: &AgentCard) -> Result<Vec<Route>, NoRoute> {
 
 fn route(ranked: &RankedInterface<'_>) -> Option<Route> {
     let (_, dialect) = SPOKEN.get(ranked.spoken?)?;
+    let text = ranked.interface.url.as_str();
     Some(Route {
         interface: ranked.interface.clone(),
-        url: Url::parse(&ranked.interface.url).ok()?,
+        url: match dialect.is_grpc() {
+            true => grpc_address(text, false)?,
+            false => Url::parse(text).ok()?,
+        },
         dialect: *dialect,
     })
+}
+
+/// The address of a gRPC server. A bare `host:port`, as cards and SDKs have it, means TLS, unless the user says otherwise.
+pub(crate) fn grpc_address(text: &str, plaintext: bool) -> Option<Url> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some(("http", rest)) => ("http", rest),
+        Some(("https" | "grpcs", rest)) => ("https", rest),
+        Some(("grpc", rest)) => (bare(plaintext), rest),
+        Some(_) => return None,
+        None => (bare(plaintext), text),
+    };
+    Url::parse(&format!("{scheme}://{rest}")).ok()
+}
+
+const fn bare(plaintext: bool) -> &'static str {
+    if plaintext { "http" } else { "https" }
 }
 
 /// Why none of the interfaces can be used, as far as it fits in a line.
@@ -184,7 +249,7 @@ mod tests {
     #[test]
     fn the_cards_order_decides_and_unspoken_bindings_are_passed_over() {
         let routes = chosen(&[
-            ("http://h/grpc", "GRPC", Some("1.0")),
+            ("http://h/pigeon", "PIGEON", Some("1.0")),
             ("http://h/old", "JSONRPC", Some("0.3")),
             ("http://h/rest", "http+json", Some("1.0")),
             ("http://h/older-rest", "HTTP+JSON", Some("0.3")),
@@ -213,6 +278,7 @@ mod tests {
                 ("/dated".to_owned(), Dialect::V0JsonRpc),
                 ("/undated".to_owned(), Dialect::V0JsonRpc),
                 ("/undated".to_owned(), Dialect::V1JsonRpc),
+                ("/undated".to_owned(), Dialect::V01JsonRpc),
             ]
         );
     }
@@ -221,8 +287,8 @@ mod tests {
     fn a_card_that_cannot_be_spoken_to_says_why() {
         assert_eq!(routes(&card(&[])).unwrap_err(), NoRoute::NoInterface);
         for (binding, version) in [
-            ("GRPC", "1.0"),
-            ("JSONRPC", "0.1"),
+            ("PIGEON", "1.0"),
+            ("JSONRPC", "0.0"),
             ("JSONRPC", "2.0"),
             ("JSONRPC", "1x"),
         ] {
@@ -231,7 +297,11 @@ mod tests {
                 panic!("{error:?}")
             };
             assert!(
-                reasons.contains(if binding == "GRPC" { binding } else { version }),
+                reasons.contains(if binding == "PIGEON" {
+                    binding
+                } else {
+                    version
+                }),
                 "{reasons}"
             );
         }
@@ -249,7 +319,14 @@ mod tests {
 
     #[test]
     fn a_long_list_of_interfaces_stays_one_short_line() {
-        let many = vec![("http://h/some/long/path/of/an/address", "GRPC", Some("1.0")); 5000];
+        let many = vec![
+            (
+                "http://h/some/long/path/of/an/address",
+                "PIGEON",
+                Some("1.0")
+            );
+            5000
+        ];
         let error = TalkError::from(routes(&card(&many)).unwrap_err());
         let message = error.to_string();
         assert!(message.contains("4996 more"), "{message}");

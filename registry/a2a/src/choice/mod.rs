@@ -11,4 +11,5 @@ pub use credential_choice::{
     Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
 };
 pub use filter::InterfaceFilter;
+pub(crate) use interface::grpc_address;
 pub use interface::{Dialect, NoRoute, Route, routes};

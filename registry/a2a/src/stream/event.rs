@@ -62,7 +62,8 @@ pub(super) enum Form {
     Artifact,
 }
 
-/// The form and content of an event: wrapped (1.0), marked by `kind` (0.2, 0.3), or by the members that it has.
+/// The form and content of an event: wrapped (1.0), marked by `kind` (0.2, 0.3), or by the members that it has. A new state
+/// in the form of 0.1 reads as a task without artifacts.
 pub(super) fn form(raw: &Value) -> Option<(Form, &Value)> {
     let wrapped = [
         ("task", Form::Task),
@@ -101,7 +102,10 @@ pub(super) fn task_id(form: Form, content: &Value) -> Option<String> {
     match form {
         Form::Task => member(content, "id"),
         Form::Message => None,
-        Form::Status | Form::Artifact => member(content, "taskId"),
+        // 0.1 calls it by the name that a task has for itself.
+        Form::Status | Form::Artifact => {
+            member(content, "taskId").or_else(|| member(content, "id"))
+        }
     }
 }
 
@@ -127,11 +131,16 @@ pub(super) fn read(form: Form, content: &Value, route: &Route) -> Result<EventKi
             let artifact = content.get("artifact").filter(|inner| inner.is_object());
             EventKind::Artifact(ArtifactUpdate {
                 artifact: read_parts(artifact.ok_or_else(|| no_event(content))?),
-                append: flag(content, "append"),
-                last: flag(content, "lastChunk"),
+                append: appends(content),
+                last: flag(content, "lastChunk") || flag(&content["artifact"], "lastChunk"),
             })
         }
     })
+}
+
+/// Whether an artifact continues the one before it, which 0.1 says within the artifact.
+pub(super) fn appends(content: &Value) -> bool {
+    flag(content, "append") || flag(&content["artifact"], "append")
 }
 
 fn flag(content: &Value, name: &str) -> bool {

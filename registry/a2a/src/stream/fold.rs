@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::event::Form;
+use super::event::{Form, appends};
 use crate::answer::{self, AgentAnswer, member};
 use crate::choice::Route;
 
@@ -49,7 +49,8 @@ impl Fold {
     fn task(&mut self, content: &Value) -> &mut Value {
         self.task.get_or_insert_with(|| {
             let mut task = json!({"id": "", "status": {"state": "unknown"}});
-            task["id"] = member(content, "taskId").unwrap_or_default().into();
+            let id = member(content, "taskId").or_else(|| member(content, "id"));
+            task["id"] = id.unwrap_or_default().into();
             if let Some(context) = member(content, "contextId") {
                 task["contextId"] = context.into();
             }
@@ -65,17 +66,21 @@ impl Fold {
                 self.places = artifacts
                     .iter()
                     .enumerate()
-                    .filter_map(|(place, artifact)| Some((member(artifact, "artifactId")?, place)))
+                    .filter_map(|(place, artifact)| Some((name(artifact)?, place)))
                     .collect();
             }
             None => {
-                let known = self
-                    .task
-                    .as_mut()
-                    .and_then(|task| task.get_mut("artifacts"));
-                if let Some(known) = known {
-                    task["artifacts"] = known.take();
-                }
+                let mut keep = |name: &str| {
+                    let known = self.task.as_mut().and_then(|task| task.get_mut(name));
+                    if let Some(known) = known
+                        && task.get(name).is_none_or(Value::is_null)
+                    {
+                        task[name] = known.take();
+                    }
+                };
+                keep("artifacts");
+                // New states in the form of 0.1 do not name it.
+                keep("sessionId");
             }
         }
         self.task = Some(task);
@@ -83,8 +88,8 @@ impl Fold {
 
     fn artifact(&mut self, content: &Value) {
         let artifact = content.get("artifact").cloned().unwrap_or_default();
-        let append = content.get("append").and_then(Value::as_bool) == Some(true);
-        let id = member(&artifact, "artifactId").unwrap_or_default();
+        let append = appends(content);
+        let id = name(&artifact).unwrap_or_default();
         let place = self.places.get(&id).copied();
         let task = self.task(content);
         if !task.get("artifacts").is_some_and(Value::is_array) {
@@ -103,6 +108,12 @@ impl Fold {
             }
         }
     }
+}
+
+/// What tells an artifact from the others of its task; in 0.1 its number.
+fn name(artifact: &Value) -> Option<String> {
+    let number = || artifact.get("index").and_then(Value::as_u64);
+    member(artifact, "artifactId").or_else(|| number().map(|number| number.to_string()))
 }
 
 /// Adds the parts of an update to an artifact. A text continues the text before it: agents stream pieces of words, which

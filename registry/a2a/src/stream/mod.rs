@@ -16,11 +16,12 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::answer::AgentAnswer;
 use super::connection::{Connection, Opened};
 use super::exchange::{BODY_LIMIT, shown};
-use super::operation::{self, Operation};
-use super::{Message, POLL_LIMIT, TalkError};
+use super::operation::Operation;
+use super::{Message, POLL_LIMIT, TalkError, v0_1};
 
 pub use event::{ArtifactUpdate, EventKind, StatusUpdate, StreamEvent};
 use fold::Fold;
+pub(super) use source::Unread;
 use source::{Meter, Source, SourceError};
 
 /// Most bytes of one event.
@@ -89,13 +90,17 @@ impl EventStream {
             Err(error) => return Err((error, connection)),
         };
         let mut stream = Self::new(connection, pace, true);
-        if let Operation::Subscribe(id) = operation {
-            // Known before the first event, a stream of this task can be resumed from the start.
-            stream.subscribed = Some(id.to_owned());
-        }
+        // Known before the first event, a stream of this task can be resumed from the start.
+        stream.subscribed = match operation {
+            Operation::Subscribe(id) => Some(id.to_owned()),
+            Operation::Stream(message) if stream.connection.route.dialect.is_v0_1() => {
+                Some(v0_1::task_id(message).to_owned())
+            }
+            _ => None,
+        };
         let first = match opened {
-            Opened::Events(response) => {
-                stream.phase = Phase::Reading(Source::new(response, &stream.meter));
+            Opened::Events(unread) => {
+                stream.read_from(unread);
                 stream.advance().await
             }
             Opened::Whole(value) => Some(stream.take_whole(value)),
@@ -223,36 +228,36 @@ impl EventStream {
         let Phase::Reading(source) = &mut self.phase else {
             return Ok(None);
         };
-        let data = match timeout_at(silence.min(deadline), source.next()).await {
-            Ok(Ok(Some(data))) => data,
-            Ok(Ok(None)) => return self.broke("it ended before the answer did".to_owned()),
-            Ok(Err(SourceError::Lost(reason))) => return self.broke(reason),
+        match timeout_at(silence.min(deadline), source.next()).await {
+            Ok(Ok(Some(value))) => Ok(Some(value)),
+            Ok(Ok(None)) => self.broke("it ended before the answer did".to_owned()),
+            Ok(Err(SourceError::Lost(reason))) => self.broke(reason),
             Ok(Err(SourceError::TooLong(what))) => {
                 let url = self.url();
-                return Err(TalkError::StreamTooLong { url, what });
+                Err(TalkError::StreamTooLong { url, what })
             }
-            Ok(Err(SourceError::NotText)) => {
-                let beginning = SourceError::NotText.to_string();
-                return Err(TalkError::NotAnEvent { beginning });
-            }
-            Err(_) if silence >= deadline => return Err(self.out_of_time()),
-            Err(_) => {
-                let seconds = self.pace.idle.as_secs();
-                return self.broke(format!("no event arrived for {seconds} s"));
-            }
-        };
-        let document: Value = serde_json::from_str(&data).map_err(|_| TalkError::NotAnEvent {
-            beginning: super::error::shorten(&data),
-        })?;
-        match operation::event(&self.connection.route, document) {
-            Ok(value) => Ok(Some(value)),
+            Ok(Err(error @ SourceError::NotText)) => Err(TalkError::NotAnEvent {
+                beginning: error.to_string(),
+            }),
             // The agent refuses to resume the stream, in a stream.
-            Err(TalkError::Protocol { .. }) if self.attempts > 0 => {
+            Ok(Err(SourceError::Told(TalkError::Protocol { .. } | TalkError::Status { .. })))
+                if self.attempts > 0 =>
+            {
                 self.phase = Phase::Polling;
                 Ok(None)
             }
-            Err(error) => Err(error),
+            Ok(Err(SourceError::Told(error))) => Err(error),
+            Err(_) if silence >= deadline => Err(self.out_of_time()),
+            Err(_) => {
+                let seconds = self.pace.idle.as_secs();
+                self.broke(format!("no event arrived for {seconds} s"))
+            }
         }
+    }
+
+    fn read_from(&mut self, unread: Unread) {
+        let connection = &self.connection;
+        self.phase = Phase::Reading(Source::new(unread, connection, &self.meter));
     }
 
     /// A broken stream can be resumed once the task is known.
@@ -278,8 +283,8 @@ impl EventStream {
         self.attempts += 1;
         self.gap = true;
         match self.connection.open(Operation::Subscribe(&id)).await {
-            Ok(Opened::Events(response)) => {
-                self.phase = Phase::Reading(Source::new(response, &self.meter));
+            Ok(Opened::Events(unread)) => {
+                self.read_from(unread);
                 Ok(None)
             }
             Ok(Opened::Whole(value)) => {

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod credentials;
+mod grpc;
+mod grpc_server;
 mod raw;
 mod refusals;
 mod samples;

@@ -54,7 +54,7 @@ pub(crate) struct AgentArgs {
     /// Longest time without an event in a stream before it is resumed, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle_timeout: u64,
-    /// Use only interfaces with this binding, such as JSONRPC or HTTP+JSON
+    /// Use only interfaces with this binding: JSONRPC, HTTP+JSON or GRPC
     #[arg(long, value_name = "BINDING")]
     binding: Option<String>,
     /// Use only interfaces with this protocol version, such as 0.3
@@ -63,6 +63,9 @@ pub(crate) struct AgentArgs {
     /// The tenant to name in every request, instead of the card's
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
+    /// Call a gRPC interface that the card names as a bare HOST:PORT without TLS
+    #[arg(long)]
+    plaintext: bool,
     /// Activate this protocol extension, by its URI
     #[arg(long, value_name = "URI")]
     extension: Vec<String>,
@@ -111,7 +114,9 @@ impl AgentArgs {
             let value = value.as_deref()?;
             Some(format!("{flag} {}", quote(value)))
         });
-        chosen.chain(self.direct.then(|| "--direct".to_owned()))
+        let set = [("--direct", self.direct), ("--plaintext", self.plaintext)];
+        let set = set.into_iter().filter(|(_, set)| *set);
+        chosen.chain(set.map(|(flag, _)| flag.to_owned()))
     }
 
     /// What can be done about an answer that is not the end, in one line; `None` if it is the end.
@@ -180,6 +185,7 @@ pub(crate) async fn open(
             tenant: given(&arguments.tenant),
         },
         extensions: arguments.extension.clone(),
+        plaintext: arguments.plaintext,
         timeout: Duration::from_secs(arguments.timeout),
         idle_timeout: Duration::from_secs(arguments.idle_timeout),
         ..SendOptions::new("")

@@ -50,7 +50,7 @@ fn address(plan: &Plan) -> String {
     let mut url = match plan.route.dialect {
         Dialect::V1Rest => plan.route.below(&["message:send"]),
         Dialect::V0Rest => plan.route.below(&["v1", "message:send"]),
-        Dialect::V1JsonRpc | Dialect::V0JsonRpc => plan.route.url.clone(),
+        _ => plan.route.url.clone(),
     };
     url.set_fragment(None);
     let mut keys = plan
@@ -85,10 +85,14 @@ fn body(plan: &Plan) -> String {
         Dialect::V0Rest => format!(
             r#"{{"message":{{"messageId":"message-1","role":"ROLE_USER","content":[{{"text":{text}}}]}},"configuration":{{"blocking":true}}}}"#
         ),
-        Dialect::V1JsonRpc => format!(
+        Dialect::V1JsonRpc | Dialect::V1Grpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{{v1}{tenant}}}}}"#
         ),
-        Dialect::V0JsonRpc => format!(
+        Dialect::V01JsonRpc => format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{{"id":"task-1","message":{{"role":"user","parts":[{{"type":"text","text":{text}}}]}}}}}}"#
+        ),
+        // Over gRPC there is no snippet for curl.
+        Dialect::V0JsonRpc | Dialect::V0Grpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"message/send","params":{{"message":{{"kind":"message","messageId":"message-1","role":"user","parts":[{{"kind":"text","text":{text}}}]}},"configuration":{{"acceptedOutputModes":["text/plain","text","application/json"],"blocking":true}}}}}}"#
         ),
     }

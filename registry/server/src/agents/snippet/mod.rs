@@ -69,14 +69,19 @@ pub(crate) fn snippets(card: &AgentCard, place: AgentLocation<'_>) -> Result<Sni
             variables.push(variable);
         }
     }
+    let command = command::snippet(&plan, place);
     Ok(Snippets {
         dialect: plan.label(),
-        snippets: vec![
-            curl::snippet(&plan),
-            python::snippet(&plan, place),
-            javascript::snippet(&plan, place),
-            command::snippet(&plan, place),
-        ],
+        snippets: match plan.route.dialect {
+            Dialect::V1Grpc | Dialect::V0Grpc => vec![command],
+            Dialect::V01JsonRpc => vec![curl::snippet(&plan), command],
+            _ => vec![
+                curl::snippet(&plan),
+                python::snippet(&plan, place),
+                javascript::snippet(&plan, place),
+                command,
+            ],
+        },
         variables,
         notes: plan.notes,
         url: plan.route.url.into(),

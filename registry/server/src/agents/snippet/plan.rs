@@ -27,6 +27,8 @@ pub(crate) enum Generation {
     V03,
     /// 0.2; the shapes of 0.3.
     V02,
+    /// 0.1, which no SDK speaks any more.
+    V01,
 }
 
 /// The environment variable of a credential, with its meaning.
@@ -64,7 +66,7 @@ pub(crate) enum NoPlan {
     NoInterface,
     /// Snippets support none of the interfaces.
     #[error(
-        "None of the interfaces is JSON-RPC (0.2, 0.3, 1.0) or HTTP+JSON (0.3, 1.0) at a web address; \
+        "None of the interfaces is JSON-RPC (0.1, 0.2, 0.3, 1.0), HTTP+JSON or gRPC (0.3, 1.0) at an address that can be called; \
          use a client that speaks one of those listed below."
     )]
     NoneSpoken,
@@ -75,8 +77,9 @@ impl Plan {
     pub fn generation(&self) -> Generation {
         let version = self.route.interface.protocol_version.as_deref();
         match self.route.dialect {
-            Dialect::V1JsonRpc | Dialect::V1Rest => Generation::V1,
-            Dialect::V0Rest => Generation::V03,
+            Dialect::V1JsonRpc | Dialect::V1Rest | Dialect::V1Grpc => Generation::V1,
+            Dialect::V0Rest | Dialect::V0Grpc => Generation::V03,
+            Dialect::V01JsonRpc => Generation::V01,
             Dialect::V0JsonRpc if version == Some("0.3") => Generation::V03,
             Dialect::V0JsonRpc => Generation::V02,
         }
@@ -88,6 +91,9 @@ impl Plan {
             (Dialect::V1JsonRpc, _) => "A2A 1.0 over JSON-RPC",
             (Dialect::V1Rest, _) => "A2A 1.0 over HTTP+JSON",
             (Dialect::V0Rest, _) => "A2A 0.3 over HTTP+JSON",
+            (Dialect::V1Grpc, _) => "A2A 1.0 over gRPC",
+            (Dialect::V0Grpc, _) => "A2A 0.3 over gRPC",
+            (Dialect::V01JsonRpc, _) => "A2A 0.1 over JSON-RPC",
             (Dialect::V0JsonRpc, Generation::V03) => "A2A 0.3 over JSON-RPC",
             (Dialect::V0JsonRpc, _) => "A2A 0.2 over JSON-RPC",
         }
@@ -103,8 +109,19 @@ pub(crate) fn plan(card: &AgentCard) -> Result<Plan, NoPlan> {
         return Err(NoPlan::NoInterface);
     }
     let routes = routes(card).map_err(|_| NoPlan::NoneSpoken)?;
-    let route = routes.into_iter().find(fits).ok_or(NoPlan::NoneSpoken)?;
+    // curl and most people's SDKs speak no gRPC, so it comes last.
+    let on_the_web = routes
+        .iter()
+        .find(|route| !route.dialect.is_grpc() && fits(route));
+    let route = on_the_web.or_else(|| routes.iter().find(|route| fits(route)));
+    let route = route.cloned().ok_or(NoPlan::NoneSpoken)?;
     let mut notes = Vec::new();
+    if route.dialect.is_grpc() {
+        notes.push("The agent speaks gRPC only, which curl does not.".to_owned());
+    }
+    if route.dialect.is_v0_1() {
+        notes.push("The agent speaks A2A 0.1, which the SDKs have left behind.".to_owned());
+    }
     let credentials = credentials(card, &mut notes);
     required_extensions(card, &mut notes);
     Ok(Plan {
@@ -117,7 +134,7 @@ pub(crate) fn plan(card: &AgentCard) -> Result<Plan, NoPlan> {
 
 /// Whether a snippet can hold the address, which shows no password either, and the tenant.
 fn fits(route: &Route) -> bool {
-    text::web_address(&route.interface.url).is_some()
+    text::web_address(route.url.as_str()).is_some()
         && route.url.as_str().len() <= ADDRESS
         && route.tenant().is_none_or(|tenant| tenant.len() <= TENANT)
 }

@@ -35,7 +35,8 @@ pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     } = match plan.generation() {
         Generation::V1 => v1(plan.route.dialect, &text),
         Generation::V03 => v03(plan.route.dialect, &text),
-        Generation::V02 => v02(&text),
+        // There is no SDK for 0.1, and no snippet.
+        Generation::V02 | Generation::V01 => v02(&text),
     };
     let code = format!(
         "import asyncio\n{os}{standard_import}\nimport httpx\n{imports}\n\n\

@@ -464,10 +464,16 @@ fn the_cards_order_decides_between_what_is_spoken() {
         interface("JSONRPC", "1.0", "")
     ])));
     assert_eq!(chosen.unwrap().route.dialect, Dialect::V1Rest);
-    assert_eq!(
-        plan(&open(json!([interface("GRPC", "1.0", "")]))).unwrap_err(),
-        NoPlan::NoneSpoken
-    );
+    // What speaks gRPC alone is called by this program's own client alone.
+    let bare =
+        json!([{"url": "desk.example:443", "protocolBinding": "GRPC", "protocolVersion": "0.3"}]);
+    let made = snippets(&open(bare), PLACE).unwrap();
+    assert_eq!(made.url, "https://desk.example/");
+    assert_eq!(made.dialect, "A2A 0.3 over gRPC");
+    let [only] = made.snippets.as_slice() else {
+        panic!("{made:?}")
+    };
+    assert_eq!((only.id, made.notes.len()), ("send", 1));
     let nowhere = json!([{"url": "javascript:alert(1)", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
     assert_eq!(plan(&open(nowhere)).unwrap_err(), NoPlan::NoneSpoken);
     assert_eq!(

@@ -1,0 +1,191 @@
+//! The messages of the protocol's gRPC services, read and written as the JSON that HTTP+JSON has.
+
+use std::sync::LazyLock;
+
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
+use serde_json::Value;
+use tonic::Status;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+
+use crate::error::shorten;
+use crate::{Dialect, TalkError};
+
+/// The service of 1.0 (1.0 section 10), and its descriptor.
+const V1: (&str, &[u8]) = (
+    "lf.a2a.v1.A2AService",
+    include_bytes!("../../proto/lf.a2a.v1.binpb"),
+);
+/// The service of 0.3, and its descriptor.
+const V0: (&str, &[u8]) = (
+    "a2a.v1.A2AService",
+    include_bytes!("../../proto/a2a.v1.binpb"),
+);
+
+static V1_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| methods(V1));
+static V0_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| methods(V0));
+
+/// The methods of a service; a test sees to it that both descriptors can be read.
+fn methods((service, descriptor): (&str, &[u8])) -> Vec<MethodDescriptor> {
+    let pool = DescriptorPool::decode(descriptor).unwrap_or_default();
+    let service = pool.get_service_by_name(service);
+    service.map_or_else(Vec::new, |service| service.methods().collect())
+}
+
+/// The method of a dialect's service with this name; `None` if it has none.
+pub(super) fn method(dialect: Dialect, name: &str) -> Option<&'static MethodDescriptor> {
+    let methods: &'static [MethodDescriptor] = match dialect.is_v1() {
+        true => &V1_METHODS,
+        false => &V0_METHODS,
+    };
+    methods.iter().find(|method| method.name() == name)
+}
+
+/// The message that a document describes in the JSON form of protobuf.
+///
+/// # Errors
+/// If the document has members or values that the message does not have.
+pub(super) fn message(
+    descriptor: MessageDescriptor,
+    document: Value,
+) -> Result<DynamicMessage, TalkError> {
+    DynamicMessage::deserialize(descriptor, document).map_err(|error| TalkError::NoForm {
+        reason: shorten(&error.to_string()),
+    })
+}
+
+/// The document of a message, in the JSON form of protobuf.
+///
+/// # Errors
+/// If it contains what JSON cannot hold, such as a number that is none.
+pub(crate) fn document(message: &DynamicMessage) -> Result<Value, TalkError> {
+    serde_json::to_value(message).map_err(|error| TalkError::NotAnAnswer {
+        beginning: shorten(&error.to_string()),
+    })
+}
+
+/// Reads and writes the messages of a method.
+pub(super) struct Messages {
+    /// The message that the agent returns.
+    pub output: MessageDescriptor,
+}
+
+impl Codec for Messages {
+    type Encode = DynamicMessage;
+    type Decode = DynamicMessage;
+    type Encoder = Writer;
+    type Decoder = Reader;
+
+    fn encoder(&mut self) -> Writer {
+        Writer
+    }
+
+    fn decoder(&mut self) -> Reader {
+        Reader(self.output.clone())
+    }
+}
+
+pub(super) struct Writer;
+
+impl Encoder for Writer {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn encode(
+        &mut self,
+        message: DynamicMessage,
+        buffer: &mut EncodeBuf<'_>,
+    ) -> Result<(), Status> {
+        message
+            .encode(buffer)
+            .map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+pub(super) struct Reader(MessageDescriptor);
+
+impl Decoder for Reader {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<DynamicMessage>, Status> {
+        DynamicMessage::decode(self.0.clone(), buffer)
+            .map(Some)
+            .map_err(|error| Status::internal(format!("{UNREADABLE}{error}")))
+    }
+}
+
+/// The beginning of the message of a status that this client makes itself, for bytes that are no message.
+pub(super) const UNREADABLE: &str = "not a message of the protocol: ";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_services_have_the_methods_that_are_called() {
+        for (dialect, names) in [
+            (
+                Dialect::V1Grpc,
+                &[
+                    "SendMessage",
+                    "SendStreamingMessage",
+                    "GetTask",
+                    "CancelTask",
+                    "SubscribeToTask",
+                    "ListTasks",
+                ][..],
+            ),
+            (
+                Dialect::V0Grpc,
+                &[
+                    "SendMessage",
+                    "SendStreamingMessage",
+                    "GetTask",
+                    "CancelTask",
+                    "TaskSubscription",
+                ],
+            ),
+        ] {
+            for name in names {
+                let method = method(dialect, name).unwrap();
+                let streams = matches!(
+                    *name,
+                    "SendStreamingMessage" | "SubscribeToTask" | "TaskSubscription"
+                );
+                assert_eq!(method.is_server_streaming(), streams, "{dialect:?} {name}");
+            }
+        }
+        assert!(method(Dialect::V0Grpc, "ListTasks").is_none());
+    }
+
+    #[test]
+    fn messages_keep_what_the_json_form_says() {
+        let input = |dialect| method(dialect, "SendMessage").unwrap().input();
+        let new = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [
+            {"text": "hi"},
+            {"raw": "+/8=", "filename": "a.bin", "mediaType": "image/png"},
+            {"data": {"days": 1.5, "list": [null, true]}, "mediaType": "application/json"},
+        ]}, "tenant": "acme"});
+        let old = json!({"message": {"messageId": "m", "role": "ROLE_USER", "content": [
+            {"text": "hi"},
+            {"file": {"fileWithBytes": "+/8=", "name": "a.bin", "mimeType": "image/png"}},
+            {"data": {"data": {"days": 1.5}}},
+        ]}, "configuration": {"blocking": true}});
+        for (dialect, sent) in [(Dialect::V1Grpc, new), (Dialect::V0Grpc, old)] {
+            let built = message(input(dialect), sent.clone()).unwrap();
+            let bytes = built.encode_to_vec();
+            let read = DynamicMessage::decode(input(dialect), bytes.as_slice()).unwrap();
+            assert_eq!(document(&read).unwrap(), sent, "{dialect:?}");
+        }
+        let unknown = message(
+            input(Dialect::V1Grpc),
+            json!({"message": {"kind": "message"}}),
+        );
+        assert!(unknown.is_err());
+    }
+}
