@@ -1,13 +1,16 @@
 //! Interoperation with third-party SDKs.
 
+use std::path::Path;
+
 use futures::future::join_all;
 use reqwest::Method;
+use tokio::process::Command;
 
-use crate::support::http;
 use crate::support::program::{Program, text};
 use crate::support::sdk::{Conversation, Sdk};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
+use crate::support::{http, prepared};
 /// Without the registry: the agents and clients of the other tests work, and each client finds the card with the SDK's
 /// own resolver.
 #[tokio::test]
@@ -100,4 +103,26 @@ async fn bytes(request: reqwest::RequestBuilder) -> Vec<u8> {
     let answer = request.send().await.unwrap();
     assert_eq!(answer.status(), 200);
     answer.bytes().await.unwrap().to_vec()
+}
+
+/// The client's descriptors of the gRPC services are what their script makes of the SDK's own.
+#[tokio::test]
+async fn the_descriptors_of_grpc_are_those_of_the_sdk() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../registry/a2a/proto");
+    let made = tempfile::tempdir().unwrap();
+    let mut script = Command::new(prepared("A2A_REGISTRY_TEST_PY1"));
+    script
+        .arg("-B")
+        .arg(folder.join("generate.py"))
+        .arg(made.path());
+    let finished = Program::run(script).await;
+    assert!(finished.status.success(), "{finished:#?}");
+    for name in ["lf.a2a.v1.binpb", "a2a.v1.binpb"] {
+        let (made, kept) = (made.path().join(name), folder.join(name));
+        assert_eq!(
+            std::fs::read(made).unwrap(),
+            std::fs::read(kept).unwrap(),
+            "{name}"
+        );
+    }
 }

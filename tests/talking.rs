@@ -1,5 +1,6 @@
 //! `send` in conversation: with agents on the SDKs, and with agents that break or mean harm.
 
+mod conversation;
 mod faults;
 mod files;
 #[path = "../registry/a2a/tests/talk/raw.rs"]

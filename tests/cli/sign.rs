@@ -150,6 +150,7 @@ async fn warnings_are_printed_before_anything_is_sent() {
     assert_ne!(forged, signed);
     origin.answer("/forged.json", OriginReply::json(forged));
     origin.answer("/plain.json", OriginReply::json(plain.clone()));
+    let card = plain;
     let mut sent = 0;
     let mut speaks = async |agent: &str, against: &[&str]| {
         let strict = served.run(&["send", agent, "hello", "--strict"]).await;
@@ -180,6 +181,30 @@ async fn warnings_are_printed_before_anything_is_sent() {
     speaks(&plain, &["is not approved"]).await;
     assert_ended(&served.run(&["register", &plain, "--approve"]).await, 0, "");
     speaks(&plain, &[]).await;
+
+    // The agent shows another card, which nobody has approved.
+    let other = card.replace("Does repeat", "Does repeat, and more");
+    origin.answer("/plain.json", OriginReply::json(other.clone()));
+    assert_ended(&served.run(&["register", &plain]).await, 0, "");
+    let changed = "has changed its card since it was approved; see ";
+    speaks(&plain, &[changed, "show ", " --diff"]).await;
+    assert_ended(&served.run(&["register", &plain, "--approve"]).await, 0, "");
+    speaks(&plain, &[]).await;
+
+    // Policies let it be found, and not called.
+    let policies = TempDir::new().unwrap();
+    let open = "permit (principal, action, resource);";
+    let closed = "forbid (principal, action == Action::\"invoke\", resource) when { resource.tags.contains(\"repeat\") };";
+    std::fs::write(policies.path().join("open.cedar"), open).unwrap();
+    std::fs::write(policies.path().join("closed.cedar"), closed).unwrap();
+    let folder = policies.path().to_str().unwrap();
+    let apply = ["policy", "apply", folder, "--reason", "a test", "--wait"];
+    assert_ended(&served.run(&apply).await, 0, "");
+    speaks(&plain, &["may not be called by you: A policy forbids it"]).await;
+    std::fs::remove_file(policies.path().join("closed.cedar")).unwrap();
+    assert_ended(&served.run(&apply).await, 0, "");
+    speaks(&plain, &[]).await;
+
     let act = |verb: &'static str| ["agent", verb, &plain, "--reason", "ask the other one"];
     assert_ended(&served.run(&act("deprecate")).await, 0, "");
     speaks(&plain, &["is deprecated: ask the other one"]).await;

@@ -21,12 +21,12 @@ def bind() -> tuple[socket.socket, str]:
     return listener, f'http://127.0.0.1:{listener.getsockname()[1]}'
 
 
-def run(app, listener: socket.socket, base: str, add_services=None) -> None:
+def run(app, listener: socket.socket, base: str, add_services=None, lifespan='off') -> None:
     """Prints `READY <base url>` and serves until the process is ended.
 
     `add_services` adds services to a gRPC server. Then `GRPC <host:port>` is printed first, without TLS behind it.
     """
-    server = uvicorn.Server(uvicorn.Config(app, log_level='warning', lifespan='off'))
+    server = uvicorn.Server(uvicorn.Config(app, log_level='warning', lifespan=lifespan))
 
     async def serve():
         if add_services is not None:

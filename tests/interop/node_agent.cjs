@@ -7,7 +7,11 @@ const { randomUUID } = require('node:crypto');
 const express = require('express');
 const grpc = require('@grpc/grpc-js');
 const { Role, TaskState } = require('@a2a-js/sdk');
-const { DefaultRequestHandler, InMemoryTaskStore } = require('@a2a-js/sdk/server');
+const {
+  DefaultRequestHandler,
+  InMemoryPushNotificationStore,
+  InMemoryTaskStore,
+} = require('@a2a-js/sdk/server');
 const {
   UserBuilder,
   agentCardHandler,
@@ -125,8 +129,17 @@ const echo = {
 const app = express();
 const server = http.createServer(app);
 
-// The port is known before the card is built, so the card has the agent's real address.
-server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
+// Both ports are known before the card is built, so the card has the agent's real addresses. The SDK serves over a binding only
+// the versions that the card names for it.
+const services = new grpc.Server();
+const here = '127.0.0.1';
+const open = grpc.ServerCredentials.createInsecure();
+services.bindAsync(`${here}:0`, open, (error, port) => {
+  if (error) throw error;
+  server.listen(Number(process.argv[2] ?? 0), here, () => serve(`${here}:${port}`));
+});
+
+function serve(grpcAddress) {
   const base = `http://127.0.0.1:${server.address().port}`;
   const card = {
     name: 'Piano tuner',
@@ -135,9 +148,10 @@ server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
     supportedInterfaces: [
       { url: `${base}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: '' },
       { url: `${base}/rest`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0', tenant: '' },
+      { url: grpcAddress, protocolBinding: 'GRPC', protocolVersion: '1.0', tenant: '' },
     ],
     provider: undefined,
-    capabilities: { streaming: true, pushNotifications: false, extensions: [] },
+    capabilities: { streaming: true, pushNotifications: true, extensions: [] },
     securitySchemes: {},
     securityRequirements: [],
     defaultInputModes: ['text/plain'],
@@ -156,7 +170,13 @@ server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
     ],
     signatures: [],
   };
-  const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), echo);
+  const requestHandler = new DefaultRequestHandler(
+    card,
+    new InMemoryTaskStore(),
+    echo,
+    undefined,
+    new InMemoryPushNotificationStore(),
+  );
   const userBuilder = UserBuilder.noAuthentication;
   app.use(
     '/.well-known/agent-card.json',
@@ -164,11 +184,7 @@ server.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
   );
   app.use('/rpc', jsonRpcHandler({ requestHandler, userBuilder }));
   app.use('/rest', restHandler({ requestHandler, userBuilder }));
-  const services = new grpc.Server();
   services.addService(A2AService, grpcService({ requestHandler, userBuilder }));
-  services.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => {
-    if (error) throw error;
-    console.log(`GRPC 127.0.0.1:${port}`);
-    console.log(`READY ${base}`);
-  });
-});
+  console.log(`GRPC ${grpcAddress}`);
+  console.log(`READY ${base}`);
+}

@@ -3,7 +3,7 @@
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.apps import A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TextPart
 from a2a.utils import new_agent_text_message, new_task
 
@@ -39,7 +39,7 @@ card = AgentCard(
     description='Counts syllables and turns prose into haiku.',
     version='2.16.0',
     url=f'{base}/',
-    capabilities=AgentCapabilities(streaming=True),
+    capabilities=AgentCapabilities(streaming=True, pushNotifications=True),
     default_input_modes=['text/plain'],
     default_output_modes=['text/plain'],
     skills=[
@@ -54,6 +54,10 @@ card = AgentCard(
 )
 app = A2AStarletteApplication(
     agent_card=card,
-    http_handler=DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore()),
+    http_handler=DefaultRequestHandler(
+        agent_executor=Echo(),
+        task_store=InMemoryTaskStore(),
+        push_config_store=InMemoryPushNotificationConfigStore(),
+    ),
 ).build()
 listen.run(app, listener, base)

@@ -4,7 +4,7 @@ from a2a.grpc import a2a_pb2_grpc
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TextPart, TransportProtocol
 from a2a.utils import new_agent_text_message, new_task
 
@@ -41,7 +41,7 @@ card = AgentCard(
     version='3.26.0',
     url=f'{base}/',
     preferred_transport=TransportProtocol.jsonrpc,
-    capabilities=AgentCapabilities(streaming=True),
+    capabilities=AgentCapabilities(streaming=True, push_notifications=True),
     default_input_modes=['text/plain'],
     default_output_modes=['text/plain'],
     skills=[
@@ -54,7 +54,11 @@ card = AgentCard(
         )
     ],
 )
-handler = DefaultRequestHandler(agent_executor=Echo(), task_store=InMemoryTaskStore())
+handler = DefaultRequestHandler(
+    agent_executor=Echo(),
+    task_store=InMemoryTaskStore(),
+    push_config_store=InMemoryPushNotificationConfigStore(),
+)
 app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
 app.mount('/rest', A2ARESTFastAPIApplication(agent_card=card, http_handler=handler).build())
 listen.run(

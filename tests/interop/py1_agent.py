@@ -4,7 +4,7 @@ from a2a.helpers import new_task_from_user_message, new_text_message, new_text_p
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
 from a2a.types import a2a_pb2_grpc, AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from starlette.applications import Starlette
 
@@ -39,7 +39,7 @@ card = AgentCard(
         AgentInterface(url=f'{base}/rpc', protocol_binding='JSONRPC', protocol_version='1.0'),
         AgentInterface(url=f'{base}/rest', protocol_binding='HTTP+JSON', protocol_version='1.0'),
     ],
-    capabilities=AgentCapabilities(streaming=True),
+    capabilities=AgentCapabilities(streaming=True, push_notifications=True),
     default_input_modes=['text/plain'],
     default_output_modes=['text/plain'],
     skills=[
@@ -53,7 +53,10 @@ card = AgentCard(
     ],
 )
 handler = DefaultRequestHandler(
-    agent_executor=Echo(), task_store=InMemoryTaskStore(), agent_card=card
+    agent_executor=Echo(),
+    task_store=InMemoryTaskStore(),
+    agent_card=card,
+    push_config_store=InMemoryPushNotificationConfigStore(),
 )
 app = Starlette(
     routes=[

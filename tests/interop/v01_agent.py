@@ -61,7 +61,7 @@ def add_artifact(task, parts, index=0, append=False, last=True):
     if append:
         task['artifacts'][index]['parts'].extend(parts)
     else:
-        task['artifacts'].append(dict(artifact))
+        task['artifacts'].append({**artifact, 'parts': list(parts)})
     tell(task, {'id': task['id'], 'artifact': artifact})
 
 
@@ -146,6 +146,15 @@ async def rpc(request):
                 return StreamingResponse(events(call, queue), media_type='text/event-stream')
             case 'tasks/get':
                 task = known(params)
+            case 'tasks/pushNotification/set':
+                task = known(params)
+                task['push'] = params['pushNotificationConfig']
+                result = {'id': task['id'], 'pushNotificationConfig': task['push']}
+                return JSONResponse({'jsonrpc': '2.0', 'id': call, 'result': result})
+            case 'tasks/pushNotification/get':
+                task = known(params)
+                result = {'id': task['id'], 'pushNotificationConfig': task['push']}
+                return JSONResponse({'jsonrpc': '2.0', 'id': call, 'result': result})
             case 'tasks/cancel':
                 task = known(params)
                 if task['status']['state'] in ENDED:
@@ -155,7 +164,8 @@ async def rpc(request):
                 raise Refusal(-32601, 'Method not found')
     except Refusal as refusal:
         return JSONResponse({'jsonrpc': '2.0', 'id': call, 'error': refusal.error})
-    return JSONResponse({'jsonrpc': '2.0', 'id': call, 'result': task})
+    shown = {name: value for name, value in task.items() if name != 'push'}
+    return JSONResponse({'jsonrpc': '2.0', 'id': call, 'result': shown})
 
 
 listener, base = listen.bind()
@@ -165,7 +175,7 @@ CARD = {
     'url': f'{base}/',
     'version': '0.1.0',
     'authentication': {'schemes': []},
-    'capabilities': {'streaming': True, 'pushNotifications': False},
+    'capabilities': {'streaming': True, 'pushNotifications': True},
     'defaultInputModes': ['text'],
     'defaultOutputModes': ['text'],
     'skills': [

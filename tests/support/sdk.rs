@@ -18,12 +18,16 @@ pub enum Sdk {
     Py03,
     /// Python `a2a-sdk` 1.3.0: protocol 1.0 over JSON-RPC, HTTP+JSON and gRPC.
     Py1,
+    /// Python `fasta2a` 2.1.1: protocol 1.0 over JSON-RPC.
+    Fasta2a,
+    /// JavaScript `@a2a-js/sdk` 0.3.14: protocol 0.3 over JSON-RPC, HTTP+JSON and gRPC.
+    Node03,
     /// JavaScript `@a2a-js/sdk` 1.3.0: protocol 1.0 over JSON-RPC, HTTP+JSON and gRPC.
     Node,
 }
 
 impl Sdk {
-    /// Every SDK that the registry must work with.
+    /// The SDKs whose clients read cards from the registry.
     pub const ALL: [Self; 4] = [Self::Py02, Self::Py03, Self::Py1, Self::Node];
 
     /// Prefix of the names of its files and of its agent's replies.
@@ -33,6 +37,8 @@ impl Sdk {
             Self::Py02 => "py02",
             Self::Py03 => "py03",
             Self::Py1 => "py1",
+            Self::Fasta2a => "fasta2a",
+            Self::Node03 => "node03",
             Self::Node => "node",
         }
     }
@@ -44,6 +50,8 @@ impl Sdk {
             Self::Py02 => "write-haiku",
             Self::Py03 => "forecast-tides",
             Self::Py1 => "sort-seashells",
+            Self::Fasta2a => "unroll-ferns",
+            Self::Node03 => "build-organs",
             Self::Node => "tune-pianos",
         }
     }
@@ -55,6 +63,8 @@ impl Sdk {
             Self::Py02 => "Haiku house",
             Self::Py03 => "Tide table",
             Self::Py1 => "Shell sorter",
+            Self::Fasta2a => "Fast fern",
+            Self::Node03 => "Organ builder",
             Self::Node => "Piano tuner",
         }
     }
@@ -63,7 +73,7 @@ impl Sdk {
     pub fn well_known(self) -> &'static str {
         match self {
             Self::Without | Self::Py02 => "agent.json",
-            Self::Py03 | Self::Py1 | Self::Node => "agent-card.json",
+            _ => "agent-card.json",
         }
     }
 
@@ -94,8 +104,8 @@ impl Sdk {
             .find(|line| line.strip_prefix("READY ").map(str::to_owned))
             .await;
         let grpc = match self {
-            Self::Without | Self::Py02 => None,
-            Self::Py03 | Self::Py1 | Self::Node => {
+            Self::Without | Self::Py02 | Self::Fasta2a => None,
+            Self::Py03 | Self::Py1 | Self::Node03 | Self::Node => {
                 let address = program.find(|line| line.strip_prefix("GRPC ").map(str::to_owned));
                 Some(address.await)
             }
@@ -133,14 +143,17 @@ impl Sdk {
             // It needs only what serves it.
             Self::Without | Self::Py02 => python("A2A_REGISTRY_TEST_PY02"),
             Self::Py03 => python("A2A_REGISTRY_TEST_PY03"),
-            Self::Py1 => python("A2A_REGISTRY_TEST_PY1"),
-            Self::Node => {
+            Self::Py1 | Self::Fasta2a => python("A2A_REGISTRY_TEST_PY1"),
+            Self::Node03 | Self::Node => {
                 let mut node = Command::new("node");
                 node.env("NODE_PATH", prepared("A2A_REGISTRY_TEST_NODE"));
                 node
             }
         };
-        let ending = if self == Self::Node { "cjs" } else { "py" };
+        let ending = match self {
+            Self::Node03 | Self::Node => "cjs",
+            _ => "py",
+        };
         command.arg(folder.join(format!("{}_{role}.{ending}", self.name())));
         command
     }

@@ -29,9 +29,9 @@ async fn files_and_data_come_back_as_they_were_sent() {
             .enumerate()
             .map(|(nth, streamer)| async move {
                 let Streamer { sdk, card, .. } = streamer;
-                // Over HTTP+JSON the SDK of 0.3 takes the bytes of a file for UTF-8, and breaks the stream at others.
+                // Over HTTP+JSON and gRPC the SDK of 0.3 takes the bytes of a file for UTF-8, and breaks the stream at others.
                 let file = match (sdk, streamer.binding) {
-                    (Sdk::Py03, Binding::HttpJson) => text,
+                    (Sdk::Py03, Binding::HttpJson | Binding::Grpc) => text,
                     _ => picture,
                 };
                 let name = file.file_name().unwrap();

@@ -33,7 +33,7 @@ pub enum Binding {
 impl Streamer {
     fn new(sdk: Sdk, binding: Binding, agent: &Arc<Agent>) -> Self {
         let version = match sdk {
-            Sdk::Py03 => "0.3",
+            Sdk::Py03 | Sdk::Node03 => "0.3",
             _ => "1.0",
         };
         let origin = match binding {
@@ -79,6 +79,8 @@ pub async fn streamers() -> Vec<Streamer> {
         (Sdk::Py02, &three[..1]),
         (Sdk::Py03, three),
         (Sdk::Py1, three),
+        (Sdk::Fasta2a, &three[..1]),
+        (Sdk::Node03, three),
         (Sdk::Node, three),
     ];
     let started = served.map(|(sdk, bindings)| async move {
@@ -121,9 +123,10 @@ async fn answers_of_every_sdk_are_printed_as_they_stream() {
             .iter()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        let artifacts = events.iter().filter(|event| {
-            event["kind"] == "artifact-update" || event["artifactUpdate"].is_object()
-        });
+        // Events of 0.1 have no kind.
+        let artifacts = events
+            .iter()
+            .filter(|event| event["artifact"].is_object() || event["artifactUpdate"].is_object());
         assert_eq!(artifacts.count(), 3, "{name}: {events:#?}");
         let last = events.last().unwrap();
         let state = last

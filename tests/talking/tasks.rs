@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::streams::{Streamer, streamers};
 use crate::support::program::{Finished, Program, after, assert_ended, registry, text};
+use crate::support::sdk::Sdk;
 
 async fn run(words: &[&str]) -> Finished {
     Program::run(registry(words)).await
@@ -82,6 +83,7 @@ async fn a_task_is_read_listed_followed_and_cancelled() {
             true => assert!(text(&listed.stdout).contains(&id), "{listed:#?}"),
         }
 
+        reported(streamer, &id).await;
         let canceled = run(&["task", "cancel", "--direct", card, &id]).await;
         assert_eq!(canceled.status.code(), Some(0), "{name}: {canceled:#?}");
         let followed = follower.finish().await;
@@ -98,6 +100,50 @@ async fn a_task_is_read_listed_followed_and_cancelled() {
         assert_ended(&missing, 2, "");
     }))
     .await;
+}
+
+/// Sets, shows, lists and removes where an agent reports a task.
+async fn reported(streamer: &Streamer, id: &str) {
+    let (name, card) = (streamer.name(), streamer.card.as_str());
+    let push = async |verb: &str, more: &[&str]| {
+        let words = ["task", "push", verb, "--direct", card, id];
+        let mut words = words.to_vec();
+        words.extend(more);
+        words.push("--json");
+        run(&words).await
+    };
+    let hook = "http://127.0.0.1:9/hook";
+    let set = push(
+        "set",
+        &["--id", "mine", "--url", hook, "--push-token", "s3cret"],
+    )
+    .await;
+    if streamer.sdk == Sdk::Fasta2a {
+        // It reports to nobody, as its card says.
+        assert_eq!(set.status.code(), Some(2), "{name}: {set:#?}");
+        return;
+    }
+    assert_eq!(set.status.code(), Some(0), "{name}: {set:#?}");
+    let set: Value = serde_json::from_str(&set.stdout[0]).unwrap();
+    assert_eq!(set["url"], hook, "{name}: {set}");
+    let config = set["id"].as_str().unwrap_or("mine").to_owned();
+    let got = push("get", &[&config]).await;
+    assert_eq!(got.status.code(), Some(0), "{name}: {got:#?}");
+    assert!(text(&got.stdout).contains(hook), "{name}: {got:#?}");
+
+    let listed = push("list", &[]).await;
+    let deleted = push("delete", &[&config]).await;
+    if streamer.sdk == Sdk::Without {
+        // 0.1 has neither.
+        assert_eq!(listed.status.code(), Some(2), "{name}: {listed:#?}");
+        assert_eq!(deleted.status.code(), Some(2), "{name}: {deleted:#?}");
+        return;
+    }
+    assert_eq!(listed.status.code(), Some(0), "{name}: {listed:#?}");
+    assert!(text(&listed.stdout).contains(hook), "{name}: {listed:#?}");
+    assert_eq!(deleted.status.code(), Some(0), "{name}: {deleted:#?}");
+    let empty = push("list", &[]).await;
+    assert_eq!(empty.status.code(), Some(1), "{name}: {empty:#?}");
 }
 
 fn task_id(event: &Value) -> Option<String> {

@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use super::streams::{Streamer, streamers};
 use crate::support::binary;
-use crate::support::program::{Finished, Program, registry, text};
+use crate::support::program::{Finished, Program, assert_ended, registry, text};
 
 /// Python program that runs a command at a terminal. For each pair of arguments before `--` it waits until the first is
 /// printed, and types the second. It prints what the terminal shows, and ends with the command's exit code.
@@ -76,10 +76,12 @@ async fn a_binding_is_chosen_among_those_of_the_card() {
                 binding,
                 "--protocol-version",
                 version,
+                "--plaintext",
             ];
             let finished = Program::run(registry(words)).await;
             let has = match sdk.name() {
-                "py1" | "node" => version == "1.0" && binding != "GRPC",
+                "py1" => version == "1.0" && binding != "GRPC",
+                "node" => version == "1.0",
                 "py03" => version == "0.3",
                 _ => false,
             };
@@ -95,6 +97,12 @@ async fn a_binding_is_chosen_among_those_of_the_card() {
                     "{finished:#?}"
                 );
             }
+        }
+        if sdk == crate::support::sdk::Sdk::Node {
+            // Its card names a bare host and port, which means TLS unless the user says otherwise.
+            let words = ["send", "--direct", &card, "hi", "--binding", "GRPC"];
+            let finished = Program::run(registry(words)).await;
+            assert_ended(&finished, 2, "no connection to https://127.0.0.1");
         }
     }))
     .await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use a2a_card::AgentCard;
 use reqwest::Client;
 use reqwest::header::HeaderValue;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer::{self, AgentAnswer};
@@ -15,8 +16,9 @@ use super::credentials::{self, Credentials};
 use super::error::shorten;
 use super::exchange::{Exchange, client_for, is_loopback};
 use super::operation::Operation;
+use super::push::{self, PushCall};
 use super::stream::{EventStream, Pace};
-use super::{Message, POLL_LIMIT, SendOptions, TalkError, TaskPage, TaskQuery, tasks};
+use super::{Message, POLL_LIMIT, PushConfig, SendOptions, TalkError, TaskPage, TaskQuery, tasks};
 
 /// Longest timeout of a call.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -152,6 +154,62 @@ impl Agent {
         .await
     }
 
+    /// Lets the agent report the changes of a task to an address, and returns the configuration as the agent keeps it.
+    ///
+    /// # Errors
+    ///
+    /// If the agent does not know the task or reports to nobody, and like [`Agent::send`].
+    pub async fn set_push(&self, task: &str, config: &PushConfig) -> Result<PushConfig, TalkError> {
+        let raw = self.push(task, PushCall::Set(config)).await?;
+        push::read(&raw)
+    }
+
+    /// The push-notification configuration of a task with this identifier.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Agent::set_push`].
+    pub async fn push_config(&self, task: &str, id: &str) -> Result<PushConfig, TalkError> {
+        let raw = self.push(task, PushCall::Get(id)).await?;
+        push::read(&raw)
+    }
+
+    /// The push-notification configurations of a task, the first [`PUSH_CONFIG_LIMIT`](super::PUSH_CONFIG_LIMIT).
+    ///
+    /// # Errors
+    ///
+    /// Like [`Agent::set_push`]; 0.1 has no list.
+    pub async fn push_configs(&self, task: &str) -> Result<Vec<PushConfig>, TalkError> {
+        let raw = self.push(task, PushCall::List).await?;
+        push::read_list(&raw)
+    }
+
+    /// Removes a push-notification configuration of a task.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Agent::set_push`].
+    pub async fn delete_push(&self, task: &str, id: &str) -> Result<(), TalkError> {
+        self.push(task, PushCall::Delete(id)).await.map(|_| ())
+    }
+
+    async fn push(&self, task: &str, call: PushCall<'_>) -> Result<Value, TalkError> {
+        self.on_first(async |connection: Connection| {
+            connection.call(Operation::Push(task, call)).await
+        })
+        .await
+    }
+
+    /// The card that the agent shows to callers with credentials (1.0 section 3.1.11), as it sent it.
+    ///
+    /// # Errors
+    ///
+    /// If the agent has none, and like [`Agent::send`].
+    pub async fn extended_card(&self) -> Result<Value, TalkError> {
+        self.on_first(async |connection: Connection| connection.call(Operation::ExtendedCard).await)
+            .await
+    }
+
     /// The further events of the task with this id, from its state on: those of a stream (1.0 section 3.1.6), or each
     /// later state if the task is done or the agent cannot stream it.
     ///
@@ -195,9 +253,16 @@ impl Agent {
             if let Some(extensions) = &self.extensions {
                 exchange.activate(extensions, route.dialect);
             }
+            let is_bare = route.dialect.is_grpc() && !route.interface.url.contains("://");
             let undated = route.interface.protocol_version.is_none();
             let route = route.clone();
             match call(Connection { exchange, route }).await {
+                Err(TalkError::Unreachable { url, reason })
+                    if is_bare && url.starts_with("https:") =>
+                {
+                    let reason = format!("{reason}; --plaintext calls it without TLS");
+                    first_failure.get_or_insert(TalkError::Unreachable { url, reason });
+                }
                 Err(error) if error.not_taken_up() || (undated && error.says_invalid_request()) => {
                     first_failure.get_or_insert(error);
                 }

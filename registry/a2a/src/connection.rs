@@ -32,7 +32,15 @@ impl Connection {
             return grpc::call(&self.exchange, &self.route, operation).await;
         }
         let reply = self.exchange.request(&operation.at(&self.route)).await?;
-        result(&self.route, &reply)
+        match result(&self.route, &reply) {
+            // There it is an empty body, or a result of null.
+            Err(TalkError::NotJson { .. } | TalkError::NotAnAnswer { .. })
+                if operation.returns_nothing() && reply.status.is_success() =>
+            {
+                Ok(Value::Null)
+            }
+            result => result,
+        }
     }
 
     /// The stream of an operation.

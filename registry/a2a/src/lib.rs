@@ -16,6 +16,7 @@ mod grpc;
 mod jsonrpc;
 mod message;
 mod operation;
+mod push;
 mod rest;
 mod stream;
 mod tasks;
@@ -34,6 +35,7 @@ pub use error::TalkError;
 pub use exchange::BODY_LIMIT;
 pub use files::{AgentFile, FILE_COUNT_LIMIT, FileContent};
 pub use message::{Message, Part};
+pub use push::{PUSH_CONFIG_LIMIT, PushConfig};
 pub use stream::{
     ArtifactUpdate, EVENT_COUNT_LIMIT, EVENT_LIMIT, EventKind, EventStream, RESUME_LIMIT,
     STREAM_LIMIT, StatusUpdate, StreamEvent,

@@ -6,6 +6,7 @@ use url::Url;
 
 use super::choice::{Dialect, Route};
 use super::exchange::HttpReply;
+use super::push::PushCall;
 use super::{Message, TalkError, TaskQuery, jsonrpc, rest, v0, v0_1, v1};
 
 /// An operation with its arguments.
@@ -23,6 +24,10 @@ pub(super) enum Operation<'a> {
     Subscribe(&'a str),
     /// Lists tasks, which JSON-RPC before 1.0 cannot.
     List(&'a TaskQuery),
+    /// Does something about the push-notification configurations of the task with this id.
+    Push(&'a str, PushCall<'a>),
+    /// Gets the card that callers with credentials see.
+    ExtendedCard,
 }
 
 /// An HTTP request, without the credentials.
@@ -41,7 +46,15 @@ pub(super) struct HttpCall {
 impl Operation<'_> {
     /// The request at `route`.
     pub fn at(self, route: &Route) -> HttpCall {
+        let is_0_2 = || route.interface.protocol_version.as_deref() != Some("0.3");
         match route.dialect {
+            // 0.2 has it at an address beside the interface's (0.2 section 7.10).
+            Dialect::V0JsonRpc if matches!(self, Self::ExtendedCard) && is_0_2() => HttpCall {
+                method: Method::GET,
+                url: beside(&route.url),
+                version: None,
+                body: None,
+            },
             // Calls over gRPC are made elsewhere, from the same forms.
             Dialect::V1Rest | Dialect::V0Rest | Dialect::V1Grpc | Dialect::V0Grpc => {
                 rest::call(self, route)
@@ -60,6 +73,18 @@ impl Operation<'_> {
             }
         }
     }
+}
+
+impl Operation<'_> {
+    /// Whether its result is that it was done.
+    pub fn returns_nothing(self) -> bool {
+        matches!(self, Self::Push(_, PushCall::Delete(_)))
+    }
+}
+
+fn beside(url: &Url) -> Url {
+    url.join("agent/authenticatedExtendedCard")
+        .unwrap_or_else(|_| url.clone())
 }
 
 /// The result of an operation in a response over HTTP, or the agent's error.

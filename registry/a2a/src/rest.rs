@@ -9,7 +9,7 @@ use super::error::hint_for;
 use super::exchange::HttpReply;
 use super::jsonrpc::{reason, said};
 use super::operation::{HttpCall, Operation};
-use super::{v0, v1};
+use super::{push, v0, v1};
 
 /// The request of an operation, below the interface's address and its tenant.
 ///
@@ -36,6 +36,11 @@ pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
         Operation::Cancel(id) => (Method::POST, task(id, ":cancel"), Some(json!({}))),
         Operation::Subscribe(id) => (Method::GET, task(id, ":subscribe"), None),
         Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
+        Operation::Push(task, call) => push::rest(call, task, route.dialect),
+        Operation::ExtendedCard => {
+            let name = if is_v1 { "extendedAgentCard" } else { "card" };
+            (Method::GET, vec![name.to_owned()], None)
+        }
     };
     let below = (!is_v1).then_some("v1").into_iter();
     let segments = below.chain(segments.iter().map(String::as_str));

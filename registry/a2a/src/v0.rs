@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::operation::Operation;
-use super::{Message, Part};
+use super::{Dialect, Message, Part, push};
 
 /// Method that sends a message.
 pub const SEND: &str = "message/send";
@@ -16,6 +16,9 @@ pub const GET: &str = "tasks/get";
 pub const CANCEL: &str = "tasks/cancel";
 /// Method that streams the further events of a task.
 pub const SUBSCRIBE: &str = "tasks/resubscribe";
+
+/// Method that gets the card that callers with credentials see, which 0.2 has elsewhere.
+pub const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
 /// Method that would list tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so an agent refuses it unless it
 /// goes beyond the specification.
@@ -30,6 +33,8 @@ pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
         Operation::Cancel(id) => (CANCEL, json!({"id": id})),
         Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
         Operation::List(query) => (LIST, query.members().collect()),
+        Operation::Push(task, call) => push::call(call, task, Dialect::V0JsonRpc),
+        Operation::ExtendedCard => (EXTENDED_CARD, json!({})),
     }
 }
 

@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::operation::Operation;
-use super::{Message, Part};
+use super::{Dialect, Message, Part, push};
 
 /// Method that sends a message.
 pub const SEND: &str = "tasks/send";
@@ -18,6 +18,8 @@ pub const CANCEL: &str = "tasks/cancel";
 pub const SUBSCRIBE: &str = "tasks/resubscribe";
 /// Method that would list tasks, which 0.1 does not have, so an agent refuses it.
 const LIST: &str = "tasks/list";
+/// Method that would get another card, which 0.1 does not have either.
+const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
 /// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
@@ -28,6 +30,8 @@ pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
         Operation::Cancel(id) => (CANCEL, json!({"id": id})),
         Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
         Operation::List(query) => (LIST, query.members().collect()),
+        Operation::Push(task, call) => push::call(call, task, Dialect::V01JsonRpc),
+        Operation::ExtendedCard => (EXTENDED_CARD, json!({})),
     }
 }
 

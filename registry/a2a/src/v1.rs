@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::operation::Operation;
-use super::{Message, Part};
+use super::{Dialect, Message, Part, push};
 
 /// The `A2A-Version` of this client; a call without the header counts as 0.3 (1.0 section 3.6).
 pub const VERSION: &str = "1.0";
@@ -19,6 +19,9 @@ pub const CANCEL: &str = "CancelTask";
 /// Method that streams the further events of a task.
 pub const SUBSCRIBE: &str = "SubscribeToTask";
 
+/// Method that gets the card that callers with credentials see.
+pub const EXTENDED_CARD: &str = "GetExtendedAgentCard";
+
 /// Method that lists tasks.
 pub const LIST: &str = "ListTasks";
 
@@ -32,6 +35,11 @@ pub(super) fn call(operation: Operation<'_>, tenant: Option<&str>) -> (&'static 
         Operation::Cancel(id) => (CANCEL, by_id(id)),
         Operation::Subscribe(id) => (SUBSCRIBE, by_id(id)),
         Operation::List(query) => (LIST, with_tenant(query.members().collect(), tenant)),
+        Operation::Push(task, call) => {
+            let (method, params) = push::call(call, task, Dialect::V1JsonRpc);
+            (method, with_tenant(params, tenant))
+        }
+        Operation::ExtendedCard => (EXTENDED_CARD, with_tenant(json!({}), tenant)),
     }
 }
 

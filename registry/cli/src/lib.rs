@@ -47,6 +47,7 @@ mod signature;
 mod table;
 mod target;
 mod task;
+mod task_push;
 mod terminal;
 mod token;
 mod waiting;

@@ -1,8 +1,11 @@
 //! `send`: one message to an agent, spoken to directly. The registry gives its card and nothing more.
 
 pub(super) mod agent;
+mod concerns;
+mod conversation;
 mod files;
 mod interruption;
+mod kept;
 mod transcript;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +28,7 @@ pub struct SendArgs {
     #[command(flatten)]
     agent: AgentArgs,
     /// What to say
-    #[arg(value_name = "TEXT", required_unless_present_any = ["file", "data"])]
+    #[arg(value_name = "TEXT", required_unless_present_any = ["file", "data", "interactive"])]
     text: Option<String>,
     /// Send a file along
     #[arg(long, value_name = "PATH")]
@@ -42,6 +45,12 @@ pub struct SendArgs {
     /// Continue this task, such as one that asks for more input
     #[arg(long, value_name = "ID")]
     task: Option<String>,
+    /// Talk with the agent line by line, in one conversation
+    #[arg(short, long)]
+    interactive: bool,
+    /// Go on with the last conversation with this agent, which is kept on this machine
+    #[arg(long, requires = "interactive", conflicts_with_all = ["context", "task"])]
+    resume: bool,
 }
 
 /// Sends, and prints the answer as it arrives.
@@ -55,40 +64,61 @@ pub async fn run(
 ) -> Result<CommandOutcome, Failure> {
     let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
     parts.extend(files::parts(&arguments.file, &arguments.data)?);
+    if arguments.interactive {
+        return conversation::run(arguments, client, console, parts).await;
+    }
     let agent = agent::open(&arguments.agent, client, console).await?;
-    let now: Timestamp = a2a_crawler::Clock::now(&a2a_crawler::SystemClock).into();
-    let id = new_id(now, &SystemEntropy::default()).to_string();
     let message = Message {
-        id,
+        id: new_message_id(),
         parts,
         context_id: arguments.context.clone(),
         task_id: arguments.task.clone(),
     };
     let mut signals = EndSignals::listen(Hangup::Ends)?;
+    let sent = answered(&agent, &message, arguments, &mut signals, console);
+    Ok(sent.await?.0)
+}
+
+fn new_message_id() -> String {
+    let now: Timestamp = a2a_crawler::Clock::now(&a2a_crawler::SystemClock).into();
+    new_id(now, &SystemEntropy::default()).to_string()
+}
+
+/// Sends a message, and prints the answer; without one where the user interrupted it.
+async fn answered(
+    agent: &a2a_client::Agent,
+    message: &Message,
+    arguments: &SendArgs,
+    signals: &mut EndSignals,
+    console: &Console,
+) -> Result<(CommandOutcome, Option<AgentAnswer>), Failure> {
     let opened = tokio::select! {
-        opened = agent.events(&message) => opened,
-        () = signals.next() => return interruption::before_a_task(),
+        opened = agent.events(message) => opened,
+        () = signals.next() => return Ok((interruption::before_a_task()?, None)),
     };
     let stream = opened.map_err(failure)?;
     let out = arguments.out.as_deref();
-    follow(stream, &arguments.agent, out, &mut signals, console).await
+    let mut transcript = Transcript::new(console, arguments.agent.raw);
+    transcript.in_conversation = arguments.interactive;
+    follow(stream, &arguments.agent, out, signals, transcript).await
 }
 
-/// Prints the events of an answer until it ends, or the user interrupts it.
+/// Prints the events of an answer until it ends, or the user interrupts it, which leaves no answer.
 pub(super) async fn follow(
     mut stream: EventStream,
     arguments: &AgentArgs,
     out: Option<&Path>,
     signals: &mut EndSignals,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let mut transcript = Transcript::new(console, arguments.raw);
+    mut transcript: Transcript<'_>,
+) -> Result<(CommandOutcome, Option<AgentAnswer>), Failure> {
+    let console = transcript.console;
     let unfinished = loop {
         let event = tokio::select! {
             event = stream.next() => event,
             () = signals.next() => {
                 transcript.pause()?;
-                return interruption::of_a_task(&stream, arguments, signals).await;
+                let outcome = interruption::of_a_task(&stream, arguments, signals).await?;
+                return Ok((outcome, None));
             }
         };
         match event {
@@ -118,7 +148,7 @@ pub(super) async fn follow(
     if let Some(folder) = out {
         files::save(&answer, folder)?;
     }
-    Ok(outcome(&answer))
+    Ok((outcome(&answer), Some(answer)))
 }
 
 /// A failure after the task is known names the command that shows it.

@@ -11,6 +11,7 @@ use super::list::next_page;
 use super::send::agent::{self, AgentArgs};
 use super::send::{Transcript, failure, follow};
 use super::signals::{EndSignals, Hangup};
+use super::task_push::{self, PushCommand};
 use super::{invocation, table, terminal};
 
 /// What `task` takes.
@@ -24,16 +25,19 @@ pub enum TaskCommand {
     Cancel(OneTask),
     /// Follow a task until it is done or waits for you
     Subscribe(OneTask),
+    /// Let the agent report the changes of a task to an address
+    #[command(subcommand)]
+    Push(PushCommand),
 }
 
 /// A task of an agent.
 #[derive(Args, Clone)]
 pub struct OneTask {
     #[command(flatten)]
-    agent: AgentArgs,
+    pub(super) agent: AgentArgs,
     /// The task's id, as the agent named it
     #[arg(value_name = "TASK")]
-    task: String,
+    pub(super) task: String,
 }
 
 /// Which tasks are listed.
@@ -74,6 +78,7 @@ pub async fn run(
             Ok(CommandOutcome::Done)
         }
         TaskCommand::List(arguments) => list(arguments, client, console).await,
+        TaskCommand::Push(command) => task_push::run(command, client, console).await,
         TaskCommand::Cancel(arguments) => {
             let agent = agent::open(&arguments.agent, client, console).await?;
             let answer = agent.cancel(&arguments.task).await.map_err(failure)?;
@@ -91,7 +96,9 @@ pub async fn run(
                 () = signals.next() => return Err(Failure::Interrupted),
             };
             let stream = opened.map_err(failure)?;
-            follow(stream, &arguments.agent, None, &mut signals, console).await
+            let transcript = Transcript::new(console, arguments.agent.raw);
+            let followed = follow(stream, &arguments.agent, None, &mut signals, transcript);
+            Ok(followed.await?.0)
         }
     }
 }

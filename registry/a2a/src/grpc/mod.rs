@@ -17,7 +17,7 @@ use tonic::{Request, Streaming};
 use super::choice::Route;
 use super::exchange::{BODY_LIMIT, Exchange, shown};
 use super::operation::Operation;
-use super::{TalkError, v0, v1};
+use super::{TalkError, push, v0, v1};
 use forms::Messages;
 pub(super) use forms::document;
 pub(super) use status::{agents_error, is_too_long, lost};
@@ -111,6 +111,8 @@ fn arguments(
         (false, Operation::Cancel(id)) => ("CancelTask", by_name(id)),
         (false, Operation::Subscribe(id)) => ("TaskSubscription", by_name(id)),
         (false, Operation::List(_)) => ("ListTasks", json!({})),
+        (false, Operation::Push(task, call)) => push::call(call, task, route.dialect),
+        (false, Operation::ExtendedCard) => ("GetAgentCard", json!({})),
     };
     let method = forms::method(route.dialect, name);
     let method = method.ok_or(TalkError::NoMethod { name })?;

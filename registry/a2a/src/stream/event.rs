@@ -167,6 +167,13 @@ impl EventKind {
     }
 }
 
+impl EventKind {
+    /// Whether the task is completed with this event.
+    pub(super) fn completes(&self) -> bool {
+        matches!(self, Self::Status(status) if status.state == "completed")
+    }
+}
+
 /// Whether a task in this state waits for the user, or will not change any more.
 fn is_end(state: &str) -> bool {
     matches!(

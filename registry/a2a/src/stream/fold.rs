@@ -32,6 +32,15 @@ impl Fold {
         answer::task_answer(task, route).ok()
     }
 
+    /// Whether nothing that was streamed can be read: neither a message, nor an artifact, nor words about a state.
+    pub fn is_empty(&self) -> bool {
+        let has = |place: &str| {
+            let task = self.task.as_ref();
+            task.is_some_and(|task| task.pointer(place).is_some_and(|value| !value.is_null()))
+        };
+        self.message.is_none() && !has("/artifacts/0") && !has("/status/message")
+    }
+
     /// Adds an event.
     pub fn add(&mut self, form: Form, content: &Value) {
         match form {

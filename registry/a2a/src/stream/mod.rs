@@ -395,8 +395,10 @@ impl EventStream {
             self.attempts = 0;
             self.pause = self.pace.pause;
         }
+        // Some servers stream states only, and keep the artifacts for those who ask.
+        let is_empty = matches!(form, event::Form::Status) && self.fold.is_empty();
         if kind.ends() {
-            self.phase = if self.gap {
+            self.phase = if self.gap || (is_empty && kind.completes()) {
                 Phase::Checking
             } else {
                 Phase::Over

@@ -65,7 +65,11 @@ async fn a_bare_host_and_port_means_tls_unless_the_user_says_otherwise() {
     let agent = Agent::new(&card, &quick()).unwrap();
     let error = agent.send(&text("hi")).await.unwrap_err();
     assert!(matches!(error, TalkError::Unreachable { .. }), "{error:?}");
-    assert!(error.to_string().contains("https://"), "{error}");
+    let line = error.to_string();
+    assert!(
+        line.contains("https://") && line.contains("--plaintext"),
+        "{line}"
+    );
     assert!(server.seen().is_empty(), "{:?}", server.seen());
 
     let plaintext = options(|options| options.plaintext = true);

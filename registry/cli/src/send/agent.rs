@@ -7,14 +7,13 @@ use a2a_card::MAX_CARD_BYTES;
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_api::Agent;
-use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
 use bytes::Bytes;
 use clap::Args;
 use url::Url;
 
+use super::concerns;
 use crate::client::{self, Client};
 use crate::console::Console;
 use crate::failure::Failure;
@@ -72,7 +71,8 @@ pub(crate) struct AgentArgs {
     /// Fetch the card directly from this URL or host, without a registry
     #[arg(long)]
     direct: bool,
-    /// Send nothing to an agent that is on hold, not approved or deprecated, or whose signature is invalid
+    /// Send nothing to an agent that is on hold, not approved or deprecated, whose signature is invalid, whose card changed
+    /// since it was approved, or that you may not call
     #[arg(long, conflicts_with = "direct")]
     strict: bool,
     /// Print the agent's text as it came, terminal escapes included
@@ -86,6 +86,14 @@ impl AgentArgs {
         let words = [program(), "task".to_owned(), action.to_owned()];
         let words = words.into_iter().chain([quote(&self.agent), quote(task)]);
         words.chain(self.flags()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What tells this agent from all others that the user talks to, by name.
+    pub fn identity(&self, client: &Client) -> String {
+        match self.direct {
+            true => format!("direct {}", self.agent),
+            false => format!("{} {}", client.base(), self.agent),
+        }
     }
 
     /// The `send` command that continues a task, as it is typed.
@@ -223,7 +231,7 @@ async fn load_card(
             terminal::note(&line);
         }
     }
-    let concerns = concerns(&agent, now);
+    let concerns = concerns::of(&agent, client, now).await;
     for concern in &concerns {
         terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
     }
@@ -236,52 +244,6 @@ async fn load_card(
     Ok(client
         .card_version(id, &agent.hit.summary.card_digest)
         .await?)
-}
-
-/// What whoever sends to an agent should know before: all that the registry holds against it.
-fn concerns(agent: &Agent, now: Timestamp) -> Vec<String> {
-    let summary = &agent.hit.summary;
-    let mut concerns = Vec::new();
-    match summary.lifecycle.known() {
-        Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated) => {}
-        Some(ShownLifecycle::Pending) => {
-            concerns.push("is not approved: it waits for a decision".to_owned());
-        }
-        Some(ShownLifecycle::Rejected) => {
-            concerns.push("is not approved: it was rejected".to_owned())
-        }
-        Some(ShownLifecycle::Retired) => concerns.push("has been retired".to_owned()),
-        Some(ShownLifecycle::Suspended) => {
-            let holds = agent.holds.iter();
-            let holds: Vec<_> = holds
-                .map(|hold| format!("{}: {}", hold.hold, hold.reason))
-                .collect();
-            concerns.push(format!("is on hold ({})", holds.join("; ")));
-        }
-        // A newer registry has it. What it stands for may be as bad as a hold.
-        None => concerns.push(format!(
-            "is in a state that this program does not know: {}",
-            summary.lifecycle
-        )),
-    }
-    // A hold does not take a deprecation away. One that was made before messages were kept has none.
-    let said = summary.deprecation.as_ref();
-    if said.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
-        let text = said.map(|deprecation| format!(": {}", deprecation.sentence()));
-        let has_passed = said.is_some_and(|deprecation| deprecation.has_passed(now));
-        let passed = if has_passed {
-            " (that date has passed)"
-        } else {
-            ""
-        };
-        concerns.push(format!("is deprecated{}{passed}", text.unwrap_or_default()));
-    }
-    let verdict = &agent.signature_verdict;
-    if verdict.state == SignatureState::Invalid {
-        let reason = verdict.reason.trim_end_matches('.');
-        concerns.push(format!("has an invalid signature: {reason}"));
-    }
-    concerns
 }
 
 /// The card at a URL, or at a host's well-known paths.

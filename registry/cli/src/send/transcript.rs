@@ -16,7 +16,9 @@ const STATUS_COLUMNS: usize = 400;
 
 /// What was printed so far.
 pub(crate) struct Transcript<'a> {
-    console: &'a Console,
+    pub console: &'a Console,
+    /// Whether the user's next line continues what this answer leaves open, so that no command for it is told.
+    pub in_conversation: bool,
     raw: bool,
     /// The text of each artifact that was printed, by its id. The stream's limit bounds them.
     artifacts: HashMap<String, String>,
@@ -34,6 +36,7 @@ impl<'a> Transcript<'a> {
     pub fn new(console: &'a Console, raw: bool) -> Self {
         Self {
             console,
+            in_conversation: false,
             raw,
             artifacts: HashMap::new(),
             current: None,
@@ -84,6 +87,11 @@ impl<'a> Transcript<'a> {
             .collect();
         self.others(&parts)?;
         match (arguments.next_step(answer), answer.state.as_deref()) {
+            (Some(_), Some("input-required"))
+                if self.in_conversation && answer.unfinished.is_none() =>
+            {
+                terminal::note("the agent asks for more input");
+            }
             (Some(step), _) => terminal::note(&step),
             (None, Some("completed") | None) if !self.written => {
                 terminal::note("the agent answered without a text; --json shows everything");

@@ -1,0 +1,135 @@
+//! `task push`: where an agent reports the changes of a task.
+
+use a2a_client::PushConfig;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::console::Console;
+use super::failure::{CommandOutcome, Failure};
+use super::send::agent;
+use super::send::failure;
+use super::task::OneTask;
+use super::{table, terminal};
+
+/// What `task push` takes.
+#[derive(Subcommand, Clone)]
+pub enum PushCommand {
+    /// Let the agent report the changes of a task to an address
+    Set(Box<PushSetArgs>),
+    /// List where the agent reports the changes of a task
+    List(Box<OneTask>),
+    /// Show one of the places where the agent reports the changes of a task
+    Get(Box<OnePush>),
+    /// Let the agent report to one of them no more
+    Delete(Box<OnePush>),
+}
+
+/// What `task push set` takes.
+#[derive(Args, Clone)]
+pub struct PushSetArgs {
+    #[command(flatten)]
+    task: OneTask,
+    /// The address that the agent calls
+    #[arg(long, value_name = "URL")]
+    url: String,
+    /// A token that the agent sends along, so that the receiver knows its calls
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "A2A_PUSH_TOKEN",
+        hide_env_values = true
+    )]
+    push_token: Option<String>,
+    /// Identifier of the configuration within the task [default: the agent's]
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+}
+
+/// A configuration of a task.
+#[derive(Args, Clone)]
+pub struct OnePush {
+    #[command(flatten)]
+    task: OneTask,
+    /// Identifier of the configuration, as the list shows it
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// Does it, by asking the agent.
+///
+/// # Errors
+/// Where the agent is unknown, its card cannot be read, or it refuses.
+pub async fn run(
+    command: &PushCommand,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let of = match command {
+        PushCommand::Set(arguments) => &arguments.task,
+        PushCommand::List(task) => task,
+        PushCommand::Get(one) | PushCommand::Delete(one) => &one.task,
+    };
+    let agent = agent::open(&of.agent, client, console).await?;
+    match command {
+        PushCommand::Set(arguments) => {
+            let config = PushConfig {
+                id: arguments.id.clone(),
+                url: arguments.url.clone(),
+                token: arguments.push_token.clone(),
+            };
+            let kept = agent.set_push(&of.task, &config).await.map_err(failure)?;
+            show(&[kept], console)
+        }
+        PushCommand::Get(one) => {
+            let config = agent.push_config(&of.task, &one.id).await;
+            show(&[config.map_err(failure)?], console)
+        }
+        PushCommand::List(_) => {
+            let configs = agent.push_configs(&of.task).await.map_err(failure)?;
+            if console.json {
+                let configs: Vec<Value> = configs.iter().map(document).collect();
+                console.json(&json!({ "configs": configs }))?;
+            } else if configs.is_empty() {
+                terminal::note("the agent reports the changes of this task to nobody");
+            } else {
+                return show(&configs, console);
+            }
+            Ok(CommandOutcome::of_list(&configs))
+        }
+        PushCommand::Delete(one) => {
+            agent
+                .delete_push(&of.task, &one.id)
+                .await
+                .map_err(failure)?;
+            if console.json {
+                console.json(&json!({ "deleted": one.id }))?;
+            } else {
+                console.line(&format!("{} is deleted", terminal::line(&one.id)))?;
+            }
+            Ok(CommandOutcome::Done)
+        }
+    }
+}
+
+/// Prints configurations. Tokens are told only with `--json`: a terminal may be looked at.
+fn show(configs: &[PushConfig], console: &Console) -> Result<CommandOutcome, Failure> {
+    if let ([one], true) = (configs, console.json) {
+        console.json(&document(one))?;
+        return Ok(CommandOutcome::Done);
+    }
+    let rows = configs.iter().map(|config| {
+        let token = if config.token.is_some() { "yes" } else { "no" };
+        vec![
+            config.id.clone().unwrap_or_default(),
+            config.url.clone(),
+            token.to_owned(),
+        ]
+    });
+    table::print(console, &["ID", "URL", "TOKEN"], &rows.collect::<Vec<_>>())?;
+    Ok(CommandOutcome::Done)
+}
+
+fn document(config: &PushConfig) -> Value {
+    json!({"id": config.id, "url": config.url, "token": config.token})
+}
