@@ -6,6 +6,7 @@ mod files;
 #[path = "../registry/a2a/tests/talk/raw.rs"]
 #[allow(dead_code, reason = "the tests of the client use more of it")]
 mod raw;
+mod snippets;
 mod streams;
 mod tasks;
 mod terminal;

@@ -11,6 +11,7 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, registry};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
+use crate::support::snippet::snippet;
 
 /// Text that ends string literals in shell, Python, JavaScript and HTML, runs commands, and has terminal control
 /// sequences.
@@ -65,38 +66,6 @@ fn assert_tame(what: &str, text: &str) {
             "{what} shows {character:?}: {text:?}"
         );
     }
-}
-
-/// The text of markup, as a browser decodes it.
-fn unescaped(markup: &str) -> String {
-    let mut text = String::new();
-    let mut rest = markup;
-    while let Some((before, after)) = rest.split_once("&#") {
-        text.push_str(before);
-        let (number, after) = after.split_once(';').unwrap();
-        let character = number.parse().ok().and_then(char::from_u32).unwrap();
-        text.push(character);
-        rest = after;
-    }
-    text.push_str(rest);
-    assert!(
-        !rest.contains("&lt;"),
-        "an unknown form of escaping: {rest}"
-    );
-    text
-}
-
-/// The snippet on the agent's page for that language.
-fn snippet(page: &str, language: &str) -> String {
-    let (_, panel) = page
-        .split_once(&format!("id=\"panel-{language}\""))
-        .unwrap();
-    let panel = panel.split("class=\"panel\"").next().unwrap();
-    let panel = panel.split("<p class=\"fine\">").next().unwrap();
-    // The command that installs the SDK comes before the code.
-    let (_, code) = panel.rsplit_once("<code>").unwrap();
-    let (code, _) = code.split_once("</code>").unwrap();
-    unescaped(code)
 }
 
 struct HostileAgent {

@@ -25,6 +25,7 @@ pub mod serving;
 pub mod setup;
 pub mod shown;
 pub mod signer;
+pub mod snippet;
 pub mod stage;
 pub mod tls;
 pub mod waiting;

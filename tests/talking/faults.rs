@@ -68,7 +68,7 @@ async fn a_faulty_stream_is_one_line_and_the_message_was_sent_once() {
         (
             "busy",
             RawReply::status("429 Too Many Requests\r\nretry-after: 30"),
-            "429",
+            "HTTP 429; try again in 30 s",
         ),
         (
             "broken data",

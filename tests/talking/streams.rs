@@ -18,6 +18,7 @@ pub struct Streamer {
     _agent: Arc<Agent>,
     /// Where `send` reads the card.
     pub card: String,
+    only: Option<(String, &'static str)>,
     /// Held like the agent.
     _origin: Option<Origin>,
 }
@@ -36,17 +37,17 @@ impl Streamer {
             Sdk::Py03 | Sdk::Node03 => "0.3",
             _ => "1.0",
         };
-        let origin = match binding {
+        let only = match binding {
             Binding::JsonRpc => None,
-            Binding::HttpJson => {
-                let url = format!("{}/rest", agent.base);
-                Some(card_of(&url, "HTTP+JSON", version))
-            }
+            Binding::HttpJson => Some((format!("{}/rest", agent.base), "HTTP+JSON")),
             Binding::Grpc => {
                 let address = agent.grpc.as_deref().unwrap();
-                Some(card_of(&format!("http://{address}"), "GRPC", version))
+                Some((format!("http://{address}"), "GRPC"))
             }
         };
+        let origin = only
+            .as_ref()
+            .map(|(url, binding)| card_of(url, binding, version));
         let card = match &origin {
             Some(origin) => origin.url(super::CARD),
             None => agent.card_url(sdk),
@@ -56,6 +57,7 @@ impl Streamer {
             binding,
             _agent: Arc::clone(agent),
             card,
+            only,
             _origin: origin,
         }
     }
@@ -63,6 +65,12 @@ impl Streamer {
     /// The agent and how it is called, for messages of tests.
     pub fn name(&self) -> String {
         format!("{:?} over {:?}", self.sdk, self.binding)
+    }
+
+    /// The interface that the card names alone, and its binding; `None` if the agent's own card is read.
+    pub fn only(&self) -> Option<(&str, &'static str)> {
+        let (url, binding) = self.only.as_ref()?;
+        Some((url, binding))
     }
 
     /// Whether `task list` works: 1.0 has it over every binding.

@@ -95,7 +95,7 @@ pub enum TalkError {
         url: String,
         /// The status.
         status: u16,
-        /// The body's message after `: `, or empty.
+        /// The body's message after `: `, and when to try again after `; `, or empty.
         detail: String,
     },
     /// The agent answered with a protocol error (1.0 section 5.4).

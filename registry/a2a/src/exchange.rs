@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{
-    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use reqwest::{Client, Response, StatusCode, redirect};
 use serde_json::Value;
@@ -54,6 +55,8 @@ pub(super) struct HttpReply {
     pub status: StatusCode,
     url: String,
     content_type: String,
+    /// When the agent wants to be asked again (RFC 9110 section 10.2.3).
+    retry_after: Option<String>,
     body: Vec<u8>,
 }
 
@@ -208,6 +211,7 @@ impl Exchange {
         let content_type =
             header(CONTENT_TYPE).map_or_else(|| "nothing named".to_owned(), |text| shorten(&text));
         let challenge = header(WWW_AUTHENTICATE);
+        let retry_after = header(RETRY_AFTER);
         if status.is_redirection()
             && let Some(location) = header(LOCATION)
         {
@@ -234,6 +238,7 @@ impl Exchange {
             status,
             url: shown.to_owned(),
             content_type,
+            retry_after,
             body,
         };
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -272,7 +277,18 @@ impl HttpReply {
         TalkError::Http {
             url: self.url.clone(),
             status: self.status.as_u16(),
-            detail: led_in(&self.said()),
+            detail: led_in(&self.said()) + &self.wait(),
+        }
+    }
+
+    /// When to try again, after `; `, or nothing.
+    fn wait(&self) -> String {
+        match self.retry_after.as_deref().map(shorten) {
+            None => String::new(),
+            Some(seconds) if seconds.bytes().all(|byte| byte.is_ascii_digit()) => {
+                format!("; try again in {seconds} s")
+            }
+            Some(date) => format!("; try again after {date}"),
         }
     }
 

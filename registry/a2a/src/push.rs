@@ -159,7 +159,7 @@ pub(super) fn read_list(raw: &Value) -> Result<Vec<PushConfig>, TalkError> {
     let list = match raw {
         Value::Array(list) => list.as_slice(),
         Value::Object(members) => match members.get("configs") {
-            None => &[],
+            None => &[][..],
             Some(list) => list.as_array().ok_or_else(|| no_answer(raw))?,
         },
         _ => return Err(no_answer(raw)),

@@ -1,0 +1,129 @@
+//! The snippets on an agent's page, run as pasted for each protocol version and binding that has some.
+
+use std::path::Path;
+
+use futures::future::join_all;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::streams::{Binding, Streamer, streamers};
+use super::{CARD, card};
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::program::{Program, text};
+use crate::support::sdk::Sdk;
+use crate::support::serving::ServingRegistry;
+use crate::support::setup::Setup;
+use crate::support::snippet::snippet;
+use crate::support::{binary, prepared};
+
+/// The languages of the snippets that an agent's page has.
+fn languages(streamer: &Streamer) -> &'static [&'static str] {
+    match (streamer.sdk, streamer.binding) {
+        (_, Binding::Grpc) => &["send"],
+        (Sdk::Without, _) => &["curl", "send"],
+        _ => &["curl", "python", "javascript", "send"],
+    }
+}
+
+/// A card in the form of the SDK's generation that names one interface alone; JSON-RPC agents have their own.
+fn only(streamer: &Streamer) -> Option<Origin> {
+    let (url, binding) = streamer.only()?;
+    let origin = Origin::start();
+    let card = match streamer.sdk {
+        Sdk::Py03 => {
+            let mut old = card(&json!([]));
+            old.as_object_mut().unwrap().remove("supportedInterfaces");
+            old["protocolVersion"] = "0.3.0".into();
+            old["url"] = url.into();
+            old["preferredTransport"] = binding.into();
+            old
+        }
+        _ => card(&json!([{"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}])),
+    };
+    origin.answer(CARD, OriginReply::json(card.to_string()));
+    Some(origin)
+}
+
+#[tokio::test]
+async fn each_snippet_runs_as_pasted() {
+    let registry = Setup::new().approve_all().start().await;
+    let streamers = streamers().await;
+    let cells = streamers.iter().filter(|streamer| {
+        let sdk = streamer.sdk;
+        matches!(sdk, Sdk::Without | Sdk::Py02 | Sdk::Py03 | Sdk::Py1)
+    });
+    join_all(cells.map(|streamer| run_all(streamer, &registry))).await;
+}
+
+async fn run_all(streamer: &Streamer, registry: &ServingRegistry) {
+    let name = streamer.name();
+    let origin = only(streamer);
+    let url = origin
+        .as_ref()
+        .map_or_else(|| streamer.card.clone(), |origin| origin.url(CARD));
+    let agent = registry.publish(&url).await;
+    let page = registry.api.get(&format!("/agents/{agent}/")).await.text();
+    let (found, languages) = (page.matches("id=\"panel-").count(), languages(streamer));
+    assert_eq!(found, languages.len(), "{name}: {page}");
+    for language in languages {
+        let code = snippet(&page, language);
+        let folder = TempDir::new().unwrap();
+        let finished = Program::run(command(streamer.sdk, language, &code, folder.path())).await;
+        assert!(finished.status.success(), "{name}: {code}: {finished:#?}");
+        let example = if origin.is_some() {
+            "Hello! What can you do?"
+        } else {
+            "hello"
+        };
+        let answer = streamer.sdk.answer_to(example);
+        let said = text(&finished.stdout);
+        assert!(said.contains(&answer), "{name}: {code}: {finished:#?}");
+    }
+}
+
+/// Runs a snippet in an empty folder, with the SDK that its page says to install.
+fn command(sdk: Sdk, language: &str, code: &str, folder: &Path) -> Command {
+    let file = |name: &str| {
+        let file = folder.join(name);
+        std::fs::write(&file, code).unwrap();
+        file
+    };
+    let mut command = match language {
+        "python" => {
+            let mut python = Command::new(prepared(match sdk {
+                Sdk::Py02 => "A2A_REGISTRY_TEST_PY02",
+                Sdk::Py03 => "A2A_REGISTRY_TEST_PY03",
+                _ => "A2A_REGISTRY_TEST_PY1",
+            }));
+            python.args(["-B", "-W", "ignore"]).arg(file("snippet.py"));
+            python
+        }
+        "javascript" => {
+            let modules = prepared("A2A_REGISTRY_TEST_NODE");
+            let installed = match sdk {
+                Sdk::Py1 => "@a2a-js/sdk",
+                _ => "a2a-js-sdk-0.3",
+            };
+            let scope = folder.join("node_modules/@a2a-js");
+            std::fs::create_dir_all(&scope).unwrap();
+            std::os::unix::fs::symlink(Path::new(&modules).join(installed), scope.join("sdk"))
+                .unwrap();
+            let mut node = Command::new("node");
+            node.arg(file("snippet.mjs"));
+            node
+        }
+        _ => {
+            let mut shell = Command::new("sh");
+            let program = binary().parent().unwrap().to_owned();
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let path = std::iter::once(program).chain(std::env::split_paths(&path));
+            shell
+                .arg(file("snippet.sh"))
+                .env("PATH", std::env::join_paths(path).unwrap());
+            shell
+        }
+    };
+    command.current_dir(folder);
+    command
+}
