@@ -1,21 +1,24 @@
 //! One HTTP request and its response, within the limits of a call.
 
 use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{
-    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
+    WWW_AUTHENTICATE,
 };
-use reqwest::{Client, Response, StatusCode, redirect};
+use reqwest::{Client, Identity, Response, StatusCode, redirect};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::TalkError;
 use super::choice::Dialect;
-use super::credentials::Credentials;
+use super::credentials::{Credentials, bearer};
 use super::error::{led_in, refused, shorten};
 use super::operation::HttpCall;
+use super::{TalkError, TokenSource};
 
 /// Most bytes of a response that are read.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
@@ -34,6 +37,9 @@ pub(super) struct Exchange {
     client: Client,
     headers: HeaderMap,
     query: Vec<(String, String)>,
+    tokens: Option<Arc<dyn TokenSource>>,
+    /// Whether a token was renewed in this call, which happens once.
+    renewed: AtomicBool,
     with_credentials: bool,
     timeout: Duration,
     deadline: Instant,
@@ -68,6 +74,8 @@ impl Exchange {
             client,
             headers: credentials.headers.clone(),
             query: credentials.query.clone(),
+            tokens: credentials.tokens.clone(),
+            renewed: AtomicBool::new(false),
             with_credentials: credentials.any,
             timeout,
             deadline,
@@ -119,11 +127,41 @@ impl Exchange {
         self.in_time(opened, &shown).await
     }
 
+    /// Sends a request, and once more with a newer token if the agent refuses the token: then it has not accepted the
+    /// request.
     async fn send(
         &self,
         call: &HttpCall,
         accept: &'static str,
         shown: &str,
+    ) -> Result<Response, TalkError> {
+        let token = self.token(None).await?;
+        let response = self.send_with(call, accept, shown, token.as_deref());
+        let response = response.await?;
+        let may_renew = token.is_some() && response.status() == StatusCode::UNAUTHORIZED;
+        if !may_renew || self.renewed.swap(true, Ordering::Relaxed) {
+            return Ok(response);
+        }
+        match self.token(token.as_deref()).await? {
+            Some(newer) => self.send_with(call, accept, shown, Some(&newer)).await,
+            None => Ok(response),
+        }
+    }
+
+    async fn token(&self, refused: Option<&str>) -> Result<Option<String>, TalkError> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(None);
+        };
+        let token = tokens.token(refused).await;
+        token.map_err(|reason| TalkError::NoToken { reason })
+    }
+
+    async fn send_with(
+        &self,
+        call: &HttpCall,
+        accept: &'static str,
+        shown: &str,
+        token: Option<&str>,
     ) -> Result<Response, TalkError> {
         let mut url = call.url.clone();
         if !self.query.is_empty() {
@@ -140,6 +178,9 @@ impl Exchange {
             request = request
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.to_string());
+        }
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, bearer(token)?);
         }
         // Last, so that the user's own headers replace these.
         let request = request.headers(self.headers.clone());
@@ -263,15 +304,24 @@ impl HttpReply {
     }
 }
 
-/// A client for the agent at `url`; it keeps its connections for further calls.
-pub(super) fn client_for(url: &Url) -> Result<Client, TalkError> {
-    // A program's own provider is kept; without one the client could not be built.
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    }
+/// A client for the agent at `url`; it keeps its connections for further calls, and presents the certificate of the
+/// credentials. With credentials, it follows redirects within the origin only.
+pub(super) fn client_for(url: &Url, credentials: &Credentials) -> Result<Client, TalkError> {
+    prepare_tls();
     let mut builder = Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::custom(follow));
+        .redirect(redirect::Policy::custom(match credentials.any {
+            true => follow_within_origin,
+            false => follow,
+        }));
+    if let Some(certificate) = &credentials.certificate {
+        let pem = [&*certificate.key, b"\n", &*certificate.chain].concat();
+        let identity = Identity::from_pem(&pem);
+        let identity = identity.map_err(|error| TalkError::BadCertificate {
+            reason: innermost(&error),
+        })?;
+        builder = builder.identity(identity);
+    }
     if is_loopback(url) {
         // A proxy cannot reach an agent on this machine.
         builder = builder.no_proxy();
@@ -279,6 +329,13 @@ pub(super) fn client_for(url: &Url) -> Result<Client, TalkError> {
     builder.build().map_err(|error| TalkError::NoClient {
         reason: innermost(&error),
     })
+}
+
+/// Chooses the implementation of TLS: a program's own is kept; without one no client could be built.
+pub(super) fn prepare_tls() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
 }
 
 fn is_event_stream(response: &Response) -> bool {
@@ -289,8 +346,17 @@ fn is_event_stream(response: &Response) -> bool {
     essence.is_some_and(|text| text.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
-/// Follows redirects that keep method and body (307, 308) within the agent's own host, to which credentials may be
-/// sent: same host and port, or the same host from http to https.
+/// Like [`follow`], without a change of the scheme: credentials are for one origin.
+fn follow_within_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let from = attempt.previous().last().map(Url::origin);
+    match from == Some(attempt.url().origin()) {
+        true => follow(attempt),
+        false => attempt.stop(),
+    }
+}
+
+/// Follows redirects that keep method and body (307, 308) within the agent's own host: same host and port, or the same
+/// host from http to https.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps_method = matches!(
         attempt.status(),

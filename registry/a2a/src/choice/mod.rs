@@ -7,6 +7,7 @@ mod credential_choice;
 mod filter;
 mod interface;
 
+pub(crate) use credential_choice::is_basic;
 pub use credential_choice::{
     Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
 };

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod credentials;
+mod oauth;
 mod raw;
 mod refusals;
 mod samples;
@@ -11,6 +12,7 @@ mod stream_faults;
 mod streams;
 mod subscriptions;
 mod tasks;
+mod tokens;
 mod wire;
 
 use a2a_card::{AgentCard, Interface};

@@ -521,6 +521,7 @@ fn everything() -> Means<'static> {
         bearer: true,
         api_key: true,
         headers: Vec::new(),
+        ..Given::default()
     })
 }
 
