@@ -9,7 +9,7 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
     WWW_AUTHENTICATE,
 };
-use reqwest::{Client, Identity, Response, StatusCode, redirect};
+use reqwest::{Client, Identity, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::{Host, Url};
@@ -179,12 +179,20 @@ impl Exchange {
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.to_string());
         }
+        let request = self.authorized(request, token)?;
+        request.send().await.map_err(|error| failed(&error, shown))
+    }
+
+    /// A request with the credentials. They come last, so that the user's own headers replace others.
+    fn authorized(
+        &self,
+        mut request: RequestBuilder,
+        token: Option<&str>,
+    ) -> Result<RequestBuilder, TalkError> {
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, bearer(token)?);
         }
-        // Last, so that the user's own headers replace these.
-        let request = request.headers(self.headers.clone());
-        request.send().await.map_err(|error| failed(&error, shown))
+        Ok(request.headers(self.headers.clone()))
     }
 
     async fn in_time<T>(

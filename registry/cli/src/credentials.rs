@@ -213,7 +213,7 @@ fn kept(given: &CredentialArgs) -> Result<AgentCredentials, Failure> {
         let path = std::path::absolute(path);
         path.map_err(|error| Failure::new(format!("the path of the certificate: {error}")))
     };
-    let read = given.read()?;
+    let read = given.read_typed()?;
     let certificate = match given.certificate_files() {
         Some((chain, key)) => Some(StoredCertificate {
             chain: absolute(chain)?,
@@ -265,6 +265,11 @@ async fn asked(
     for asked in &alternative {
         ask_for(asked, arguments, card, consent, &mut new).await?;
     }
+    if new == AgentCredentials::default() {
+        return Err(Failure::new(
+            "the card requires no credentials, so nothing is kept",
+        ));
+    }
     Ok(new)
 }
 
@@ -302,10 +307,15 @@ async fn ask_for(
         Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. }) => {
             let offered = sign_ins(card).map_err(sign_in::failure)?;
             let mut offered = offered.iter();
-            if let Some(offered) = offered.find(|offered| offered.scheme == asked.name) {
-                let signed_in = sign_in::sign_in(offered, &arguments.sign_in, consent);
-                new.sign_in = Some(signed_in.await?);
-            }
+            let offered = offered.find(|offered| offered.scheme == asked.name);
+            let offered = offered.ok_or_else(|| {
+                Failure::new(format!(
+                    "the card describes {} too late in its list",
+                    asked.name
+                ))
+            })?;
+            let signed_in = sign_in::sign_in(offered, &arguments.sign_in, consent);
+            new.sign_in = Some(signed_in.await?);
         }
         Some(SchemeKind::MutualTls) => {
             return Err(Failure::new(

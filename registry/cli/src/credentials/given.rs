@@ -75,6 +75,17 @@ impl CredentialArgs {
         })
     }
 
+    /// Like [`Self::read`], without tokens and keys that only a variable has: nobody asked to keep these.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn read_typed(&self) -> Result<GivenCredentials, Failure> {
+        let mut read = self.read()?;
+        read.bearer = read.bearer.filter(|_| self.bearer.is_some());
+        read.api_key = read.api_key.filter(|_| self.api_key.is_some());
+        Ok(read)
+    }
+
     /// Says once which secrets others can see in the list of processes.
     pub fn warn(&self) {
         let places = [self.token(), self.api_key(), self.password()];
