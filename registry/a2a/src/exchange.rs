@@ -334,8 +334,13 @@ pub(super) fn client_for(url: &Url, credentials: &Credentials) -> Result<Client,
         // A proxy cannot reach an agent on this machine.
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| TalkError::NoClient {
-        reason: innermost(&error),
+    builder.build().map_err(|error| {
+        let reason = innermost(&error);
+        match credentials.certificate {
+            // That it does not belong to its key is found only here.
+            Some(_) => TalkError::BadCertificate { reason },
+            None => TalkError::NoClient { reason },
+        }
     })
 }
 
