@@ -17,17 +17,17 @@ const PEM_LIMIT: u64 = 256 * 1024;
 #[command(next_help_heading = "Credentials")]
 pub(crate) struct CredentialArgs {
     /// A token that the agent requires: `@FILE`, `@-` for standard input, or the token itself, which other users of this
-    /// machine can see [env: A2A_AGENT_TOKEN]
+    /// machine can see (or in `A2A_AGENT_TOKEN`)
     #[arg(long, value_name = "@FILE|TOKEN")]
     bearer: Option<String>,
-    /// An API key that the agent requires, given like a token; it is sent in the place that the card names [env:
-    /// A2A_AGENT_KEY]
+    /// An API key that the agent requires, given like a token; it is sent in the place that the card names
+    /// (or in `A2A_AGENT_KEY`)
     #[arg(long, value_name = "@FILE|KEY")]
     api_key: Option<String>,
     /// The user of HTTP Basic; the password is asked for
     #[arg(long, value_name = "USER")]
     basic: Option<String>,
-    /// The password of `--basic`, given like a token [env: A2A_AGENT_PASSWORD]
+    /// The password of `--basic`, given like a token (or in `A2A_AGENT_PASSWORD`)
     #[arg(long, value_name = "@FILE|PASSWORD", requires = "basic")]
     password: Option<String>,
     /// A client certificate with its chain, in PEM, for agents that require mutual TLS

@@ -82,7 +82,7 @@ fn text(from: impl Read) -> Result<String, String> {
 /// # Errors
 /// Where there is no terminal, or nothing was typed.
 pub(crate) fn ask_hidden(what: &str, instead: &str) -> Result<Secret, Failure> {
-    ask(what, instead, |prompt| rpassword::prompt_password(prompt)).map(Secret)
+    ask(what, instead, rpassword::prompt_password).map(Secret)
 }
 
 /// Asks for a text at the terminal.

@@ -23,11 +23,11 @@ use crate::terminal;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Sign-in")]
 pub(crate) struct SignInArgs {
-    /// The client that you have registered with the authorization server [env: A2A_AGENT_CLIENT_ID]
+    /// The client that you have registered with the authorization server (or in `A2A_AGENT_CLIENT_ID`)
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// Its secret, if it has one: `@FILE`, `@-` for standard input, or the secret itself, which other users of this machine
-    /// can see [env: A2A_AGENT_CLIENT_SECRET]
+    /// can see (or in `A2A_AGENT_CLIENT_SECRET`)
     #[arg(long, value_name = "@FILE|SECRET")]
     client_secret: Option<String>,
     /// How to sign in, where the card or the server offers several ways [default: the first one offered]
