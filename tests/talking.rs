@@ -1,12 +1,14 @@
 //! `send` in conversation: with agents on the SDKs, and with agents that break or mean harm.
 
 mod conversation;
+mod credentials;
 mod faults;
 mod files;
 #[path = "../registry/a2a/tests/talk/raw.rs"]
 #[allow(dead_code, reason = "the tests of the client use more of it")]
 mod raw;
 mod snippets;
+mod sign_in;
 mod streams;
 mod tasks;
 mod terminal;

@@ -38,6 +38,15 @@ async function main() {
       jwks: { keys: state.keys },
       clients: [
         { client_id: 'registry', client_secret: 'the-secret-of-the-registry', redirect_uris: state.redirects },
+        // A program on a person's machine, which has no secret; its way back may have any port of that machine.
+        {
+          client_id: 'cli',
+          application_type: 'native',
+          token_endpoint_auth_method: 'none',
+          redirect_uris: ['http://127.0.0.1/callback'],
+          grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+          response_types: ['code'],
+        },
         ...Object.keys(state.services).map((id) => ({
           client_id: id,
           client_secret: 'the-secret-of-a-service',
@@ -51,6 +60,7 @@ async function main() {
       cookies: { keys: ['a key of the tests'] },
       features: {
         clientCredentials: { enabled: true },
+        deviceFlow: { enabled: true },
         devInteractions: { enabled: true },
         resourceIndicators: {
           enabled: true,
@@ -64,6 +74,7 @@ async function main() {
           }),
         },
       },
+      issueRefreshToken: (context, client) => client.clientId === 'cli',
       extraTokenClaims: (context, token) => state.services[token.clientId],
       findAccount: (context, id) =>
         state.people[id] && { accountId: id, claims: () => ({ sub: id, ...state.people[id] }) },

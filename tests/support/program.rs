@@ -71,10 +71,16 @@ pub fn registry<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Comm
     let mut command = Command::new(binary());
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("A2A_REGISTRY") {
+        let shown = name.to_string_lossy();
+        if shown.starts_with("A2A_REGISTRY") || shown.starts_with("A2A_AGENT") {
             command.env_remove(name);
         }
     }
+    // Credentials that the user keeps are not for tests.
+    command.env(
+        "XDG_CONFIG_HOME",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/no-config"),
+    );
     command
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -26,7 +27,18 @@ pub struct TlsFront {
 /// A certificate, and the token that ends the connections made with it.
 struct CurrentCertificate {
     identity: Identity,
+    /// The certificate of the authority whose certificates clients must present, if they must.
+    clients: Option<Vec<u8>>,
     ended: CancellationToken,
+}
+
+impl CurrentCertificate {
+    fn acceptor(&self) -> TlsAcceptor {
+        match &self.clients {
+            Some(authority) => self.identity.mutual_acceptor(authority),
+            None => self.identity.acceptor(None),
+        }
+    }
 }
 
 impl TlsFront {
@@ -40,10 +52,27 @@ impl TlsFront {
         identity: Identity,
         behind: &Origin,
     ) -> io::Result<Self> {
+        Self::bind_for(address, identity, None, behind).await
+    }
+
+    /// Starts to listen on loopback, for clients with a certificate of that authority only.
+    pub async fn bind_mutual(identity: Identity, clients: &Authority, behind: &Origin) -> Self {
+        let address = ([127, 0, 0, 1], 0).into();
+        let bound = Self::bind_for(address, identity, Some(clients.der()), behind).await;
+        bound.unwrap()
+    }
+
+    async fn bind_for(
+        address: SocketAddr,
+        identity: Identity,
+        clients: Option<Vec<u8>>,
+        behind: &Origin,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let shown = Arc::new(Mutex::new(CurrentCertificate {
             identity,
+            clients,
             ended: CancellationToken::new(),
         }));
         let (now, behind) = (Arc::clone(&shown), behind.address());
@@ -51,7 +80,7 @@ impl TlsFront {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, ended) = {
                     let shown = now.lock().unwrap();
-                    (shown.identity.acceptor(None), shown.ended.clone())
+                    (shown.acceptor(), shown.ended.clone())
                 };
                 tokio::spawn(ended.run_until_cancelled_owned(async move {
                     // A client that rejects the certificate closes the connection.
@@ -79,8 +108,10 @@ impl TlsFront {
     pub fn use_identity(&self, identity: Identity) {
         let mut shown = self.shown.lock().unwrap();
         shown.ended.cancel();
+        let clients = shown.clients.take();
         *shown = CurrentCertificate {
             identity,
+            clients,
             ended: CancellationToken::new(),
         };
     }

@@ -1,5 +1,7 @@
 //! Ctrl-C while an agent works.
 
+use std::path::Path;
+
 use futures::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
@@ -9,9 +11,10 @@ use crate::support::binary;
 use crate::support::program::{Finished, Program, assert_ended, registry, text};
 
 /// Python program that runs a command at a terminal. For each pair of arguments before `--` it waits until the first is
-/// printed, and types the second. It prints what the terminal shows, and ends with the command's exit code.
+/// printed, and types the second; one that begins with `hidden ` is typed without that word, once the terminal shows
+/// nothing of what is typed. It prints what the terminal shows, and ends with the command's exit code.
 const AT_A_TERMINAL: &str = r#"
-import os, pty, sys
+import os, pty, sys, termios, time
 end = sys.argv.index("--")
 script = sys.argv[1:end]
 child, terminal = pty.fork()
@@ -27,16 +30,29 @@ while True:
         break
     shown += more
     while script and script[0].encode() in shown:
-        os.write(terminal, script[1].encode())
+        typed = script[1]
+        while typed.startswith("hidden ") and termios.tcgetattr(terminal)[3] & termios.ECHO:
+            time.sleep(0.01)
+        os.write(terminal, typed.removeprefix("hidden ").encode())
         script = script[2:]
 sys.stdout.write(shown.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 "#;
 
 async fn at_a_terminal(script: &[&str], arguments: &[&str]) -> Finished {
+    at_a_terminal_in(Path::new("/nowhere"), script, arguments).await
+}
+
+/// Runs the program at a terminal, with this folder for its configuration.
+pub async fn at_a_terminal_in(
+    configuration: &Path,
+    script: &[&str],
+    arguments: &[&str],
+) -> Finished {
     let mut command = Command::new("python3");
     command.args(["-c", AT_A_TERMINAL]).args(script).arg("--");
     command.arg(binary()).args(arguments);
+    command.env("XDG_CONFIG_HOME", configuration);
     Program::run(command).await
 }
 

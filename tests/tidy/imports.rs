@@ -101,7 +101,8 @@ const CALLS: [Call; 11] = [
     (&["UnixStream", "::", "connect"], &[], FETCHING),
     (
         &["Command", "::", "new"],
-        &[],
+        // The user's own browser, which `--browser` asks for.
+        &["registry/cli/src/credentials/browser.rs"],
         "start no other program: its requests would bypass the guard",
     ),
     (

@@ -8,9 +8,10 @@ use reqwest::Client;
 use reqwest::header::HeaderValue;
 use serde_json::Value;
 use tokio::time::Instant;
+use url::Url;
 
 use super::answer::{self, AgentAnswer};
-use super::choice::{self, Route, grpc_address};
+use super::choice::{self, Route};
 use super::connection::Connection;
 use super::credentials::{self, Credentials};
 use super::error::shorten;
@@ -18,7 +19,10 @@ use super::exchange::{Exchange, client_for, is_loopback};
 use super::operation::Operation;
 use super::push::{self, PushCall};
 use super::stream::{EventStream, Pace};
-use super::{Message, POLL_LIMIT, PushConfig, SendOptions, TalkError, TaskPage, TaskQuery, tasks};
+use super::{
+    InterfaceFilter, Message, POLL_LIMIT, PushConfig, SendOptions, TalkError, TaskPage, TaskQuery,
+    tasks,
+};
 
 /// Longest timeout of a call.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -43,27 +47,8 @@ impl Agent {
     ///
     /// If none of the card's interfaces can be used, or it requires other credentials.
     pub fn new(card: &AgentCard, options: &SendOptions) -> Result<Self, TalkError> {
-        let usable = choice::routes(card)?;
-        let offered = usable.iter().map(|route| {
-            let version = route.interface.protocol_version.as_deref();
-            let version = version.unwrap_or("without a version");
-            format!("{} {version}", route.interface.binding)
-        });
-        let offered = shorten(&offered.collect::<Vec<_>>().join(", "));
-        let mut routes = options.choice.apply(usable);
-        for route in &mut routes {
-            if route.dialect.is_grpc()
-                && let Some(url) = grpc_address(&route.interface.url, options.plaintext)
-            {
-                route.url = url;
-            }
-        }
-        if routes.is_empty() {
-            let wanted = shorten(&options.choice.wanted());
-            return Err(TalkError::NotChosen { wanted, offered });
-        }
         Ok(Self {
-            routes,
+            routes: chosen_routes(card, &options.choice)?,
             extensions: extensions(&options.extensions)?,
             credentials: credentials::for_card(card, options)?,
             streams: card.capabilities.streaming,
@@ -278,9 +263,36 @@ impl Agent {
         if let Some(client) = place.get() {
             return Ok(client.clone());
         }
-        let client = client_for(route)?;
+        let client = client_for(route, &self.credentials)?;
         Ok(place.get_or_init(|| client).clone())
     }
+}
+
+/// The address of the interface that is called first: credentials for the agent are for its origin and no other one.
+///
+/// # Errors
+///
+/// If none of the card's interfaces can be used.
+pub fn chosen_interface(card: &AgentCard, choice: &InterfaceFilter) -> Result<Url, TalkError> {
+    let routes = chosen_routes(card, choice)?;
+    let first = routes.into_iter().next().ok_or(TalkError::NoInterface)?;
+    Ok(first.url)
+}
+
+fn chosen_routes(card: &AgentCard, choice: &InterfaceFilter) -> Result<Vec<Route>, TalkError> {
+    let usable = choice::routes(card)?;
+    let offered = usable.iter().map(|route| {
+        let version = route.interface.protocol_version.as_deref();
+        let version = version.unwrap_or("without a version");
+        format!("{} {version}", route.interface.binding)
+    });
+    let offered = shorten(&offered.collect::<Vec<_>>().join(", "));
+    let routes = choice.apply(usable);
+    if routes.is_empty() {
+        let wanted = shorten(&choice.wanted());
+        return Err(TalkError::NotChosen { wanted, offered });
+    }
+    Ok(routes)
 }
 
 /// The header that names protocol extensions.

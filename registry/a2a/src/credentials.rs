@@ -1,13 +1,17 @@
 //! Adds the user's credentials to requests, as the card requires.
 
+use std::sync::Arc;
+
 use a2a_card::{AgentCard, AuthScheme, SchemeKind};
+use data_encoding::BASE64;
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
 use super::choice::{
-    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
+    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, is_basic,
+    key_place,
 };
 use super::error::shorten;
-use super::{SendOptions, TalkError};
+use super::{BasicLogin, ClientCertificate, SendOptions, TalkError, TokenSource};
 
 /// The credentials in every request to the agent.
 #[derive(Default)]
@@ -16,6 +20,10 @@ pub(super) struct Credentials {
     pub headers: HeaderMap,
     /// Keys in the query, by their parameter.
     pub query: Vec<(String, String)>,
+    /// Where the bearer token of each request comes from, if it is not among the headers.
+    pub tokens: Option<Arc<dyn TokenSource>>,
+    /// The certificate that connections present.
+    pub certificate: Option<ClientCertificate>,
     /// Whether any of them came from the user.
     pub any: bool,
 }
@@ -28,8 +36,10 @@ pub(super) struct Credentials {
 pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Credentials, TalkError> {
     let own = own_headers(&options.headers)?;
     let means = Means::Given(Given {
-        bearer: options.bearer.is_some(),
+        bearer: options.bearer.is_some() || options.tokens.is_some(),
         api_key: options.api_key.is_some(),
+        basic: options.basic.is_some(),
+        certificate: options.certificate.is_some(),
         headers: own.keys().map(HeaderName::as_str).collect(),
     });
     let wanted = match choose_credentials(card, &means) {
@@ -38,7 +48,8 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
         CredentialChoice::Closed(alternatives) => return Err(needed(&alternatives)),
     };
     let mut credentials = Credentials {
-        any: !own.is_empty(),
+        any: !own.is_empty() || options.certificate.is_some(),
+        certificate: options.certificate.clone(),
         ..Credentials::default()
     };
     for credential in &wanted {
@@ -46,6 +57,9 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
     }
     for name in own.keys() {
         credentials.headers.remove(name);
+    }
+    if own.contains_key(AUTHORIZATION) {
+        credentials.tokens = None;
     }
     for (name, value) in &own {
         credentials.headers.append(name, value.clone());
@@ -57,8 +71,10 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
 /// defines.
 fn volunteered(card: &AgentCard, options: &SendOptions) -> Result<Vec<Credential>, TalkError> {
     let mut credentials = Vec::new();
-    if options.bearer.is_some() {
+    if options.bearer.is_some() || options.tokens.is_some() {
         credentials.push(Credential::Bearer);
+    } else if options.basic.is_some() {
+        credentials.push(Credential::Authorization);
     }
     if options.api_key.is_some() {
         let mut schemes = card.security_schemes.iter();
@@ -73,10 +89,16 @@ fn place(
     options: &SendOptions,
     credentials: &mut Credentials,
 ) -> Result<(), TalkError> {
+    let basic = options.basic.as_ref().map(login).transpose()?;
     let value = match credential {
+        Credential::Bearer if options.bearer.is_none() => {
+            credentials.tokens = options.tokens.clone();
+            credentials.any |= credentials.tokens.is_some();
+            return Ok(());
+        }
         Credential::Bearer => &options.bearer,
-        // The user sets it by hand.
-        Credential::Authorization => &None,
+        // Of another scheme than Basic, the user sets it by hand.
+        Credential::Authorization => &basic,
         _ => &options.api_key,
     };
     let Some(value) = value else {
@@ -85,9 +107,11 @@ fn place(
     credentials.any = true;
     let headers = &mut credentials.headers;
     match credential {
-        Credential::Bearer | Credential::Authorization => {
-            let value = secret(&format!("Bearer {}", value.trim()), "the bearer token")?;
-            headers.insert(AUTHORIZATION, value);
+        Credential::Bearer => {
+            headers.insert(AUTHORIZATION, bearer(value)?);
+        }
+        Credential::Authorization => {
+            headers.insert(AUTHORIZATION, secret(value, "the password")?);
         }
         Credential::HeaderKey(parameter) => {
             let name = HeaderName::try_from(parameter).map_err(|_| TalkError::BadHeader {
@@ -104,6 +128,22 @@ fn place(
         }
     }
     Ok(())
+}
+
+/// The value of `Authorization` with a bearer token.
+pub(super) fn bearer(token: &str) -> Result<HeaderValue, TalkError> {
+    secret(&format!("Bearer {}", token.trim()), "the bearer token")
+}
+
+/// The value of `Authorization` with a user and a password, in UTF-8 (RFC 7617 section 2).
+fn login(login: &BasicLogin) -> Result<String, TalkError> {
+    let BasicLogin { user, password } = login;
+    let broken = |text: &str| text.chars().any(char::is_control);
+    if user.contains(':') || broken(user) || broken(password) {
+        return Err(TalkError::BadLogin);
+    }
+    let encoded = BASE64.encode(format!("{user}:{password}").as_bytes());
+    Ok(format!("Basic {encoded}"))
 }
 
 fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, TalkError> {
@@ -151,7 +191,7 @@ fn needed(alternatives: &[Vec<AuthScheme<'_>>]) -> TalkError {
     TalkError::CredentialsNeeded {
         needed: shorten(&words.join(", or ")),
         hint: hint
-            .unwrap_or("use --bearer TOKEN or --header 'NAME: VALUE'")
+            .unwrap_or("use --bearer @FILE or --header 'NAME: VALUE'")
             .to_owned(),
     }
 }
@@ -159,8 +199,9 @@ fn needed(alternatives: &[Vec<AuthScheme<'_>>]) -> TalkError {
 /// Description of a scheme's credential, and the flag to provide it.
 fn ask(asked: &AuthScheme<'_>) -> (String, &'static str) {
     const BY_HAND: &str = "use --header 'NAME: VALUE'";
-    const BEARER: &str = "use --bearer TOKEN";
-    const KEY: &str = "use --api-key KEY";
+    const BEARER: &str = "use --bearer @FILE";
+    const SIGN_IN: &str = "sign in with `credentials add`, or use --bearer @FILE";
+    const KEY: &str = "use --api-key @FILE";
     match credential(asked) {
         Ok(None) => ("nothing".to_owned(), ""),
         Ok(Some(Credential::Bearer)) => {
@@ -169,7 +210,14 @@ fn ask(asked: &AuthScheme<'_>) -> (String, &'static str) {
                 Some(SchemeKind::OpenIdConnect { .. }) => "an OpenID Connect token",
                 _ => "a bearer token",
             };
-            (what.to_owned(), BEARER)
+            let hint = match asked.kind.as_deref() {
+                Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. }) => SIGN_IN,
+                _ => BEARER,
+            };
+            (what.to_owned(), hint)
+        }
+        Ok(Some(Credential::Authorization)) if is_basic(asked) => {
+            ("HTTP basic authentication".to_owned(), "use --basic USER")
         }
         Ok(Some(Credential::Authorization)) => {
             let scheme = match asked.kind.as_deref() {
@@ -186,9 +234,10 @@ fn ask(asked: &AuthScheme<'_>) -> (String, &'static str) {
             "an API key at an unknown place in the request".to_owned(),
             BY_HAND,
         ),
-        Err(Obstacle::Certificate) => {
-            ("a client certificate".to_owned(), "send cannot present one")
-        }
+        Err(Obstacle::Certificate) => (
+            "a client certificate".to_owned(),
+            "use --cert FILE --key FILE",
+        ),
         Err(Obstacle::Unknown(label)) => {
             (format!("{label} (a scheme send does not know)"), BY_HAND)
         }

@@ -56,6 +56,25 @@ pub enum TalkError {
         /// Its name; never its value, which may be secret.
         name: String,
     },
+    /// The user or the password cannot be sent with HTTP Basic.
+    #[error(
+        "the user and the password cannot be sent: neither may contain control characters, and the user no colon"
+    )]
+    BadLogin,
+    /// The client certificate or its key cannot be used.
+    #[error(
+        "the client certificate and its key cannot be used: {reason}; both must be PEM, the key without a password"
+    )]
+    BadCertificate {
+        /// The cause.
+        reason: String,
+    },
+    /// No access token could be had, so nothing was sent.
+    #[error("no access token for the agent: {reason}")]
+    NoToken {
+        /// The cause, with what to do.
+        reason: String,
+    },
     /// No connection could be made.
     #[error("no connection to {url}: {reason}; is the agent running?")]
     Unreachable {
@@ -315,7 +334,7 @@ pub(super) fn refused(status: &str, sent: bool, challenge: Option<&str>, said: &
     };
     TalkError::CredentialsNeeded {
         needed,
-        hint: "try --bearer TOKEN, --api-key KEY or --header 'NAME: VALUE'".to_owned(),
+        hint: "try --bearer @FILE, --api-key @FILE or --header 'NAME: VALUE'".to_owned(),
     }
 }
 

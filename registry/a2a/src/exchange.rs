@@ -1,22 +1,24 @@
 //! One HTTP request and its response, within the limits of a call.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{
-    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
     WWW_AUTHENTICATE,
 };
-use reqwest::{Client, Response, StatusCode, redirect};
+use reqwest::{Client, Identity, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::TalkError;
 use super::choice::{Dialect, Route};
-use super::credentials::Credentials;
+use super::credentials::{Credentials, bearer};
 use super::error::{led_in, refused, shorten};
 use super::operation::HttpCall;
+use super::{TalkError, TokenSource};
 
 /// Most bytes of a response that are read.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
@@ -36,6 +38,9 @@ pub(super) struct Exchange {
     client: Client,
     headers: HeaderMap,
     query: Vec<(String, String)>,
+    tokens: Option<Arc<dyn TokenSource>>,
+    /// Whether a token was renewed in this call, which happens once.
+    renewed: Arc<AtomicBool>,
     with_credentials: bool,
     timeout: Duration,
     deadline: Instant,
@@ -72,6 +77,8 @@ impl Exchange {
             client,
             headers: credentials.headers.clone(),
             query: credentials.query.clone(),
+            tokens: credentials.tokens.clone(),
+            renewed: Arc::default(),
             with_credentials: credentials.any,
             timeout,
             deadline,
@@ -110,17 +117,35 @@ impl Exchange {
         !self.query.is_empty()
     }
 
+    /// Makes an attempt, and once more with a newer token if the agent refuses the token: then it has not accepted the first.
+    pub async fn with_token<T>(
+        &self,
+        attempt: impl AsyncFn(Option<String>) -> Result<T, TalkError>,
+    ) -> Result<T, TalkError> {
+        let token = self.token(None).await?;
+        let first = attempt(token.clone()).await;
+        let is_refused = matches!(&first, Err(TalkError::CredentialsRefused { status, .. })
+            if matches!(status.as_str(), "UNAUTHENTICATED" | "HTTP 401"));
+        if token.is_none() || !is_refused || self.renewed.swap(true, Ordering::Relaxed) {
+            return first;
+        }
+        match self.token(token.as_deref()).await? {
+            Some(newer) => attempt(Some(newer)).await,
+            None => first,
+        }
+    }
+
     /// Sends the frames of a gRPC call, and reads the head of the response, which are frames too.
     pub async fn frames(
         &self,
         url: Url,
         headers: HeaderMap,
         frames: Bytes,
+        token: Option<&str>,
         shown: &str,
     ) -> Result<Response, TalkError> {
         let request = self.client.post(url).headers(headers).body(frames);
-        let request = request.headers(self.headers.clone());
-        let sent = request.send().await;
+        let sent = self.authorized(request, token)?.send().await;
         let response = sent.map_err(|error| failed(&error, shown))?;
         let essence = essence(&response).unwrap_or_default();
         if response.status() == StatusCode::OK && essence.starts_with("application/grpc") {
@@ -159,11 +184,41 @@ impl Exchange {
         self.in_time(opened, &shown).await
     }
 
+    /// Sends a request, and once more with a newer token if the agent refuses the token: then it has not accepted the
+    /// request.
     async fn send(
         &self,
         call: &HttpCall,
         accept: &'static str,
         shown: &str,
+    ) -> Result<Response, TalkError> {
+        let token = self.token(None).await?;
+        let response = self.send_with(call, accept, shown, token.as_deref());
+        let response = response.await?;
+        let may_renew = token.is_some() && response.status() == StatusCode::UNAUTHORIZED;
+        if !may_renew || self.renewed.swap(true, Ordering::Relaxed) {
+            return Ok(response);
+        }
+        match self.token(token.as_deref()).await? {
+            Some(newer) => self.send_with(call, accept, shown, Some(&newer)).await,
+            None => Ok(response),
+        }
+    }
+
+    async fn token(&self, refused: Option<&str>) -> Result<Option<String>, TalkError> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(None);
+        };
+        let token = tokens.token(refused).await;
+        token.map_err(|reason| TalkError::NoToken { reason })
+    }
+
+    async fn send_with(
+        &self,
+        call: &HttpCall,
+        accept: &'static str,
+        shown: &str,
+        token: Option<&str>,
     ) -> Result<Response, TalkError> {
         let mut url = call.url.clone();
         if !self.query.is_empty() {
@@ -181,9 +236,20 @@ impl Exchange {
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.to_string());
         }
-        // Last, so that the user's own headers replace these.
-        let request = request.headers(self.headers.clone());
+        let request = self.authorized(request, token)?;
         request.send().await.map_err(|error| failed(&error, shown))
+    }
+
+    /// A request with the credentials. They come last, so that the user's own headers replace others.
+    fn authorized(
+        &self,
+        mut request: RequestBuilder,
+        token: Option<&str>,
+    ) -> Result<RequestBuilder, TalkError> {
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, bearer(token)?);
+        }
+        Ok(request.headers(self.headers.clone()))
     }
 
     /// The result of some work, unless the deadline comes first.
@@ -317,15 +383,24 @@ impl HttpReply {
     }
 }
 
-/// A client for the agent at this address; it keeps its connections for further calls.
-pub(super) fn client_for(route: &Route) -> Result<Client, TalkError> {
-    // A program's own provider is kept; without one the client could not be built.
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    }
+/// A client for the agent at this address; it keeps its connections for further calls, and presents the certificate of the
+/// credentials. With credentials, it follows redirects within the origin only.
+pub(super) fn client_for(route: &Route, credentials: &Credentials) -> Result<Client, TalkError> {
+    prepare_tls();
     let mut builder = Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::custom(follow));
+        .redirect(redirect::Policy::custom(match credentials.any {
+            true => follow_within_origin,
+            false => follow,
+        }));
+    if let Some(certificate) = &credentials.certificate {
+        let pem = [&*certificate.key, b"\n", &*certificate.chain].concat();
+        let identity = Identity::from_pem(&pem);
+        let identity = identity.map_err(|error| TalkError::BadCertificate {
+            reason: innermost(&error),
+        })?;
+        builder = builder.identity(identity);
+    }
     if route.dialect.is_grpc() {
         builder = builder.http2_prior_knowledge();
     }
@@ -333,9 +408,21 @@ pub(super) fn client_for(route: &Route) -> Result<Client, TalkError> {
         // A proxy cannot reach an agent on this machine.
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| TalkError::NoClient {
-        reason: innermost(&error),
+    builder.build().map_err(|error| {
+        let reason = innermost(&error);
+        match credentials.certificate {
+            // That it does not belong to its key is found only here.
+            Some(_) => TalkError::BadCertificate { reason },
+            None => TalkError::NoClient { reason },
+        }
     })
+}
+
+/// Chooses the implementation of TLS: a program's own is kept; without one no client could be built.
+pub(super) fn prepare_tls() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
 }
 
 fn is_event_stream(response: &Response) -> bool {
@@ -349,8 +436,17 @@ fn essence(response: &Response) -> Option<String> {
     Some(essence.trim().to_ascii_lowercase())
 }
 
-/// Follows redirects that keep method and body (307, 308) within the agent's own host, to which credentials may be
-/// sent: same host and port, or the same host from http to https.
+/// Like [`follow`], without a change of the scheme: credentials are for one origin.
+fn follow_within_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let from = attempt.previous().last().map(Url::origin);
+    match from == Some(attempt.url().origin()) {
+        true => follow(attempt),
+        false => attempt.stop(),
+    }
+}
+
+/// Follows redirects that keep method and body (307, 308) within the agent's own host: same host and port, or the same
+/// host from http to https.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps_method = matches!(
         attempt.status(),

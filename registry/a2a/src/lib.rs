@@ -1,7 +1,8 @@
 //! The A2A client behind `a2a-registry send`: sends messages and returns the agent's answers, whole or event by event.
 //!
 //! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, and 0.1 and 0.2 over JSON-RPC. It depends on the card model and on
-//! nothing else of the registry, so it can be used alone. All returned text is the agent's own and unchanged: the
+//! nothing else of the registry, so it can be used alone. [`oauth`] signs in to agents that want access tokens. All returned
+//! text is the agent's own and unchanged: the
 //! caller makes it safe before it reaches a terminal or a page.
 
 mod agent;
@@ -15,20 +16,23 @@ mod files;
 mod grpc;
 mod jsonrpc;
 mod message;
+pub mod oauth;
 mod operation;
 mod push;
 mod rest;
 mod stream;
 mod tasks;
+mod tokens;
 pub mod v0;
 pub mod v0_1;
 pub mod v1;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::AgentCard;
 
-pub use agent::Agent;
+pub use agent::{Agent, chosen_interface};
 pub use answer::{AgentAnswer, ArtifactSummary};
 pub use choice::{Dialect, InterfaceFilter};
 pub use error::TalkError;
@@ -41,6 +45,7 @@ pub use stream::{
     STREAM_LIMIT, StatusUpdate, StreamEvent,
 };
 pub use tasks::{TASK_PAGE_LIMIT, TaskPage, TaskQuery};
+pub use tokens::{BasicLogin, ClientCertificate, TokenSource};
 
 /// Most requests for an unfinished task, whatever the deadline.
 pub const POLL_LIMIT: u32 = 120;
@@ -50,10 +55,16 @@ pub const POLL_LIMIT: u32 = 120;
 pub struct SendOptions {
     /// Token for schemes that take one in `Authorization: Bearer` (HTTP bearer, OAuth 2, OIDC).
     pub bearer: Option<String>,
+    /// Where such tokens come from, if there is no `bearer`.
+    pub tokens: Option<Arc<dyn TokenSource>>,
+    /// User and password for HTTP Basic.
+    pub basic: Option<BasicLogin>,
+    /// Certificate that is presented to the agent's interface, and to no other host.
+    pub certificate: Option<ClientCertificate>,
     /// Key for an API key scheme; it is sent where the card's scheme says.
     pub api_key: Option<String>,
     /// Additional request headers, name and value, sent as given. A header that a scheme requires counts as meeting
-    /// it, which serves schemes without an option of their own, such as HTTP Basic.
+    /// it, which serves schemes without an option of their own.
     pub headers: Vec<(String, String)>,
     /// The interfaces that may be used, where the caller does not leave that to the card.
     pub choice: InterfaceFilter,
@@ -65,8 +76,6 @@ pub struct SendOptions {
     pub idle_timeout: Duration,
     /// Pause before the first request for an unfinished task, or for a stream that broke; it doubles up to two seconds.
     pub poll_interval: Duration,
-    /// Whether a gRPC interface that the card names as a bare `host:port` is called without TLS.
-    pub plaintext: bool,
     /// Identifier of the message that [`send_text`] sends. The caller chooses it, so that it can be random in use and fixed in a test; agents
     /// may treat two messages with the same identifier as one.
     pub message_id: String,
@@ -78,6 +87,9 @@ impl SendOptions {
     pub fn new(message_id: impl Into<String>) -> Self {
         Self {
             bearer: None,
+            tokens: None,
+            basic: None,
+            certificate: None,
             api_key: None,
             headers: Vec::new(),
             choice: InterfaceFilter::default(),
@@ -85,7 +97,6 @@ impl SendOptions {
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             poll_interval: Duration::from_millis(200),
-            plaintext: false,
             message_id: message_id.into(),
         }
     }
@@ -97,6 +108,9 @@ impl std::fmt::Debug for SendOptions {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("SendOptions")
             .field("bearer", &self.bearer.is_some())
+            .field("tokens", &self.tokens.is_some())
+            .field("basic", &self.basic)
+            .field("certificate", &self.certificate)
             .field("api_key", &self.api_key.is_some())
             .field("headers", &names)
             .field("choice", &self.choice)
@@ -104,7 +118,6 @@ impl std::fmt::Debug for SendOptions {
             .field("timeout", &self.timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("poll_interval", &self.poll_interval)
-            .field("plaintext", &self.plaintext)
             .field("message_id", &self.message_id)
             .finish()
     }

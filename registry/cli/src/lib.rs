@@ -12,6 +12,7 @@ mod client;
 mod collection;
 mod confirm;
 mod console;
+mod credentials;
 mod demo;
 mod doctor;
 mod domain;
@@ -128,6 +129,9 @@ enum Command {
     /// Show, list, cancel or follow tasks of an agent
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// Keep credentials for agents that are spoken to directly: sign in, list and remove
+    #[command(subcommand)]
+    Credentials(credentials::CredentialsCommand),
     /// Check agent cards; needs no registry
     Lint(lint::LintArgs),
     /// Sign an agent card with your own key; needs no registry
@@ -266,6 +270,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Search(arguments) => search::run(&arguments, &client, console).await,
         Command::Show(arguments) => show::run(&arguments, &client, console).await,
         Command::Send(arguments) => send::run(&arguments, &client, console).await,
+        Command::Credentials(command) => credentials::run(&command, &client, console).await,
         Command::Task(command) => task::run(&command, &client, console).await,
         Command::Review(command) => review::run(&command, &client, console).await,
         Command::Agent(command) => agent::run(&command, &client, console).await,

@@ -16,6 +16,7 @@ pub struct Authority {
 /// A server's certificate and key.
 pub struct Identity {
     certificate: CertificateDer<'static>,
+    pem: String,
     key: Vec<u8>,
 }
 
@@ -57,6 +58,7 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Identity {
             certificate: certificate.der().clone(),
+            pem: certificate.pem(),
             key: key.serialize_der(),
         }
     }
@@ -68,6 +70,34 @@ impl Identity {
         let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();
         let key = KeyPair::try_from(&key).unwrap();
         rcgen::PublicKeyData::subject_public_key_info(&key)
+    }
+
+    /// The certificate and its key, in PEM.
+    #[allow(dead_code, reason = "not every test that includes this file uses it")]
+    pub fn pem(&self) -> (String, String) {
+        let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();
+        let key = KeyPair::try_from(&key).unwrap().serialize_pem();
+        (self.pem.clone(), key)
+    }
+
+    /// A TLS acceptor that requires a certificate of the authority with this certificate.
+    #[allow(dead_code, reason = "not every test that includes this file uses it")]
+    pub fn mutual_acceptor(&self, authority: &[u8]) -> TlsAcceptor {
+        let key = PrivateKeyDer::try_from(self.key.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from(authority.to_vec())).unwrap();
+        let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
+            Arc::new(roots),
+            Arc::clone(&provider),
+        );
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier.build().unwrap())
+            .with_single_cert(vec![self.certificate.clone()], key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
     }
 
     /// A TLS acceptor for HTTP/1.1, or for the protocol `alpn`.

@@ -51,6 +51,10 @@ pub struct Given<'a> {
     pub bearer: bool,
     /// Whether there is a key.
     pub api_key: bool,
+    /// Whether there are a user and a password for HTTP Basic.
+    pub basic: bool,
+    /// Whether there is a client certificate.
+    pub certificate: bool,
     /// Names of the headers set by hand. One that a scheme requires counts as meeting it.
     pub headers: Vec<&'a str>,
 }
@@ -123,7 +127,7 @@ fn met(alternative: &[AuthScheme<'_>], means: &Means<'_>, guess: bool) -> Option
 
 impl Given<'_> {
     fn is_something(&self) -> bool {
-        self.bearer || self.api_key || !self.headers.is_empty()
+        self.bearer || self.api_key || self.basic || self.certificate || !self.headers.is_empty()
     }
 
     fn by_hand(&self, header: &str) -> bool {
@@ -137,11 +141,13 @@ impl Given<'_> {
         let found = match credential(asked) {
             Ok(None) => return Some(None),
             Ok(Some(found)) => found,
+            // The connection presents it, so the request needs nothing.
+            Err(Obstacle::Certificate) => return self.certificate.then_some(None),
             Err(obstacle) => return self.guessed(obstacle).filter(|_| guess),
         };
         let (header, given) = match &found {
             Credential::Bearer => (Some("authorization"), self.bearer),
-            Credential::Authorization => (Some("authorization"), false),
+            Credential::Authorization => (Some("authorization"), self.basic && is_basic(asked)),
             Credential::HeaderKey(name) => (Some(name.as_str()), self.api_key),
             Credential::CookieKey(_) => (Some("cookie"), self.api_key),
             Credential::QueryKey(_) => (None, self.api_key),
@@ -186,6 +192,11 @@ pub fn credential<'a>(asked: &'a AuthScheme<'_>) -> Result<Option<Credential>, O
         Some(SchemeKind::Other { label }) => Err(Obstacle::Unknown(label)),
         None => Err(Obstacle::Unexplained),
     }
+}
+
+/// Whether a scheme is HTTP Basic (RFC 7617).
+pub(crate) fn is_basic(asked: &AuthScheme<'_>) -> bool {
+    matches!(asked.kind.as_deref(), Some(SchemeKind::Http { scheme, .. }) if scheme.eq_ignore_ascii_case("basic"))
 }
 
 /// Where a key is sent; `None` for another kind of scheme, and for a place that HTTP does not have.

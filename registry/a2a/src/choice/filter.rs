@@ -1,6 +1,6 @@
 //! A caller's own choice among the interfaces of a card.
 
-use super::{Dialect, Route};
+use super::{Dialect, Route, grpc_address};
 
 /// Which interfaces a caller wants, beside what the card prefers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,16 +12,24 @@ pub struct InterfaceFilter {
     pub version: Option<String>,
     /// The tenant in every request, instead of the card's.
     pub tenant: Option<String>,
+    /// Whether a gRPC interface that the card names as a bare `host:port` is called without TLS.
+    pub plaintext: bool,
 }
 
 impl InterfaceFilter {
-    /// The routes that remain, with the caller's tenant.
+    /// The routes that remain, with the caller's tenant, and without TLS where the caller wants none.
     #[must_use]
     pub fn apply(&self, mut routes: Vec<Route>) -> Vec<Route> {
         routes.retain(|route| self.has_binding(route) && self.has_version(route));
-        if let Some(tenant) = &self.tenant {
-            for route in &mut routes {
+        for route in &mut routes {
+            if let Some(tenant) = &self.tenant {
                 route.interface.tenant = Some(tenant.clone());
+            }
+            if self.plaintext
+                && route.dialect.is_grpc()
+                && let Some(url) = grpc_address(&route.interface.url, true)
+            {
+                route.url = url;
             }
         }
         routes
@@ -93,6 +101,7 @@ mod tests {
             binding: binding.map(str::to_owned),
             version: version.map(str::to_owned),
             tenant: Some("acme".to_owned()),
+            plaintext: false,
         };
         let routes = filter.apply(routes(&card).unwrap());
         assert!(routes.iter().all(|route| route.tenant() == Some("acme")));

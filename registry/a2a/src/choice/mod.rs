@@ -7,9 +7,10 @@ mod credential_choice;
 mod filter;
 mod interface;
 
+pub(crate) use credential_choice::is_basic;
 pub use credential_choice::{
     Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
 };
 pub use filter::InterfaceFilter;
-pub(crate) use interface::grpc_address;
+use interface::grpc_address;
 pub use interface::{Dialect, NoRoute, Route, routes};

@@ -30,12 +30,12 @@ pub(super) async fn call(
     operation: Operation<'_>,
 ) -> Result<Value, TalkError> {
     let shown = shown(&route.url);
-    let call = Call::new(exchange, route, operation, &shown)?;
-    let (mut client, path, codec) = (call.client, call.path, call.codec);
-    let answered = async {
+    let answered = exchange.with_token(async |token| {
+        let call = Call::new(exchange, route, operation, token, &shown)?;
+        let (mut client, path, codec) = (call.client, call.path, call.codec);
         let answered = client.unary(call.request, path, codec).await;
         answered.map_err(|status| agents_error(&status, &shown, exchange.has_credentials()))
-    };
+    });
     let response = exchange.in_time(answered, &shown).await?;
     document(response.get_ref())
 }
@@ -47,12 +47,12 @@ pub(super) async fn open(
     operation: Operation<'_>,
 ) -> Result<Streaming<DynamicMessage>, TalkError> {
     let shown = shown(&route.url);
-    let call = Call::new(exchange, route, operation, &shown)?;
-    let (mut client, path, codec) = (call.client, call.path, call.codec);
-    let opened = async {
+    let opened = exchange.with_token(async |token| {
+        let call = Call::new(exchange, route, operation, token, &shown)?;
+        let (mut client, path, codec) = (call.client, call.path, call.codec);
         let opened = client.server_streaming(call.request, path, codec).await;
         opened.map_err(|status| agents_error(&status, &shown, exchange.has_credentials()))
-    };
+    });
     Ok(exchange.in_time(opened, &shown).await?.into_inner())
 }
 
@@ -69,6 +69,7 @@ impl Call {
         exchange: &Exchange,
         route: &Route,
         operation: Operation<'_>,
+        token: Option<String>,
         shown: &str,
     ) -> Result<Self, TalkError> {
         if exchange.has_query() {
@@ -85,7 +86,8 @@ impl Call {
         let path = PathAndQuery::try_from(path).map_err(|error| TalkError::NoForm {
             reason: error.to_string(),
         })?;
-        let transport = Transport::new(exchange.clone(), route.url.clone(), shown.to_owned());
+        let server = route.url.clone();
+        let transport = Transport::new(exchange.clone(), server, token, shown.to_owned());
         Ok(Self {
             client: Grpc::new(transport).max_decoding_message_size(BODY_LIMIT),
             request,

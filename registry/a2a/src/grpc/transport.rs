@@ -16,15 +16,17 @@ use crate::exchange::Exchange;
 pub(super) struct Transport {
     exchange: Exchange,
     server: Url,
+    token: Option<String>,
     shown: String,
 }
 
 impl Transport {
     /// The server at an address, of which only scheme, host and port count: the path of a call is that of its method.
-    pub fn new(exchange: Exchange, server: Url, shown: String) -> Self {
+    pub fn new(exchange: Exchange, server: Url, token: Option<String>, shown: String) -> Self {
         Self {
             exchange,
             server,
+            token,
             shown,
         }
     }
@@ -42,9 +44,10 @@ impl Transport {
         url.set_path(head.uri.path());
         url.set_query(None);
         url.set_fragment(None);
+        let (body, token) = (body.to_bytes(), self.token.as_deref());
         let sent = self
             .exchange
-            .frames(url, head.headers, body.to_bytes(), &self.shown);
+            .frames(url, head.headers, body, token, &self.shown);
         Ok(sent.await?.into())
     }
 }

@@ -1,11 +1,12 @@
 //! Credentials go where the card says, and are asked for before anything is sent.
 
 use a2a_card::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
-use a2a_client::{SendOptions, TalkError, send_text};
+use a2a_client::{BasicLogin, ClientCertificate, SendOptions, TalkError, send_text};
 use serde_json::json;
 
 use super::card;
 use super::scripted::{ReceivedRequest, Scripted, ScriptedAnswer};
+use super::tokens::Tokens;
 
 fn secured(url: &str, schemes: &[(&str, SchemeKind)], alternatives: &[&[&str]]) -> AgentCard {
     let mut card = card(url, "JSONRPC", Some("1.0"));
@@ -117,6 +118,46 @@ async fn the_alternative_that_can_be_met_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_user_and_a_password_go_as_http_basic() {
+    let login = |user: &str, password: &str| {
+        with(|options| {
+            options.basic = Some(BasicLogin {
+                user: user.to_owned(),
+                password: password.to_owned(),
+            });
+        })
+    };
+    let scheme = [("auth", http("Basic"))];
+    let seen = sent(&scheme, &[&["auth"]], &login("Aladdin", "open sesame")).await;
+    let expected = Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+    assert_eq!(seen.header("authorization"), expected);
+    let unasked = sent(&[], &[], &login("Aladdin", "open sesame")).await;
+    assert_eq!(unasked.header("authorization"), expected);
+    // In UTF-8, as RFC 7617 has it.
+    let seen = sent(&scheme, &[&["auth"]], &login("test", "123\u{a3}")).await;
+    assert_eq!(seen.header("authorization"), Some("Basic dGVzdDoxMjPCow=="));
+    let server = Scripted::start([]).await;
+    let card = secured(&server.base, &scheme, &[&["auth"]]);
+    for (user, password) in [("a:b", "c"), ("a\nb", "c"), ("a", "s3cret\0")] {
+        let error = send_text(&card, "hi", &login(user, password)).await;
+        let error = error.unwrap_err();
+        assert_eq!(error, TalkError::BadLogin);
+        assert!(!error.to_string().contains("s3cret"));
+    }
+    // A password is no token, and no token is a password.
+    let bearer = secured(&server.base, &[("auth", http("bearer"))], &[&["auth"]]);
+    let token = with(|options| options.bearer = Some("t".to_owned()));
+    for (card, options) in [(&bearer, login("a", "b")), (&card, token)] {
+        let error = send_text(card, "hi", &options).await.unwrap_err();
+        assert!(
+            matches!(error, TalkError::CredentialsNeeded { .. }),
+            "{error}"
+        );
+    }
+    assert!(server.stop().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_header_given_by_hand_meets_what_it_names_and_replaces_what_is_set() {
     let basic = with(|options| {
         options.headers = vec![("Authorization".to_owned(), "Basic eDp5".to_owned())]
@@ -141,11 +182,7 @@ async fn missing_credentials_are_named_with_their_flag_before_anything_is_sent()
     let server = Scripted::start([]).await;
     for (kind, needed, hint) in [
         (http("bearer"), "a bearer token", "--bearer"),
-        (
-            http("basic"),
-            "HTTP basic authentication",
-            "--header 'Authorization",
-        ),
+        (http("basic"), "HTTP basic authentication", "--basic USER"),
         (
             key("query", "key"),
             "an API key in the query key",
@@ -157,12 +194,12 @@ async fn missing_credentials_are_named_with_their_flag_before_anything_is_sent()
                 metadata_url: None,
             },
             "an OAuth 2 access token",
-            "--bearer",
+            "credentials add",
         ),
         (
             SchemeKind::MutualTls,
             "a client certificate",
-            "cannot present",
+            "--cert FILE --key FILE",
         ),
         (
             SchemeKind::Other {
@@ -217,10 +254,19 @@ fn no_debug_output_shows_a_credential() {
         options.bearer = Some("s3cret".to_owned());
         options.api_key = Some("s3cret".to_owned());
         options.headers = vec![("X-Token".to_owned(), "s3cret".to_owned())];
+        options.basic = Some(BasicLogin {
+            user: "ann".to_owned(),
+            password: "s3cret".to_owned(),
+        });
+        options.certificate = Some(ClientCertificate {
+            chain: b"s3cret".to_vec(),
+            key: b"s3cret".to_vec(),
+        });
+        options.tokens = Some(Tokens::of(&["s3cret"]));
     });
     let shown = format!("{options:?}");
     assert!(
-        shown.contains("X-Token") && !shown.contains("s3cret"),
+        shown.contains("X-Token") && shown.contains("ann") && !shown.contains("s3cret"),
         "{shown}"
     );
 }

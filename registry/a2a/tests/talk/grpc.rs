@@ -72,7 +72,7 @@ async fn a_bare_host_and_port_means_tls_unless_the_user_says_otherwise() {
     );
     assert!(server.seen().is_empty(), "{:?}", server.seen());
 
-    let plaintext = options(|options| options.plaintext = true);
+    let plaintext = options(|options| options.choice.plaintext = true);
     let agent = Agent::new(&card, &plaintext).unwrap();
     assert_eq!(agent.send(&text("hi")).await.unwrap().text, "hello");
 }

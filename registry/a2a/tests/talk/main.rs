@@ -5,6 +5,7 @@
 mod credentials;
 mod grpc;
 mod grpc_server;
+mod oauth;
 mod raw;
 mod refusals;
 mod samples;
@@ -13,6 +14,7 @@ mod stream_faults;
 mod streams;
 mod subscriptions;
 mod tasks;
+mod tokens;
 mod wire;
 
 use a2a_card::{AgentCard, Interface};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::MAX_CARD_BYTES;
+use a2a_card::{AgentCard, MAX_CARD_BYTES};
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
@@ -16,6 +16,7 @@ use url::Url;
 use super::concerns;
 use crate::client::{self, Client};
 use crate::console::Console;
+use crate::credentials::{self, CredentialArgs};
 use crate::failure::Failure;
 use crate::invocation::{program, quote};
 use crate::signature::signature_lines;
@@ -28,25 +29,8 @@ pub(crate) struct AgentArgs {
     /// Its id, URN, host or card URL
     #[arg(value_name = "AGENT")]
     pub agent: String,
-    /// A token that the agent requires
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "A2A_AGENT_TOKEN",
-        hide_env_values = true
-    )]
-    bearer: Option<String>,
-    /// An API key that the agent requires; it is sent in the place that the card names
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "A2A_AGENT_KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
-    /// A further header for the agent
-    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
-    header: Vec<(String, String)>,
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
     /// Time limit for the whole exchange, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -81,6 +65,16 @@ pub(crate) struct AgentArgs {
 }
 
 impl AgentArgs {
+    /// Which interfaces may be used.
+    pub fn choice(&self) -> InterfaceFilter {
+        InterfaceFilter {
+            binding: given(&self.binding),
+            version: given(&self.protocol_version),
+            tenant: given(&self.tenant),
+            plaintext: self.plaintext,
+        }
+    }
+
     /// A `task` command about a task of this agent, as it is typed.
     pub fn task_command(&self, action: &str, task: &str) -> String {
         let words = [program(), "task".to_owned(), action.to_owned()];
@@ -155,13 +149,6 @@ impl AgentArgs {
     }
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or_else(|| "a header is written as 'NAME: VALUE'".to_owned())?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
 /// The agent of these arguments. Nothing is sent to it yet; what speaks against it was printed.
 ///
 /// # Errors
@@ -171,6 +158,30 @@ pub(crate) async fn open(
     client: &Client,
     console: &Console,
 ) -> Result<a2a_client::Agent, Failure> {
+    // Files that cannot be read are told of before anything is asked for or sent.
+    let given = arguments.credentials.read()?;
+    let card = card(arguments, client, console).await?;
+    arguments.credentials.warn();
+    let mut options = SendOptions {
+        choice: arguments.choice(),
+        extensions: arguments.extension.clone(),
+        timeout: Duration::from_secs(arguments.timeout),
+        idle_timeout: Duration::from_secs(arguments.idle_timeout),
+        ..SendOptions::new("")
+    };
+    credentials::equip(&mut options, given, &card)?;
+    a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// The card of the agent of these arguments; what speaks against it was printed.
+///
+/// # Errors
+/// Where the agent is unknown, or its card cannot be read.
+pub(crate) async fn card(
+    arguments: &AgentArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<AgentCard, Failure> {
     let now = Arc::new(SystemClock).now();
     let bytes = if arguments.direct {
         fetch_card(&arguments.agent).await?
@@ -183,22 +194,7 @@ pub(crate) async fn open(
             arguments.agent
         ))
     })?;
-    let options = SendOptions {
-        bearer: given(&arguments.bearer),
-        api_key: given(&arguments.api_key),
-        headers: arguments.header.clone(),
-        choice: InterfaceFilter {
-            binding: given(&arguments.binding),
-            version: given(&arguments.protocol_version),
-            tenant: given(&arguments.tenant),
-        },
-        extensions: arguments.extension.clone(),
-        plaintext: arguments.plaintext,
-        timeout: Duration::from_secs(arguments.timeout),
-        idle_timeout: Duration::from_secs(arguments.idle_timeout),
-        ..SendOptions::new("")
-    };
-    a2a_client::Agent::new(&parsed.card, &options).map_err(|error| Failure::new(error.to_string()))
+    Ok(parsed.card)
 }
 
 /// An empty variable is a variable that is not set.
@@ -272,19 +268,5 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         Err(error) => client::fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
             .await
             .map_err(|_| error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_are_split_at_the_first_colon() {
-        assert_eq!(
-            header("X-Time: 12:30"),
-            Ok(("X-Time".into(), "12:30".into()))
-        );
-        assert!(header("no header").is_err());
     }
 }

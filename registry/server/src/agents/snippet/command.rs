@@ -5,24 +5,30 @@ use crate::pages::quote::shell;
 
 /// The snippet.
 pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
-    let mut code = format!(
-        "a2a-registry send --registry {} \\\n  ",
-        shell(place.registry)
-    );
+    // Tokens and keys are variables of the command, because other users see its arguments in the list of processes.
+    let mut variables = Vec::new();
     let mut options = Vec::new();
     for credential in &plan.credentials {
-        let option = match credential {
-            Credential::Bearer => "--bearer \"$A2A_TOKEN\" \\\n  ",
-            Credential::Authorization => "--header \"Authorization: $A2A_AUTHORIZATION\" \\\n  ",
+        let (list, word) = match credential {
+            Credential::Bearer => (&mut variables, "A2A_AGENT_TOKEN=\"$A2A_TOKEN\" \\\n"),
+            Credential::Authorization => (
+                &mut options,
+                "--header \"Authorization: $A2A_AUTHORIZATION\" \\\n  ",
+            ),
             Credential::HeaderKey(_) | Credential::CookieKey(_) | Credential::QueryKey(_) => {
-                "--api-key \"$A2A_API_KEY\" \\\n  "
+                (&mut variables, "A2A_AGENT_KEY=\"$A2A_API_KEY\" \\\n")
             }
         };
         // One key goes to every place the card names.
-        if !options.contains(&option) {
-            options.push(option);
+        if !list.contains(&word) {
+            list.push(word);
         }
     }
+    let mut code = variables.concat();
+    code.push_str(&format!(
+        "a2a-registry send --registry {} \\\n  ",
+        shell(place.registry)
+    ));
     code.push_str(&options.concat());
     // What follows two dashes is no option, however it begins.
     let dashes = if plan.message.starts_with('-') {

@@ -527,6 +527,7 @@ fn everything() -> Means<'static> {
         bearer: true,
         api_key: true,
         headers: Vec::new(),
+        ..Given::default()
     })
 }
 
@@ -581,7 +582,7 @@ fn one_key_goes_to_every_place_the_card_names() {
         code.contains("&b='\"$A2A_API_KEY\"'&c+d='\"$A2A_API_KEY\""),
         "{code}"
     );
-    assert_eq!(made.snippets[3].code.matches("--api-key").count(), 1);
+    assert_eq!(made.snippets[3].code.matches("A2A_AGENT_KEY=").count(), 1);
 }
 
 #[test]

@@ -1,0 +1,233 @@
+//! What a card says about signing in: its OAuth 2 flows, and the addresses of documents with more.
+
+use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::{Endpoints, OauthError, endpoint};
+
+/// Most ways to sign in that are read from a card.
+const SIGN_IN_LIMIT: usize = 20;
+
+/// How a token is obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Grant {
+    /// In a browser, which comes back with a code (RFC 6749 section 4.1, RFC 7636).
+    AuthorizationCode,
+    /// On another device, with a code to type (RFC 8628).
+    DeviceCode,
+    /// With the client's own secret, without a person (RFC 6749 section 4.4).
+    ClientCredentials,
+}
+
+/// A scheme of a card that takes access tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignIn {
+    /// The card's name of the scheme.
+    pub scheme: String,
+    /// The scopes that the card requires, and where it requires none, those that its flows list.
+    pub scopes: Vec<String>,
+    /// The flows whose addresses the card contains.
+    pub flows: Vec<DeclaredFlow>,
+    /// The document that describes the authorization server, if the card names one.
+    pub document: Option<Url>,
+    /// Whether that document is `OpenID` Connect's.
+    pub openid: bool,
+}
+
+/// A flow with its addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredFlow {
+    /// Its kind.
+    pub grant: Grant,
+    /// Its addresses.
+    pub endpoints: Endpoints,
+}
+
+impl SignIn {
+    /// The flow of this kind, if the card contains its addresses.
+    #[must_use]
+    pub fn flow(&self, grant: Grant) -> Option<&DeclaredFlow> {
+        self.flows.iter().find(|flow| flow.grant == grant)
+    }
+
+    /// The addresses of the card by which a sign-in is known again: another one is another sign-in.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<&Url> {
+        let tokens = self.flows.iter().map(|flow| &flow.endpoints.token);
+        self.document.iter().chain(tokens).collect()
+    }
+}
+
+/// The ways to sign in to an agent, in the card's order.
+///
+/// # Errors
+///
+/// If the card names an address that must not be used.
+pub fn sign_ins(card: &AgentCard) -> Result<Vec<SignIn>, OauthError> {
+    let mut found: Vec<SignIn> = Vec::new();
+    for asked in auth_requirements(card).alternatives.iter().flatten() {
+        if let Some(sign_in) = read(asked)?
+            && !found.contains(&sign_in)
+        {
+            found.push(sign_in);
+        }
+        if found.len() == SIGN_IN_LIMIT {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The sign-in of a scheme; `None` if it is of another kind.
+fn read(asked: &AuthScheme<'_>) -> Result<Option<SignIn>, OauthError> {
+    let (flows, document, openid) = match asked.kind.as_deref() {
+        Some(SchemeKind::Oauth2 {
+            flows,
+            metadata_url,
+        }) => (flows.as_object(), metadata_url.as_deref(), false),
+        Some(SchemeKind::OpenIdConnect { url }) => (None, Some(url.as_str()), true),
+        _ => return Ok(None),
+    };
+    let mut scopes = asked.scopes.to_vec();
+    let mut read = Vec::new();
+    for (name, grant) in [
+        ("authorizationCode", Grant::AuthorizationCode),
+        ("deviceCode", Grant::DeviceCode),
+        ("clientCredentials", Grant::ClientCredentials),
+    ] {
+        let Some(flow) = flows.and_then(|flows| member(flows, name)?.as_object()) else {
+            continue;
+        };
+        if let Some(endpoints) = addresses(flow, grant)? {
+            read.push(DeclaredFlow { grant, endpoints });
+            let listed = member(flow, "scopes").and_then(Value::as_object);
+            if asked.scopes.is_empty() {
+                scopes.extend(listed.into_iter().flat_map(|listed| listed.keys().cloned()));
+            }
+        }
+    }
+    scopes.dedup();
+    if openid && !scopes.iter().any(|scope| scope == "openid") {
+        scopes.insert(0, "openid".to_owned());
+    }
+    Ok(Some(SignIn {
+        scheme: asked.name.to_owned(),
+        scopes,
+        flows: read,
+        document: document.map(endpoint).transpose()?,
+        openid,
+    }))
+}
+
+/// The addresses of a flow; `None` if one that it needs is missing.
+fn addresses(flow: &Map<String, Value>, grant: Grant) -> Result<Option<Endpoints>, OauthError> {
+    let address = |name: &str| {
+        let text = member(flow, name).and_then(Value::as_str);
+        let text = text.filter(|text| !text.is_empty());
+        text.map(endpoint).transpose()
+    };
+    let Some(token) = address("tokenUrl")? else {
+        return Ok(None);
+    };
+    let endpoints = Endpoints {
+        authorization: address("authorizationUrl")?,
+        device: address("deviceAuthorizationUrl")?,
+        refresh: address("refreshUrl")?,
+        ..Endpoints::of_token(token)
+    };
+    let complete = match grant {
+        Grant::AuthorizationCode => endpoints.authorization.is_some(),
+        Grant::DeviceCode => endpoints.device.is_some(),
+        Grant::ClientCredentials => true,
+    };
+    Ok(complete.then_some(endpoints))
+}
+
+/// A member in camelCase or `snake_case`; null counts as absent.
+fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let snake: String = name
+        .chars()
+        .flat_map(|character| {
+            let underscore = character.is_ascii_uppercase().then_some('_');
+            underscore
+                .into_iter()
+                .chain([character.to_ascii_lowercase()])
+        })
+        .collect();
+    let value = object.get(name).or_else(|| object.get(&snake));
+    value.filter(|value| !value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_from(card: Value) -> Result<Vec<SignIn>, OauthError> {
+        sign_ins(&a2a_card::parse(card.to_string().as_bytes()).unwrap().card)
+    }
+
+    fn older(flows: Value) -> Result<Vec<SignIn>, OauthError> {
+        read_from(
+            json!({"name": "A", "url": "https://a.example", "securitySchemes":
+            {"o": {"type": "oauth2", "flows": flows}}, "security": [{"o": []}]}),
+        )
+    }
+
+    #[test]
+    fn flows_of_every_version_are_read() {
+        let code = json!({"authorizationUrl": "https://l.example/a", "tokenUrl": "https://l.example/t",
+            "refreshUrl": "https://l.example/r", "scopes": {"read": "Reads."}});
+        let found = older(
+            json!({"authorizationCode": code, "clientCredentials": {"tokenUrl": "https://l.example/t"}}),
+        );
+        let found = found.unwrap().remove(0);
+        assert_eq!(
+            (found.scheme.as_str(), found.scopes.as_slice()),
+            ("o", &["read".to_owned()][..])
+        );
+        let flow = found.flow(Grant::AuthorizationCode).unwrap();
+        assert_eq!(flow.endpoints.refresh.as_ref().unwrap().path(), "/r");
+        assert!(found.flow(Grant::ClientCredentials).is_some());
+        assert!(found.flow(Grant::DeviceCode).is_none());
+
+        let newer = json!({"name": "A", "supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+            "securitySchemes": {
+                "d": {"oauth2SecurityScheme": {"flows": {"deviceCode": {"deviceAuthorizationUrl": "https://l.example/d", "tokenUrl": "https://l.example/t"}},
+                    "oauth2MetadataUrl": "https://l.example/.well-known/oauth-authorization-server"}},
+                "i": {"openIdConnectSecurityScheme": {"openIdConnectUrl": "https://l.example/.well-known/openid-configuration"}}},
+            "securityRequirements": [{"schemes": {"d": {"list": ["write"]}}}, {"schemes": {"i": {"list": []}}}]});
+        let found = read_from(newer).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].scopes, ["write"]);
+        assert!(found[0].flow(Grant::DeviceCode).is_some() && !found[0].openid);
+        assert_eq!(found[0].addresses().len(), 2);
+        assert!(found[1].openid && found[1].flows.is_empty());
+        assert_eq!(found[1].scopes, ["openid"]);
+    }
+
+    #[test]
+    fn a_flow_without_its_addresses_is_none_and_a_bad_address_is_refused() {
+        for lacking in [
+            json!({"authorizationCode": {"tokenUrl": "https://l.example/t"}}),
+            json!({"clientCredentials": {"tokenUrl": ""}}),
+            json!({"deviceCode": {"tokenUrl": "https://l.example/t"}}),
+            json!({"implicit": {"authorizationUrl": "https://l.example/a"}}),
+            json!({"clientCredentials": "https://l.example/t"}),
+            json!([]),
+        ] {
+            assert!(
+                older(lacking.clone()).unwrap()[0].flows.is_empty(),
+                "{lacking}"
+            );
+        }
+        for bad in ["http://l.example/t", "https://u:p@l.example/t", "t"] {
+            let flows = json!({"clientCredentials": {"tokenUrl": bad}});
+            assert!(older(flows).is_err(), "{bad}");
+        }
+    }
+}

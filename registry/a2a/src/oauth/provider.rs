@@ -1,0 +1,338 @@
+//! The flows themselves, at confirmed addresses. The crate `oauth2` writes and reads the messages.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use oauth2::basic::{BasicClient, BasicErrorResponse, BasicTokenResponse};
+use oauth2::http::{self, StatusCode};
+use oauth2::{
+    AsyncHttpClient, AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken,
+    DeviceAuthorizationUrl, EndpointMaybeSet, EndpointNotSet, EndpointSet, ErrorResponse,
+    HttpRequest, HttpResponse, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RefreshToken,
+    RequestTokenError, Scope, StandardDeviceAuthorizationResponse, TokenResponse as _, TokenUrl,
+};
+use url::Url;
+
+use super::endpoint::Endpoint;
+use super::{Endpoints, OauthError, endpoint};
+use crate::exchange::shown;
+
+/// How many characters a PKCE verifier may have (RFC 7636 section 4.1).
+const VERIFIER_LENGTHS: std::ops::RangeInclusive<usize> = 43..=128;
+
+/// The client that the user has registered with the authorization server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OauthClient {
+    /// Its identifier.
+    pub id: String,
+    /// Its secret, which public clients do not have.
+    pub secret: Option<String>,
+}
+
+impl fmt::Debug for OauthClient {
+    /// Shows the identifier, and whether there is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OauthClient")
+            .field("id", &self.id)
+            .field("secret", &self.secret.is_some())
+            .finish()
+    }
+}
+
+/// Tokens as issued.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenSet {
+    /// The access token, for the agent.
+    pub access: String,
+    /// The refresh token, for the authorization server.
+    pub refresh: Option<String>,
+    /// For how long the access token is valid, if the server says so.
+    pub lifetime: Option<Duration>,
+}
+
+impl fmt::Debug for TokenSet {
+    /// Shows no token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenSet")
+            .field("refresh", &self.refresh.is_some())
+            .field("lifetime", &self.lifetime)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A sign-in that waits for a person at another device.
+pub struct DeviceSignIn {
+    response: StandardDeviceAuthorizationResponse,
+}
+
+impl DeviceSignIn {
+    /// Where the person goes; the server's own text.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.response.verification_uri()
+    }
+
+    /// The code that the person types there; the server's own text.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.response.user_code().secret()
+    }
+}
+
+type Client =
+    BasicClient<EndpointMaybeSet, EndpointMaybeSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
+
+/// An authorization server whose addresses the user has confirmed, and a client of it.
+pub struct Provider {
+    endpoints: Endpoints,
+    client: Client,
+    http: Endpoint,
+}
+
+impl Provider {
+    /// A provider. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// If one of the addresses must not be used.
+    pub fn new(endpoints: Endpoints, client: &OauthClient) -> Result<Self, OauthError> {
+        let all = [
+            Some(&endpoints.token),
+            endpoints.authorization.as_ref(),
+            endpoints.device.as_ref(),
+            endpoints.refresh.as_ref(),
+        ];
+        for url in all.into_iter().flatten() {
+            endpoint(url.as_str())?;
+        }
+        let mut built = oauth2::basic::BasicClient::new(ClientId::new(client.id.clone()));
+        if let Some(secret) = &client.secret {
+            built = built.set_client_secret(ClientSecret::new(secret.clone()));
+        }
+        let built = built
+            .set_auth_type(match endpoints.secret_in_body {
+                true => AuthType::RequestBody,
+                false => AuthType::BasicAuth,
+            })
+            .set_auth_uri_option(endpoints.authorization.clone().map(AuthUrl::from_url))
+            .set_device_authorization_url_option(
+                endpoints
+                    .device
+                    .clone()
+                    .map(DeviceAuthorizationUrl::from_url),
+            )
+            .set_token_uri(TokenUrl::from_url(endpoints.token.clone()));
+        Ok(Self {
+            http: Endpoint::at(&endpoints.token)?,
+            endpoints,
+            client: built,
+        })
+    }
+
+    /// A token for the client itself (RFC 6749 section 4.4).
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached or refuses.
+    pub async fn client_credentials(&self, scopes: &[String]) -> Result<TokenSet, OauthError> {
+        let request = self.client.exchange_client_credentials();
+        let request = request.add_scopes(scopes.iter().cloned().map(Scope::new));
+        let answer = request.request_async(&self.http).await;
+        self.tokens(answer)
+    }
+
+    /// Where to send the browser for a code that comes back to `redirect` (RFC 6749 section 4.1.1), with PKCE by SHA-256
+    /// (RFC 7636). `state` and `verifier` must be random; the verifier has 43 to 128 characters.
+    ///
+    /// # Errors
+    ///
+    /// If the server has no authorization endpoint, or the verifier another length.
+    pub fn authorization(
+        &self,
+        redirect: &Url,
+        state: &str,
+        verifier: &str,
+        scopes: &[String],
+    ) -> Result<Url, OauthError> {
+        let verifier = checked(verifier)?;
+        let state = CsrfToken::new(state.to_owned());
+        let missing = |_| self.not_offered("authorization in a browser");
+        let request = self.client.authorize_url(|| state).map_err(missing)?;
+        let (url, _) = request
+            .add_scopes(scopes.iter().cloned().map(Scope::new))
+            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier))
+            .set_redirect_uri(Cow::Owned(RedirectUrl::from_url(redirect.clone())))
+            .url();
+        Ok(url)
+    }
+
+    /// The tokens for a code that came back to `redirect`.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached or refuses.
+    pub async fn exchange(
+        &self,
+        code: String,
+        redirect: &Url,
+        verifier: &str,
+    ) -> Result<TokenSet, OauthError> {
+        let request = self.client.exchange_code(AuthorizationCode::new(code));
+        let request = request
+            .set_pkce_verifier(checked(verifier)?)
+            .set_redirect_uri(Cow::Owned(RedirectUrl::from_url(redirect.clone())));
+        let answer = request.request_async(&self.http).await;
+        self.tokens(answer)
+    }
+
+    /// Begins a sign-in at another device (RFC 8628 section 3.1).
+    ///
+    /// # Errors
+    ///
+    /// If the server has no device endpoint, cannot be reached or refuses.
+    pub async fn device(&self, scopes: &[String]) -> Result<DeviceSignIn, OauthError> {
+        let missing = |_| self.not_offered("sign-in at another device");
+        let request = self.client.exchange_device_code().map_err(missing)?;
+        let request = request.add_scopes(scopes.iter().cloned().map(Scope::new));
+        let answer = request.request_async(&self.http).await;
+        let response = answer.map_err(|error| self.failure(error))?;
+        Ok(DeviceSignIn { response })
+    }
+
+    /// Waits until the person has signed in at the other device, at most `limit` (RFC 8628 section 3.4).
+    ///
+    /// # Errors
+    ///
+    /// If the person refuses or does not come in time, or the server cannot be reached.
+    pub async fn wait(
+        &self,
+        device: &DeviceSignIn,
+        limit: Duration,
+    ) -> Result<TokenSet, OauthError> {
+        let request = self.client.exchange_device_access_token(&device.response);
+        let sleep = |pause| tokio::time::sleep(pause);
+        let waited = request.request_async(&self.http, sleep, Some(limit));
+        let answer = tokio::time::timeout(limit, waited).await;
+        let answer = answer.map_err(|_| OauthError::NobodyCame { limit })?;
+        self.tokens(answer)
+    }
+
+    /// Renews the access token (RFC 6749 section 6). The refresh token stays the same where the server issues no other.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached or refuses; [`OauthError::ends_sign_in`] says whether only a new sign-in helps.
+    pub async fn refresh(&self, token: &str) -> Result<TokenSet, OauthError> {
+        let refresh = RefreshToken::new(token.to_owned());
+        let address = self.endpoints.refresh.as_ref();
+        let address = address.unwrap_or(&self.endpoints.token).clone();
+        let client = self.client.clone();
+        let client = client.set_token_uri(TokenUrl::from_url(address));
+        let answer = client
+            .exchange_refresh_token(&refresh)
+            .request_async(&self.http);
+        let mut tokens = self.tokens(answer.await)?;
+        tokens.refresh.get_or_insert_with(|| token.to_owned());
+        Ok(tokens)
+    }
+
+    fn tokens<E: Described>(
+        &self,
+        answer: Result<BasicTokenResponse, RequestTokenError<OauthError, E>>,
+    ) -> Result<TokenSet, OauthError> {
+        let tokens = answer.map_err(|error| self.failure(error))?;
+        let kind = tokens.token_type().as_ref();
+        if !kind.eq_ignore_ascii_case("bearer") {
+            return Err(self.unreadable("it issues tokens of another type than bearer"));
+        }
+        Ok(TokenSet {
+            access: tokens.access_token().secret().clone(),
+            refresh: tokens.refresh_token().map(|token| token.secret().clone()),
+            lifetime: tokens.expires_in(),
+        })
+    }
+
+    fn failure<E: Described>(&self, error: RequestTokenError<OauthError, E>) -> OauthError {
+        match error {
+            RequestTokenError::Request(error) => error,
+            RequestTokenError::ServerResponse(error) => {
+                let (code, description) = error.parts();
+                OauthError::refused(&shown(&self.endpoints.token), &code, description.as_deref())
+            }
+            // These quote the response, which may contain a token.
+            RequestTokenError::Parse(..) => self.unreadable("its answer is in no known form"),
+            RequestTokenError::Other(_) => self.unreadable("its answer is empty or no JSON"),
+        }
+    }
+
+    fn unreadable(&self, reason: &str) -> OauthError {
+        OauthError::Unreadable {
+            url: shown(&self.endpoints.token),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn not_offered(&self, what: &'static str) -> OauthError {
+        OauthError::NotOffered {
+            url: shown(&self.endpoints.token),
+            what,
+        }
+    }
+}
+
+impl<'c> AsyncHttpClient<'c> for Endpoint {
+    type Error = OauthError;
+    type Future = BoxFuture<'c, Result<HttpResponse, OauthError>>;
+
+    fn call(&'c self, request: HttpRequest) -> Self::Future {
+        Box::pin(exchanged(self, request))
+    }
+}
+
+async fn exchanged(at: &Endpoint, request: HttpRequest) -> Result<HttpResponse, OauthError> {
+    let request = reqwest::Request::try_from(request);
+    let request = request.map_err(|_| OauthError::Unusable {
+        reason: "the client has characters that cannot be sent",
+    })?;
+    let answer = at.send(request).await?;
+    let mut response = http::Response::new(answer.body);
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    if let Some(content_type) = answer.content_type {
+        let headers = response.headers_mut();
+        headers.insert(http::header::CONTENT_TYPE, content_type);
+    }
+    Ok(response)
+}
+
+/// A refusal of a server, of any flow.
+trait Described: ErrorResponse {
+    /// Its code and its description.
+    fn parts(&self) -> (String, Option<String>);
+}
+
+impl Described for BasicErrorResponse {
+    fn parts(&self) -> (String, Option<String>) {
+        (
+            self.error().as_ref().to_owned(),
+            self.error_description().cloned(),
+        )
+    }
+}
+
+impl Described for oauth2::DeviceCodeErrorResponse {
+    fn parts(&self) -> (String, Option<String>) {
+        (self.error().to_string(), self.error_description().cloned())
+    }
+}
+
+/// A verifier of a length that PKCE allows (RFC 7636 section 4.1).
+fn checked(verifier: &str) -> Result<PkceCodeVerifier, OauthError> {
+    match VERIFIER_LENGTHS.contains(&verifier.len()) {
+        true => Ok(PkceCodeVerifier::new(verifier.to_owned())),
+        false => Err(OauthError::Unusable {
+            reason: "the PKCE verifier must have 43 to 128 characters",
+        }),
+    }
+}

@@ -1,0 +1,56 @@
+//! Access tokens that are made and renewed while a call goes on.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+/// Where the access tokens of an agent come from, such as a file with a refresh token.
+///
+/// The client asks it before each request, and once more where the agent refuses a token with HTTP 401, because only
+/// then the request was certainly not accepted and may be sent again.
+pub trait TokenSource: Send + Sync {
+    /// The token for the next request. `refused` is a token that the agent has refused: the source returns a newer
+    /// one, or `None` if it has no other.
+    ///
+    /// # Errors
+    ///
+    /// If there is no token, with the reason in one line. It must not contain a secret.
+    fn token<'a>(
+        &'a self,
+        refused: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<String>, String>>;
+}
+
+/// A user and a password for HTTP Basic (RFC 7617).
+#[derive(Clone, PartialEq, Eq)]
+pub struct BasicLogin {
+    /// The user, without a colon.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+impl fmt::Debug for BasicLogin {
+    /// Shows the user only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BasicLogin")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A client certificate with its key, for agents that require mutual TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The certificate and those of its issuers, in PEM.
+    pub chain: Vec<u8>,
+    /// The private key, in PEM.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Debug for ClientCertificate {
+    /// Shows neither part.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientCertificate").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,31 @@
+//! Opens the user's browser, where that was asked for.
+
+use std::process::{Command, Stdio};
+
+use url::Url;
+
+/// Opens an http or https address in the user's browser.
+///
+/// # Errors
+/// Where the system has no program for that.
+pub(super) fn open(url: &Url) -> Result<(), String> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it is no address of a page".to_owned());
+    }
+    let (program, first): (&str, &[&str]) = match std::env::consts::OS {
+        "macos" => ("open", &[]),
+        "windows" => ("rundll32", &["url.dll,FileProtocolHandler"]),
+        _ => ("xdg-open", &[]),
+    };
+    let mut command = Command::new(program);
+    command.args(first).arg(url.as_str());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // It may go on for as long as the browser is open.
+    let started = command.spawn();
+    started
+        .map(drop)
+        .map_err(|error| format!("{program}: {error}"))
+}

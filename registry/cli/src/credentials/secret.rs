@@ -1,0 +1,237 @@
+//! Secrets: read from files, standard input, variables or a terminal, and never shown.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Most bytes of a secret.
+const SECRET_LIMIT: u64 = 64 * 1024;
+
+/// A secret that debug output does not show.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Where a secret may come from, other than a terminal.
+pub(crate) struct SecretPlaces<'a> {
+    /// The flag, such as `--bearer`.
+    pub flag: &'static str,
+    /// What was given with it: the secret, `@FILE`, or `@-` for standard input.
+    pub given: Option<&'a str>,
+    /// The variable that is read without the flag.
+    pub variable: &'static str,
+}
+
+impl SecretPlaces<'_> {
+    /// The secret; `None` where it is given nowhere. An empty variable is a variable that is not set.
+    ///
+    /// # Errors
+    /// Where a file cannot be read or holds no secret.
+    pub fn read(&self) -> Result<Option<Secret>, Failure> {
+        let Some(given) = self.given else {
+            let set = std::env::var(self.variable).ok();
+            return Ok(set.filter(|text| !text.is_empty()).map(Secret));
+        };
+        let wrong = |what: String| Failure::new(format!("{}: {what}", self.flag));
+        let text = match given.strip_prefix('@') {
+            None => given.to_owned(),
+            Some("-") => text(std::io::stdin().lock())
+                .map_err(|reason| wrong(format!("standard input cannot be read: {reason}")))?,
+            Some(file) => File::open(file)
+                .map_err(|error| error.to_string())
+                .and_then(text)
+                .map_err(|reason| wrong(format!("{file} cannot be read: {reason}")))?,
+        };
+        let text = text.trim_end_matches(['\r', '\n']);
+        if text.is_empty() {
+            return Err(wrong("the secret is empty".to_owned()));
+        }
+        Ok(Some(Secret(text.to_owned())))
+    }
+
+    /// Whether the secret itself was typed, so that others see it in the list of processes.
+    pub fn is_exposed(&self) -> bool {
+        self.given.is_some_and(|given| !given.starts_with('@'))
+    }
+}
+
+fn text(from: impl Read) -> Result<String, String> {
+    let mut text = String::new();
+    let read = from.take(SECRET_LIMIT + 1).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    match text.len() as u64 > SECRET_LIMIT {
+        true => Err(format!("it is longer than {SECRET_LIMIT} bytes")),
+        false => Ok(text),
+    }
+}
+
+/// Asks for a secret at the terminal, which does not show it; `instead` says how to give it where there is no terminal.
+///
+/// # Errors
+/// Where there is no terminal, or nothing was typed.
+pub(crate) fn ask_hidden(what: &str, instead: &str) -> Result<Secret, Failure> {
+    ask(what, instead, rpassword::prompt_password).map(Secret)
+}
+
+/// Asks for a text at the terminal.
+///
+/// # Errors
+/// Where there is no terminal, or nothing was typed.
+pub(crate) fn ask_shown(what: &str, instead: &str) -> Result<String, Failure> {
+    ask(what, instead, |prompt| {
+        use std::io::Write as _;
+        let mut question = std::io::stderr().lock();
+        question.write_all(prompt.as_bytes())?;
+        question.flush()?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        Ok(answer)
+    })
+}
+
+fn ask(
+    what: &str,
+    instead: &str,
+    read: impl FnOnce(String) -> std::io::Result<String>,
+) -> Result<String, Failure> {
+    let what = terminal::line(what);
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::new(format!(
+            "{what} is needed, and there is no terminal to ask for it; {instead}"
+        )));
+    }
+    let answer = read(format!("{what}: "))
+        .map_err(|error| Failure::new(format!("{what} cannot be read: {error}")))?;
+    let answer = answer.trim_end_matches(['\r', '\n']);
+    match answer.is_empty() {
+        true => Err(Failure::new(format!("{what} is needed; {instead}"))),
+        false => Ok(answer.to_owned()),
+    }
+}
+
+/// The content of a file that only its owner may read, such as a private key.
+///
+/// # Errors
+/// Where it cannot be read, is too long, or others can read it.
+pub(crate) fn read_private(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    only_owner(&file, path)?;
+    let mut content = Vec::new();
+    let read = file.take(limit + 1).read_to_end(&mut content);
+    read.map_err(|error| error.to_string())?;
+    match content.len() as u64 > limit {
+        true => Err(format!("it is longer than {limit} bytes")),
+        false => Ok(content),
+    }
+}
+
+#[cfg(unix)]
+fn only_owner(file: &File, path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    if metadata.mode() & 0o077 != 0 {
+        return Err(format!(
+            "other users may read it (mode {:o}); run chmod 600 {}",
+            metadata.mode() & 0o777,
+            crate::invocation::quote(&path.to_string_lossy())
+        ));
+    }
+    let owner = metadata.uid();
+    // Root may read all files, and so is trusted with its own.
+    if owner != rustix::process::geteuid().as_raw() && owner != 0 {
+        return Err("it belongs to another user".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn only_owner(_: &File, _: &Path) -> Result<(), String> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn places(given: Option<&str>) -> SecretPlaces<'_> {
+        SecretPlaces {
+            flag: "--bearer",
+            given,
+            variable: "A2A_TEST_NO_SUCH_VARIABLE",
+        }
+    }
+
+    fn read(given: &str) -> Result<String, String> {
+        match places(Some(given)).read() {
+            Ok(secret) => Ok(secret.unwrap().0),
+            Err(Failure::Failed(line)) => Err(line),
+            Err(other) => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn a_secret_is_typed_or_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str, content: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            format!("@{}", path.display())
+        };
+        assert_eq!(read("typed").unwrap(), "typed");
+        assert_eq!(read(&at("a", b"in a file\r\n")).unwrap(), "in a file");
+        for (wrong, why) in [
+            (at("b", b"\n"), "empty"),
+            (at("c", &[b'x'; SECRET_LIMIT as usize + 1]), "longer than"),
+            (at("d", &[0xff]), "UTF-8"),
+            ("@/nowhere/at/all".to_owned(), "/nowhere/at/all"),
+            (String::new(), "empty"),
+        ] {
+            let error = read(&wrong).unwrap_err();
+            assert!(
+                error.starts_with("--bearer: ") && error.contains(why),
+                "{error}"
+            );
+        }
+        assert!(places(None).read().unwrap().is_none());
+        assert!(places(Some("typed")).is_exposed() && !places(Some("@f")).is_exposed());
+        assert!(!places(None).is_exposed());
+        assert_eq!(format!("{:?}", Secret("s3cret".to_owned())), "Secret");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_file_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        std::fs::write(&path, b"key").unwrap();
+        for (mode, good) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let read = read_private(&path, 3);
+            assert_eq!(read.is_ok(), good, "{mode:o}: {read:?}");
+            if let Err(reason) = read {
+                assert!(reason.contains("chmod 600"), "{reason}");
+            }
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(
+            read_private(&path, 2)
+                .unwrap_err()
+                .contains("longer than 2")
+        );
+    }
+}
