@@ -124,6 +124,7 @@ pub fn hostile_agent(text: &str) -> AgentPage {
         similar: Some(samples::similar(&samples::hostile(text))),
         background: samples::background(text),
         governed: None,
+        refused: None,
     };
     AgentPage::new(frame(), material, &Config::default(), NOW)
 }
@@ -336,6 +337,7 @@ fn a_link_needs_an_address_of_the_web() {
         similar: None,
         background: samples::background(""),
         governed: None,
+        refused: None,
     };
     let page = split(
         &AgentPage::new(frame(), material, &Config::default(), NOW)
@@ -372,6 +374,7 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
         similar: None,
         background: samples::background(""),
         governed: None,
+        refused: None,
     };
     let html = AgentPage::new(frame(), material, &Config::default(), NOW)
         .render()
