@@ -5,6 +5,7 @@ import socket
 import sys
 
 import uvicorn
+from starlette.middleware.cors import CORSMiddleware
 
 
 def bind() -> tuple[socket.socket, str]:
@@ -22,7 +23,12 @@ def bind() -> tuple[socket.socket, str]:
 
 
 def run(app, listener: socket.socket, base: str) -> None:
-    """Prints `READY <base url>` and serves until the process is ended."""
+    """Prints `READY <base url>` and serves until the process is ended.
+
+    With `cors` as the second argument, pages of every origin may call.
+    """
+    if 'cors' in sys.argv[2:]:
+        app = CORSMiddleware(app, allow_origins=['*'], allow_methods=['*'], allow_headers=['*'])
     server = uvicorn.Server(uvicorn.Config(app, log_level='warning', lifespan='off'))
     print(f'READY {base}', flush=True)
     asyncio.run(server.serve(sockets=[listener]))

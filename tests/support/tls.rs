@@ -40,13 +40,26 @@ impl TlsFront {
         identity: Identity,
         behind: &Origin,
     ) -> io::Result<Self> {
+        Self::bind_before(address, identity, behind.address()).await
+    }
+
+    /// Starts to listen, and forwards to any server.
+    ///
+    /// # Errors
+    ///
+    /// As [`TlsFront::bind`].
+    pub async fn bind_before(
+        address: SocketAddr,
+        identity: Identity,
+        behind: SocketAddr,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let shown = Arc::new(Mutex::new(CurrentCertificate {
             identity,
             ended: CancellationToken::new(),
         }));
-        let (now, behind) = (Arc::clone(&shown), behind.address());
+        let now = Arc::clone(&shown);
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, ended) = {

@@ -1,0 +1,182 @@
+//! The policy of pages: that of an agent's page names the origins of its card, and no card widens any other.
+
+use serde_json::json;
+
+use super::{Talker, card, publish, rpc};
+use crate::support::api::ApiResponse;
+use crate::support::origin::Origin;
+use crate::support::setup::Setup;
+
+fn policy(page: &ApiResponse) -> String {
+    let mut all = page.headers.get_all("content-security-policy").iter();
+    let policy = all.next().unwrap().to_str().unwrap().to_owned();
+    assert!(all.next().is_none(), "there is one policy");
+    policy
+}
+
+/// The sources of a directive.
+fn sources(policy: &str, directive: &str) -> Vec<String> {
+    let mut found = policy.split("; ").filter_map(|part| {
+        let (name, sources) = part.split_once(' ')?;
+        (name == directive).then(|| sources.split(' ').map(str::to_owned).collect())
+    });
+    let sources = found.next().unwrap_or_default();
+    assert!(found.next().is_none(), "{directive} twice in {policy}");
+    sources
+}
+
+const USUAL: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+     form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+#[tokio::test]
+async fn the_page_of_an_agent_may_call_its_interfaces_and_nothing_else_may() {
+    let registry = Setup::new().approve_all().start().await;
+    let cards = Origin::start();
+    let interfaces = json!([
+        rpc("https://one.example:8443/rpc?x='"),
+        {"url": "http://two.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+        {"url": "https://three.example", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+        {"url": "https://four.example", "protocolBinding": "SLIMRPC", "protocolVersion": "1.0"},
+        rpc("https://one.example:8443/other"),
+    ]);
+    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let page = registry.get(&format!("/agents/{id}/")).await;
+    let policy = policy(&page);
+    let mut connect = sources(&policy, "connect-src");
+    connect.sort();
+    let wanted = ["'self'", "http://two.example", "https://one.example:8443"];
+    assert_eq!(connect, wanted);
+    let opened = " http://two.example https://one.example:8443";
+    assert_eq!(policy.replace(opened, ""), USUAL);
+    for path in [
+        "/",
+        "/?q=talk",
+        "/about",
+        "/register",
+        "/nowhere",
+        "/agents/nobody/",
+        &format!("/agents/{id}/diff"),
+        &format!("/domains/{}", cards.address()),
+    ] {
+        let request = registry.request(reqwest::Method::GET, path);
+        let page = ApiResponse::to(request.header("accept", "text/html")).await;
+        assert_eq!(self::policy(&page), USUAL, "{path}");
+    }
+    registry.stop().await;
+}
+
+/// Addresses of an attacker who writes a card.
+const HOSTILE: [&str; 20] = [
+    "https://*.example/",
+    "https://*/",
+    "https://*:*/",
+    "https://a.example;script-src *//",
+    "https://a.example/;script-src *",
+    "https://a.example/ ; script-src 'unsafe-inline'",
+    "https://a.example/\r\nX-Evil: 1",
+    "https://a.example\n; default-src *",
+    "https://a.example/'\"><script>alert(1)</script>",
+    "https://a.example,b.example/",
+    "https://a.example%3bscript-src/",
+    "https://a.example%20b.example/",
+    "https://'self'/",
+    "https://'unsafe-eval'/",
+    "https://[::1]:80/",
+    "https://[fe80::1%25eth0]/",
+    "https://user:secret@a.example/",
+    "https://a_b.example/",
+    "data:text/html,<script>alert(1)</script>",
+    "javascript:alert(1)//http",
+];
+
+#[tokio::test]
+async fn no_card_injects_a_directive_or_opens_another_origin() {
+    let registry = Setup::new().approve_all().start().await;
+    let cards = Origin::start();
+    for (number, address) in HOSTILE.iter().enumerate() {
+        let mut hostile = card(&json!([rpc(address)]), &json!({}));
+        hostile = hostile.replace(
+            "\"Talker\"",
+            &json!(format!("{address} {number}")).to_string(),
+        );
+        let id = publish(&registry, &cards, &format!("/{number}.json"), hostile).await;
+        let page = registry.get(&format!("/agents/{id}/")).await;
+        let policy = policy(&page);
+        assert!(!page.headers.contains_key("x-evil"), "{address}");
+        let connect = sources(&policy, "connect-src");
+        let only = |source: &String| source == "'self'" || source == "https://a.example";
+        assert!(connect.iter().all(only), "{address}: {policy}");
+        let closed = policy.replace(" https://a.example", "");
+        assert_eq!(closed, USUAL, "{address}");
+        // Without an origin to call there is no console, and the command instead.
+        let text = page.text();
+        assert_eq!(text.contains("console.js"), connect.len() > 1, "{address}");
+        assert_ne!(
+            text.contains("console-closed"),
+            connect.len() > 1,
+            "{address}"
+        );
+    }
+    // Many interfaces make no policy without bound.
+    let many: Vec<_> = (0..100)
+        .map(|nth| rpc(&format!("https://h{nth}.example/")))
+        .collect();
+    let id = publish(
+        &registry,
+        &cards,
+        "/many.json",
+        card(&json!(many), &json!({})),
+    )
+    .await;
+    let page = registry.get(&format!("/agents/{id}/")).await;
+    assert_eq!(sources(&policy(&page), "connect-src").len(), 1 + 8);
+    registry.stop().await;
+}
+
+/// The browser itself keeps the page to the origins of the card, and lets no script write markup.
+#[tokio::test]
+async fn a_browser_holds_the_page_to_its_policy() {
+    let registry = Setup::new().approve_all().start().await;
+    let (cards, agent, stranger) = (Origin::start(), Origin::start(), Origin::start());
+    let interfaces = json!([rpc(&agent.url("/rpc"))]);
+    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let talker = Talker::of(&registry).await;
+    talker.open(&id).await;
+    let tried = format!(
+        "const done = arguments[arguments.length - 1];
+        const reach = (url) => fetch(url, {{mode: 'no-cors'}}).then(() => 'reached', () => 'refused');
+        const write = () => {{ try {{ document.body.innerHTML = '<p>x'; return 'written'; }} catch {{ return 'refused'; }} }};
+        Promise.all([reach('{}'), reach('{}')]).then((reached) => done([...reached, write()]));",
+        agent.url("/x"),
+        stranger.url("/x"),
+    );
+    let page = talker.visitor.browser.page();
+    let tried = page.execute_async(&tried, Vec::new()).await.unwrap();
+    assert_eq!(*tried.json(), json!(["reached", "refused", "refused"]));
+    assert!(stranger.requests("/x").is_empty());
+    talker.close().await;
+    registry.stop().await;
+}
+
+/// An agent that is on hold is not called, by those either who see it.
+#[tokio::test]
+async fn an_agent_on_hold_has_no_console() {
+    let registry = Setup::new().approve_all().start().await;
+    let cards = Origin::start();
+    let interfaces = json!([rpc("https://agent.example/rpc")]);
+    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let path = format!("/v1/agents/{id}:suspend");
+    registry
+        .post(&path, &json!({"reason": "It lies."}))
+        .await
+        .expect(200);
+    let page = registry.admin(&format!("/agents/{id}/")).await;
+    assert_eq!(policy(&page), USUAL);
+    let text = page.text();
+    assert!(
+        text.contains("only a listed agent is called from here"),
+        "{text}"
+    );
+    assert!(!text.contains("console.js"), "{text}");
+    registry.stop().await;
+}
