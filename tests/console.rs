@@ -17,6 +17,8 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
 use crate::support::waiting::poll_until_deadline;
 
+/// Path of a card.
+const CARD: &str = "/card.json";
 /// Path of an answer to a call.
 const RPC: &str = "/rpc";
 
@@ -254,8 +256,10 @@ fn message(parts: &Value) -> Value {
     json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": parts}})
 }
 
-/// Publishes a card with this interface at an origin of its own, and returns the agent's id.
-async fn publish(registry: &ServingRegistry, origin: &Origin, path: &str, card: String) -> String {
-    origin.answer(path, OriginReply::json(card));
-    registry.publish(&origin.url(path)).await
+/// Publishes a card at an origin of its own, which is returned with the agent's id.
+async fn publish(registry: &ServingRegistry, card: String) -> (Origin, String) {
+    let origin = Origin::start();
+    origin.answer(CARD, OriginReply::json(card));
+    let agent = registry.publish(&origin.url(CARD)).await;
+    (origin, agent)
 }

@@ -23,17 +23,14 @@ async fn failures_are_told_apart_and_lead_to_the_command() {
     let agent = Origin::start();
     // It answers, and lets no other site read that.
     agent.answer("/closed", OriginReply::json("{}"));
-    let elsewhere = open_to_pages(OriginReply::redirect("/closed"));
-    // A preflight must not be redirected, so this call is one that needs none.
-    agent.answer("/moved", elsewhere);
+    agent.answer("/moved", open_to_pages(OriginReply::redirect("/closed")));
     agent.answer("/refused", open_to_pages(OriginReply::status(401)));
     let down = format!("http://{}/", nowhere());
-    let cards = Origin::start();
     let talker = Talker::of(&registry).await;
     for (path, url, failure, words) in [
         ("/cors.json", agent.url("/closed"), "cors", "CORS"),
         ("/down.json", down, "down", "Nothing answers"),
-        ("/moved.json", agent.url("/moved"), "cors", "CORS"),
+        ("/moved.json", agent.url("/moved"), "redirect", "redirects"),
         (
             "/refused.json",
             agent.url("/refused"),
@@ -42,7 +39,7 @@ async fn failures_are_told_apart_and_lead_to_the_command() {
         ),
     ] {
         let card = card(&json!([rpc(&url)]), &json!({}));
-        let id = publish(&registry, &cards, path, card).await;
+        let (_card, id) = publish(&registry, card).await;
         talker.open(&id).await;
         assert_eq!(talker.fails("hello").await, failure, "{path}");
         let shown = talker.shown().await;
@@ -66,7 +63,6 @@ async fn failures_are_told_apart_and_lead_to_the_command() {
 #[tokio::test]
 async fn agents_that_no_page_can_call_are_named_with_the_command() {
     let registry = Setup::new().approve_all().start().await;
-    let cards = Origin::start();
     let web = "https://agent.example/rpc";
     let grpc = json!([{"url": "https://agent.example", "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
     let asks = |scheme: &str, kind: serde_json::Value| json!({"securitySchemes": {scheme: kind}, "securityRequirements": [{"schemes": {scheme: {"list": []}}}]});
@@ -91,7 +87,7 @@ async fn agents_that_no_page_can_call_are_named_with_the_command() {
             "cannot name the address",
         ),
     ] {
-        let id = publish(&registry, &cards, path, card(&interfaces, &security)).await;
+        let (_card, id) = publish(&registry, card(&interfaces, &security)).await;
         let page = registry.get(&format!("/agents/{id}/")).await.text();
         assert!(page.contains(words), "{path}: {page}");
         let (_, closed) = page.split_once("id=\"console-closed\"").unwrap();
@@ -109,23 +105,14 @@ async fn a_page_over_https_calls_no_plain_http() {
     let identity = authority.identity("127.0.0.1");
     let front = TlsFront::bind_before(([127, 0, 0, 1], 0).into(), identity, behind.unwrap()).await;
     let url = front.as_ref().unwrap().url("");
-    let cards = Origin::start();
-    let plain = publish(
+    let (_plain, plain) = publish(
         &registry,
-        &cards,
-        "/plain.json",
         card(&json!([rpc("http://agent.example/rpc")]), &json!({})),
     )
     .await;
     let agent = Origin::start();
     agent.answer(RPC, stream(&[message(&json!([{"text": "hi"}]))]));
-    let near = publish(
-        &registry,
-        &cards,
-        "/near.json",
-        card(&json!([rpc(&agent.url(RPC))]), &json!({})),
-    )
-    .await;
+    let (_near, near) = publish(&registry, card(&json!([rpc(&agent.url(RPC))]), &json!({}))).await;
     // The page counts as one from the internet, and the agent is on this machine.
     let public = format!(
         "--ip-address-space-overrides={}=public",
@@ -163,10 +150,10 @@ async fn a_page_over_https_calls_no_plain_http() {
 #[tokio::test]
 async fn a_broken_stream_is_never_sent_again() {
     let registry = Setup::new().approve_all().start().await;
-    let (cards, agent) = (Origin::start(), Origin::start());
+    let agent = Origin::start();
     let interfaces =
         json!([{"url": agent.url(""), "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}]);
-    let id = publish(&registry, &cards, "/c.json", card(&interfaces, &json!({}))).await;
+    let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
     let working =
         json!({"task": {"id": "t-1", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}});
     let done = json!({"id": "t-1", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"},

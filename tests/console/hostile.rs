@@ -36,9 +36,9 @@ fn many(count: usize, state: &str) -> Vec<Value> {
 #[tokio::test]
 async fn hostile_answers_are_shown_as_text_and_within_bounds() {
     let registry = Setup::new().approve_all().start().await;
-    let (cards, agent) = (Origin::start(), Origin::start());
+    let agent = Origin::start();
     let interfaces = json!([rpc(&agent.url(RPC))]);
-    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
     let talker = Talker::of(&registry).await;
     talker.open(&id).await;
 
@@ -140,9 +140,9 @@ async fn hostile_answers_are_shown_as_text_and_within_bounds() {
 #[tokio::test]
 async fn broken_and_foreign_answers_are_refused_in_words() {
     let registry = Setup::new().approve_all().start().await;
-    let (cards, agent) = (Origin::start(), Origin::start());
+    let agent = Origin::start();
     let interfaces = json!([rpc(&agent.url(RPC))]);
-    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
     let talker = Talker::of(&registry).await;
     talker.open(&id).await;
     let result = json!({"jsonrpc": "2.0", "id": 1, "result": message(&json!([{"text": "fine"}]))})

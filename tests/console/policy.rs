@@ -31,7 +31,6 @@ const USUAL: &str = "default-src 'none'; style-src 'self'; script-src 'self'; im
 #[tokio::test]
 async fn the_page_of_an_agent_may_call_its_interfaces_and_nothing_else_may() {
     let registry = Setup::new().approve_all().start().await;
-    let cards = Origin::start();
     let interfaces = json!([
         rpc("https://one.example:8443/rpc?x='"),
         {"url": "http://two.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
@@ -39,7 +38,7 @@ async fn the_page_of_an_agent_may_call_its_interfaces_and_nothing_else_may() {
         {"url": "https://four.example", "protocolBinding": "SLIMRPC", "protocolVersion": "1.0"},
         rpc("https://one.example:8443/other"),
     ]);
-    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let (cards, id) = publish(&registry, card(&interfaces, &json!({}))).await;
     let page = registry.get(&format!("/agents/{id}/")).await;
     let policy = policy(&page);
     let mut connect = sources(&policy, "connect-src");
@@ -92,44 +91,40 @@ const HOSTILE: [&str; 20] = [
 #[tokio::test]
 async fn no_card_injects_a_directive_or_opens_another_origin() {
     let registry = Setup::new().approve_all().start().await;
-    let cards = Origin::start();
-    for (number, address) in HOSTILE.iter().enumerate() {
-        let mut hostile = card(&json!([rpc(address)]), &json!({}));
-        hostile = hostile.replace(
-            "\"Talker\"",
-            &json!(format!("{address} {number}")).to_string(),
-        );
-        let id = publish(&registry, &cards, &format!("/{number}.json"), hostile).await;
-        let page = registry.get(&format!("/agents/{id}/")).await;
-        let policy = policy(&page);
-        assert!(!page.headers.contains_key("x-evil"), "{address}");
-        let connect = sources(&policy, "connect-src");
-        let only = |source: &String| source == "'self'" || source == "https://a.example";
-        assert!(connect.iter().all(only), "{address}: {policy}");
-        let closed = policy.replace(" https://a.example", "");
-        assert_eq!(closed, USUAL, "{address}");
-        // Without an origin to call there is no console, and the command instead.
-        let text = page.text();
-        assert_eq!(text.contains("console.js"), connect.len() > 1, "{address}");
-        assert_ne!(
-            text.contains("console-closed"),
-            connect.len() > 1,
-            "{address}"
-        );
-    }
-    // Many interfaces make no policy without bound.
+    let all: Vec<_> = HOSTILE.iter().map(|address| rpc(address)).collect();
+    let unnamed: Vec<_> = all
+        .iter()
+        .filter(|one| !one["url"].as_str().unwrap().contains("a.example"))
+        .collect();
     let many: Vec<_> = (0..100)
         .map(|nth| rpc(&format!("https://h{nth}.example/")))
         .collect();
-    let id = publish(
-        &registry,
-        &cards,
-        "/many.json",
-        card(&json!(many), &json!({})),
-    )
-    .await;
-    let page = registry.get(&format!("/agents/{id}/")).await;
-    assert_eq!(sources(&policy(&page), "connect-src").len(), 1 + 8);
+    for (interfaces, origins) in [
+        (json!(all), 1),
+        (json!(unnamed), 0),
+        // Many interfaces make no policy without bound.
+        (json!(many), 8),
+    ] {
+        let name = json!("a\r\nContent-Security-Policy: default-src *; connect-src *");
+        let hostile = card(&interfaces, &json!({"name": name, "description": name}));
+        let (_card, id) = publish(&registry, hostile).await;
+        let page = registry.get(&format!("/agents/{id}/")).await;
+        let policy = policy(&page);
+        assert!(!page.headers.contains_key("x-evil"), "{policy}");
+        let opened = sources(&policy, "connect-src").split_off(1);
+        assert_eq!(opened.len(), origins, "{policy}");
+        let mut closed = policy.clone();
+        for source in &opened {
+            let expected = source == "https://a.example" || source.starts_with("https://h");
+            assert!(expected, "{policy}");
+            closed = closed.replacen(&format!(" {source}"), "", 1);
+        }
+        assert_eq!(closed, USUAL);
+        // Without an origin to call there is no console, and the command instead.
+        let text = page.text();
+        assert_eq!(text.contains("console.js"), origins > 0, "{text}");
+        assert_eq!(text.contains("console-closed"), origins == 0, "{text}");
+    }
     registry.stop().await;
 }
 
@@ -137,9 +132,9 @@ async fn no_card_injects_a_directive_or_opens_another_origin() {
 #[tokio::test]
 async fn a_browser_holds_the_page_to_its_policy() {
     let registry = Setup::new().approve_all().start().await;
-    let (cards, agent, stranger) = (Origin::start(), Origin::start(), Origin::start());
+    let (agent, stranger) = (Origin::start(), Origin::start());
     let interfaces = json!([rpc(&agent.url("/rpc"))]);
-    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
     let talker = Talker::of(&registry).await;
     talker.open(&id).await;
     let tried = format!(
@@ -162,9 +157,8 @@ async fn a_browser_holds_the_page_to_its_policy() {
 #[tokio::test]
 async fn an_agent_on_hold_has_no_console() {
     let registry = Setup::new().approve_all().start().await;
-    let cards = Origin::start();
     let interfaces = json!([rpc("https://agent.example/rpc")]);
-    let id = publish(&registry, &cards, "/a.json", card(&interfaces, &json!({}))).await;
+    let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
     let path = format!("/v1/agents/{id}:suspend");
     registry
         .post(&path, &json!({"reason": "It lies."}))

@@ -19,6 +19,8 @@ const LIMITS = {
   /** Entries of the traffic, and characters of each. */
   traffic: 200,
   trafficText: 4000,
+  /** Characters of the agent's identifiers of tasks and conversations. */
+  id: 1000,
   /** Bytes of the files of one message. */
   files: 5 * 1024 * 1024,
   /** How often a stream that breaks is resumed, and how often the agent is asked for a task that is not done. */
@@ -155,6 +157,8 @@ const isLocal = (host) =>
 
 /** Whether the browser refuses an address because the page came over https and the agent has plain http. */
 const isMixed = (url) => location.protocol === "https:" && url.protocol === "http:" && !isLoopback(url.hostname);
+const mixed = () =>
+  new Failure("mixed", "This page came over https, and the agent has plain http: browsers refuse that as mixed content.");
 
 const violations = new Set();
 document.addEventListener("securitypolicyviolation", ({ blockedURI }) => violations.add(blockedURI));
@@ -174,7 +178,8 @@ async function isKeptFromLocalNetwork(url) {
 }
 
 /** Why a request got no response that this page may read. Browsers do not say. */
-async function unreachable(url) {
+async function unreachable(route) {
+  const url = new URL(route.url);
   if ([...violations].some((blocked) => blocked.startsWith(url.origin))) {
     return new Failure("policy", `The security policy of this page keeps it from calling ${url.origin}.`);
   }
@@ -187,11 +192,12 @@ async function unreachable(url) {
       `The agent is there, but lets no page of another site read its answers: it does not allow cross-origin requests (CORS) from ${location.origin}.`,
     );
   } catch {
-    return (await isKeptFromLocalNetwork(url))
-      ? new Failure(
-          "local-network",
-          `This browser does not let this page reach the local network, where ${url.host} may be. Allow it in the settings of the page.`,
-        )
+    if (await isKeptFromLocalNetwork(url)) {
+      const message = `This browser does not let this page reach the local network, where ${url.host} may be. Allow it in the settings of the page.`;
+      return new Failure("local-network", message);
+    }
+    return isMixed(url)
+      ? mixed()
       : new Failure("down", `Nothing answers at ${url.origin}: the agent is down, or this browser cannot reach it.`);
   }
 }
@@ -291,8 +297,9 @@ async function send(route, operation, argument, signal) {
   if (url.origin !== route.origin) {
     throw new Failure("address", "The address does not belong to the chosen interface.");
   }
-  if (isMixed(url)) {
-    throw new Failure("mixed", "This page came over https, and the agent has plain http: browsers refuse that as mixed content.");
+  // Some browsers let a page of https reach plain http on the local network, once the user allows that.
+  if (isMixed(url) && !isLocal(url.hostname)) {
+    throw mixed();
   }
   const { headers: secret, query } = credentials();
   const address = [url.href, ...query.map(([name]) => `with ${name}=••• in the query`)].join(" ");
@@ -319,7 +326,7 @@ async function send(route, operation, argument, signal) {
   try {
     response = await fetch(url, { ...options, cache: "no-store", redirect: "manual", referrerPolicy: "no-referrer" });
   } catch (error) {
-    throw error instanceof TypeError ? await unreachable(url) : error;
+    throw error instanceof TypeError ? await unreachable(route) : error;
   }
   if (response.type === "opaqueredirect") {
     throw new Failure("redirect", "The agent redirects to another address, which the console does not follow.");
@@ -544,7 +551,9 @@ function partLine(one) {
     return linkLine(address, name);
   }
   const value = one.data !== undefined ? one.data : one;
-  const pre = element("pre", "data", shown(JSON.stringify(value, null, 2)));
+  const compact = JSON.stringify(value);
+  // Indented, what is nested a thousand times would be as long as its square.
+  const pre = element("pre", "data", shown(compact.length > 5000 ? compact : JSON.stringify(value, null, 2)));
   pre.tabIndex = 0;
   return pre;
 }
@@ -602,6 +611,9 @@ class Answer {
   take(result) {
     const [kind, content] = formOf(result);
     const id = kind === "task" ? content.id : content.taskId;
+    if ([id, content.contextId].some((one) => String(one ?? "").length > LIMITS.id)) {
+      throw new Failure("answer", `The agent sent an identifier of more than ${LIMITS.id} characters.`);
+    }
     if (typeof id === "string" && id !== "") {
       if (this.taskId !== null && this.taskId !== id) {
         throw new Failure("answer", "The agent sent an event of another task.");
@@ -664,8 +676,10 @@ class Answer {
     }
     for (const one of partsOf(artifact)) {
       if (typeof one.text === "string" && known.text !== null) {
-        known.text += known.text.length > LIMITS.text ? "" : one.text;
-        known.box.lastChild.textContent = shown(known.text);
+        if (known.text.length <= LIMITS.text) {
+          known.text += one.text;
+          known.box.lastChild.textContent = shown(known.text);
+        }
       } else {
         known.text = typeof one.text === "string" ? one.text : null;
         this.add(known.box, partLine(one));
@@ -864,9 +878,10 @@ async function submit(event) {
 
 /** Cancels the task, or only waits no longer where there is none yet. */
 async function cancel() {
-  const { abort, route, answer } = underWay;
+  const exchanged = underWay;
+  const { abort, route, answer } = exchanged;
   part("cancel").disabled = true;
-  if (!answer?.taskId) {
+  if (!answer?.taskId || exchanged.refused) {
     abort.abort();
     return;
   }
@@ -881,10 +896,12 @@ async function cancel() {
       abort.abort();
     }
   } catch (error) {
-    showFailure(error);
-    // The second time, the page only stops to wait.
-    answer.taskId = null;
-    part("cancel").disabled = underWay === null;
+    if (underWay === exchanged) {
+      showFailure(error);
+      // The second time, the page only stops to wait.
+      exchanged.refused = true;
+      part("cancel").disabled = false;
+    }
   }
 }
 

@@ -306,3 +306,101 @@ fn ascii(data: &Value) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn card(members: &str) -> AgentCard {
+        let card = format!(r#"{{"name": "A", {members}}}"#);
+        a2a_card::parse(card.as_bytes()).unwrap().card
+    }
+
+    fn secured(schemes: &str, required: &str) -> AgentCard {
+        card(&format!(
+            r#""url": "https://a.example/", "securitySchemes": {{{schemes}}}, "security": [{required}]"#
+        ))
+    }
+
+    const BEARER: &str = r#""b": {"type": "http", "scheme": "bearer"}"#;
+    const TLS: &str = r#""t": {"type": "mutualTLS"}"#;
+    const COOKIE: &str = r#""c": {"type": "apiKey", "in": "cookie", "name": "k"}"#;
+
+    #[test]
+    fn interfaces_are_those_of_the_choice_as_far_as_a_page_can_call_them() {
+        let card = card(
+            r#""supportedInterfaces": [
+                {"url": "https://a.example:443", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+                {"url": "https://[::1]/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+                {"url": "https://b.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0", "tenant": "t"},
+                {"url": "https://c.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]"#,
+        );
+        let (found, left_out) = spoken(&card);
+        let data: Vec<Value> = found.iter().map(Spoken::data).collect();
+        assert_eq!(
+            data,
+            [
+                json!({"dialect": "1.0-rest", "url": "https://b.example/rest", "origin": "https://b.example", "tenant": "t"}),
+                json!({"dialect": "0.3-jsonrpc", "url": "https://c.example/rpc", "origin": "https://c.example", "tenant": null}),
+            ]
+        );
+        let words = "A2A 1.0 over HTTP+JSON at https://b.example/rest, tenant t";
+        assert_eq!(found[0].words(), words);
+        assert_eq!(left_out.len(), 1, "{left_out:?}");
+        assert!(left_out[0].starts_with("A2A 1.0 over JSON-RPC"));
+    }
+
+    #[test]
+    fn an_alternative_that_a_page_can_meet_is_enough() {
+        let all = format!("{BEARER}, {TLS}, {COOKIE}");
+        for (required, reached) in [
+            (r#"{"b": []}"#, true),
+            (r#"{"t": []}"#, false),
+            (r#"{"c": []}"#, false),
+            (r#"{"b": [], "t": []}"#, false),
+            (r#"{"t": []}, {"c": []}"#, false),
+            (r#"{"t": []}, {"b": []}"#, true),
+            (r#"{"t": []}, {}"#, true),
+        ] {
+            let reason = out_of_reach(&secured(&all, required));
+            assert_eq!(reason.is_none(), reached, "{required}: {reason:?}");
+        }
+        // Schemes that a card only declares keep nobody out.
+        assert_eq!(out_of_reach(&secured(TLS, "")), None);
+    }
+
+    #[test]
+    fn each_credential_has_one_field() {
+        let schemes = format!(
+            r#"{BEARER}, {TLS}, "o": {{"type": "openIdConnect", "openIdConnectUrl": "https://i.example"}},
+            "p": {{"type": "http", "scheme": "Basic"}}, "d": {{"type": "http", "scheme": "digest"}},
+            "h": {{"type": "apiKey", "in": "header", "name": "X-Key"}},
+            "q": {{"type": "apiKey", "in": "query", "name": "key"}},
+            "bad": {{"type": "apiKey", "in": "header", "name": "X: y"}}"#
+        );
+        let required = r#"{"b": []}, {"o": []}, {"p": []}, {"d": []}, {"h": [], "q": []}, {"t": []}, {"bad": []}"#;
+        let found = fields(&secured(&schemes, required));
+        let kinds: Vec<_> = found
+            .iter()
+            .map(|field| (field.kind, field.name.as_str()))
+            .collect();
+        let wanted = [
+            ("bearer", ""),
+            ("basic", ""),
+            ("authorization", ""),
+            ("header", "X-Key"),
+            ("query", "key"),
+        ];
+        assert_eq!(kinds, wanted);
+    }
+
+    #[test]
+    fn data_for_the_script_is_plain_ascii_and_means_the_same() {
+        let data = json!({"tenant": "\u{202e}x\u{2028}</script>\u{1f680}\"\\"});
+        let text = ascii(&data);
+        assert!(text.is_ascii(), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), data);
+    }
+}
