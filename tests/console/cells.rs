@@ -162,7 +162,7 @@ async fn the_sample_agents_are_talked_to_in_the_first_minute() {
         );
     }
     // The page with a conversation and the traffic is as accessible as without.
-    talker.find("traffic").await.click().await.unwrap();
+    talker.visitor.click("#console-traffic summary").await;
     talker.visitor.click("#console-credentials summary").await;
     for (width, height) in SCREENS {
         for theme in THEMES {

@@ -84,7 +84,8 @@ const secretFields = () => [...root.querySelectorAll("input[data-kind]")].filter
 function credentials() {
   const found = { headers: [], query: [] };
   for (const field of secretFields()) {
-    const { kind, name } = field.dataset;
+    const { kind } = field.dataset;
+    const name = data.names[Number(field.id.split("-").pop()) - 1];
     const value = field.value.trim();
     if (kind === "bearer") {
       found.headers.push(["Authorization", `Bearer ${value}`]);
@@ -375,7 +376,7 @@ async function wholeText(response) {
   return text;
 }
 
-/** The data of the events of a response (HTML standard section 9.2.6). An event without an empty line after it is incomplete. */
+/** The data of the events of a response (the format `text/event-stream` of HTML). An event without an empty line after it is incomplete. */
 async function* events(response) {
   let pending = "";
   let searched = 0;

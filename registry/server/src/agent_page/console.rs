@@ -124,7 +124,9 @@ impl ConsoleView {
         let mut origins: Vec<_> = spoken.iter().map(|one| one.origin.clone()).collect();
         origins.sort();
         origins.dedup();
+        let fields = fields(card);
         let data = json!({
+            "names": fields.iter().map(|field| &field.name).collect::<Vec<_>>(),
             "interfaces": spoken.iter().map(Spoken::data).collect::<Vec<_>>(),
             "streams": card.capabilities.streaming,
             "command": send_command(card, place),
@@ -133,7 +135,7 @@ impl ConsoleView {
             warnings: warnings(agent),
             interfaces: spoken.iter().map(Spoken::words).collect(),
             left_out,
-            fields: fields(card),
+            fields,
             asks: auth_requirements(card).required,
             data: ascii(&data),
             origins,
