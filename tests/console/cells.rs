@@ -4,8 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use thirtyfour::Key;
 
-use super::{CARD, Talker};
+use super::{CARD, Shown, Talker};
 use crate::page_journeys::Visitor;
 use crate::page_quality::{AXE, SCREENS, THEMES, axe, pictures};
 use crate::pages::demo;
@@ -161,6 +162,24 @@ async fn the_sample_agents_are_talked_to_in_the_first_minute() {
             "{said:?}"
         );
     }
+    // By the keyboard alone: on from the message to the button, or sent from within it.
+    talker.fill("text", "Plan three days in Paris").await;
+    let keys = Key::Control + Key::Enter;
+    talker.find("text").await.send_keys(keys).await.unwrap();
+    let planned = |shown: &Shown| shown.idle && shown.text.contains("Louvre");
+    talker.until("Paris", planned).await;
+    talker.find("new").await.click().await.unwrap();
+    assert_eq!(talker.shown().await.turns, 0);
+    talker.fill("text", "Plan three days in Rome").await;
+    let on = Key::Tab + Key::Tab;
+    talker.find("text").await.send_keys(on).await.unwrap();
+    let focused = talker.run("return document.activeElement.id").await;
+    assert_eq!(focused, "console-send");
+    let page = talker.visitor.browser.page();
+    let button = page.active_element().await.unwrap();
+    button.send_keys(Key::Enter + "").await.unwrap();
+    let planned = |shown: &Shown| shown.idle && shown.text.contains("Colosseum");
+    talker.until("Rome", planned).await;
     // The page with a conversation and the traffic is as accessible as without.
     talker.visitor.click("#console-traffic summary").await;
     talker.visitor.click("#console-credentials summary").await;

@@ -6,6 +6,7 @@ use super::{Talker, card, publish, rpc};
 use crate::support::api::ApiResponse;
 use crate::support::origin::Origin;
 use crate::support::setup::Setup;
+use crate::support::waiting::eventually;
 
 fn policy(page: &ApiResponse) -> String {
     let mut all = page.headers.get_all("content-security-policy").iter();
@@ -153,24 +154,63 @@ async fn a_browser_holds_the_page_to_its_policy() {
     registry.stop().await;
 }
 
-/// An agent that is on hold is not called, by those either who see it.
+/// A deprecated agent is called after a warning; one that policies do not let the visitor call, or that is on hold, is not,
+/// by those either who see it.
 #[tokio::test]
-async fn an_agent_on_hold_has_no_console() {
+async fn an_agent_that_may_not_be_called_has_no_console() {
     let registry = Setup::new().approve_all().start().await;
     let interfaces = json!([rpc("https://agent.example/rpc")]);
     let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
-    let path = format!("/v1/agents/{id}:suspend");
-    registry
-        .post(&path, &json!({"reason": "It lies."}))
-        .await
-        .expect(200);
-    let page = registry.admin(&format!("/agents/{id}/")).await;
-    assert_eq!(policy(&page), USUAL);
-    let text = page.text();
-    assert!(
-        text.contains("only a listed agent is called from here"),
-        "{text}"
+    let act = async |verb: &str| {
+        let path = format!("/v1/agents/{id}:{verb}");
+        let reason = json!({"reason": "It lies."});
+        registry.post(&path, &reason).await.expect(200);
+    };
+    let path = format!("/agents/{id}/");
+    act("deprecate").await;
+    let page = registry.get(&path).await;
+    assert_eq!(
+        sources(&policy(&page), "connect-src"),
+        ["'self'", "https://agent.example"]
     );
-    assert!(!text.contains("console.js"), "{text}");
+    let text = page.text();
+    assert!(text.contains("<p class=\"hint\">The agent is deprecated.</p>"));
+
+    let texts = [
+        "permit (principal, action, resource);",
+        "forbid (principal, action == Action::\"invoke\", resource);",
+    ];
+    let policies: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(nth, text)| json!({"id": format!("p{nth}"), "text": text}))
+        .collect();
+    let set = json!({"policies": policies, "reason": "Nobody calls."});
+    let put = registry
+        .as_admin(reqwest::Method::PUT, "/v1/policies")
+        .json(&set);
+    ApiResponse::to(put).await.expect(202);
+    let forbidden = eventually("the policies are in force", || async {
+        let page = registry.get(&path).await;
+        page.text()
+            .contains("do not let you call it")
+            .then_some(page)
+    })
+    .await;
+
+    act("suspend").await;
+    let held = registry.admin(&path).await;
+    assert!(
+        held.text()
+            .contains("only a listed agent is called from here")
+    );
+    for closed in [forbidden, held] {
+        assert_eq!(policy(&closed), USUAL);
+        let text = closed.text();
+        assert!(!text.contains("console.js"), "{text}");
+        let (_, console) = text.split_once("id=\"console\"").unwrap();
+        let (console, _) = console.split_once("</section>").unwrap();
+        assert!(!console.contains("a2a-registry send"), "{console}");
+    }
     registry.stop().await;
 }
