@@ -18,6 +18,7 @@ mod checks;
 mod cli;
 mod clock_jumps;
 mod collections;
+mod console;
 mod contract;
 mod crash;
 mod crawl_targets;

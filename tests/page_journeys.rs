@@ -35,6 +35,11 @@ impl Visitor {
         if !with_script {
             browser.without_script().await;
         }
+        Self::with(url, browser)
+    }
+
+    /// That browser, on the pages of the registry at that URL.
+    pub(crate) fn with(url: &str, browser: Browser) -> Self {
         Self {
             url: url.to_owned(),
             browser,

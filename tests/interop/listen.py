@@ -5,6 +5,7 @@ import socket
 import sys
 
 import uvicorn
+from starlette.middleware.cors import CORSMiddleware
 
 
 def bind() -> tuple[socket.socket, str]:
@@ -24,8 +25,11 @@ def bind() -> tuple[socket.socket, str]:
 def run(app, listener: socket.socket, base: str, add_services=None, lifespan='off') -> None:
     """Prints `READY <base url>` and serves until the process is ended.
 
-    `add_services` adds services to a gRPC server. Then `GRPC <host:port>` is printed first, without TLS behind it.
+    With `cors` as the second argument, pages of every origin may call. `add_services` adds services to a gRPC server; then
+    `GRPC <host:port>` is printed first, without TLS behind it.
     """
+    if 'cors' in sys.argv[2:]:
+        app = CORSMiddleware(app, allow_origins=['*'], allow_methods=['*'], allow_headers=['*'])
     server = uvicorn.Server(uvicorn.Config(app, log_level='warning', lifespan=lifespan))
 
     async def serve():

@@ -40,6 +40,15 @@ impl Browser {
     ///
     /// As [`Browser::open`].
     pub async fn open_sized(width: u32, height: u32) -> Self {
+        Self::open_with(width, height, &[]).await
+    }
+
+    /// Starts a browser with a window of that many pixels, and further arguments.
+    ///
+    /// # Panics
+    ///
+    /// As [`Browser::open`].
+    pub async fn open_with(width: u32, height: u32, arguments: &[&str]) -> Self {
         install_tls();
         let profile = TempDir::new().unwrap();
         let (driver, port) = driver().await;
@@ -60,7 +69,10 @@ impl Browser {
             "--disable-sync",
             "--no-proxy-server",
             "--hide-scrollbars",
-        ] {
+        ]
+        .iter()
+        .chain(arguments)
+        {
             capabilities.add_arg(argument).unwrap();
         }
         capabilities
@@ -137,6 +149,12 @@ impl Browser {
         let bytes = BASE64.decode(taken["data"].as_str().unwrap().as_bytes());
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, bytes.unwrap()).unwrap();
+    }
+
+    /// Answers that question of pages for a permission from now on: `granted` or `denied`.
+    pub async fn permit(&self, permission: &str, setting: &str) {
+        let setting = json!({"permission": {"name": permission}, "setting": setting});
+        self.devtools("Browser.setPermission", setting).await;
     }
 
     async fn devtools(&self, command: &str, parameters: Value) -> Value {

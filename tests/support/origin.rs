@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use actix_web::body::{BodyStream, BoxBody};
 use actix_web::dev::ServerHandle;
-use actix_web::http::{StatusCode, header};
+use actix_web::http::{Method, StatusCode, header};
 use actix_web::web::{self, Bytes};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use futures::{StreamExt as _, stream};
@@ -268,6 +268,9 @@ async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResp
     let Some(mut reply) = reply else {
         return HttpResponse::NotFound().finish();
     };
+    if let Some(preflight) = preflight(&request, &reply) {
+        return preflight;
+    }
     if let Some(gate) = &mut reply.gate {
         // An error means that the test dropped the gate, so nothing is held any more.
         let _ = gate.wait_for(|open| *open).await;
@@ -298,6 +301,26 @@ async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResp
             streamed(&mut response, opening.chain(stream::pending()))
         }
     }
+}
+
+/// The answer to a page that asks whether it may call, where the reply lets pages read it: the reply's CORS headers.
+fn preflight(request: &HttpRequest, reply: &OriginReply) -> Option<HttpResponse<BoxBody>> {
+    let asks = request
+        .headers()
+        .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut allowed = reply
+        .headers
+        .iter()
+        .filter(|(name, _)| name.starts_with("access-control-"))
+        .peekable();
+    if !asks || request.method() != Method::OPTIONS || allowed.peek().is_none() {
+        return None;
+    }
+    let mut response = HttpResponse::NoContent();
+    for (name, value) in allowed {
+        response.insert_header((name.as_str(), value.as_str()));
+    }
+    Some(response.finish())
 }
 
 fn streamed(

@@ -97,8 +97,21 @@ impl Sdk {
     ///
     /// Like [`Sdk::agent`].
     pub async fn agent_on(self, port: u16) -> Agent {
+        self.started(&[&port.to_string()]).await
+    }
+
+    /// Starts its agent, which is to be one in Python, on a free port, and lets pages of every origin call it.
+    ///
+    /// # Panics
+    ///
+    /// Like [`Sdk::agent`].
+    pub async fn agent_for_pages(self) -> Agent {
+        self.started(&["0", "cors"]).await
+    }
+
+    async fn started(self, arguments: &[&str]) -> Agent {
         let mut command = self.script("agent");
-        command.arg(port.to_string());
+        command.args(arguments);
         let program = Program::start(command);
         let base = program
             .find(|line| line.strip_prefix("READY ").map(str::to_owned))

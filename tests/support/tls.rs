@@ -52,13 +52,27 @@ impl TlsFront {
         identity: Identity,
         behind: &Origin,
     ) -> io::Result<Self> {
+        Self::bind_for(address, identity, None, behind.address()).await
+    }
+
+    /// Starts to listen, and forwards to any server.
+    ///
+    /// # Errors
+    ///
+    /// As [`TlsFront::bind`].
+    pub async fn bind_before(
+        address: SocketAddr,
+        identity: Identity,
+        behind: SocketAddr,
+    ) -> io::Result<Self> {
         Self::bind_for(address, identity, None, behind).await
     }
 
     /// Starts to listen on loopback, for clients with a certificate of that authority only.
     pub async fn bind_mutual(identity: Identity, clients: &Authority, behind: &Origin) -> Self {
         let address = ([127, 0, 0, 1], 0).into();
-        let bound = Self::bind_for(address, identity, Some(clients.der()), behind).await;
+        let clients = Some(clients.der());
+        let bound = Self::bind_for(address, identity, clients, behind.address()).await;
         bound.unwrap()
     }
 
@@ -66,7 +80,7 @@ impl TlsFront {
         address: SocketAddr,
         identity: Identity,
         clients: Option<Vec<u8>>,
-        behind: &Origin,
+        behind: SocketAddr,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -75,7 +89,7 @@ impl TlsFront {
             clients,
             ended: CancellationToken::new(),
         }));
-        let (now, behind) = (Arc::clone(&shown), behind.address());
+        let now = Arc::clone(&shown);
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, ended) = {

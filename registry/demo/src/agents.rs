@@ -7,11 +7,13 @@ use std::sync::Arc;
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use actix_web::dev::{Server, ServerHandle};
+use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::card::ServedCard;
+use super::cors::allow_pages;
 use super::tasks::Tasks;
 use super::trip::{self, Planner};
 use super::{ledger_converter, recipe, v0};
@@ -198,7 +200,7 @@ fn serve(
     listener: TcpListener,
     setup: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
 ) -> io::Result<Server> {
-    let server = HttpServer::new(move || App::new().configure(&setup))
+    let server = HttpServer::new(move || App::new().wrap(from_fn(allow_pages)).configure(&setup))
         .workers(1)
         .disable_signals()
         .listen(listener)?;

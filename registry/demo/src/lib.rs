@@ -6,6 +6,7 @@
 
 mod agents;
 mod card;
+mod cors;
 mod fault;
 mod incoming;
 mod jsonrpc;

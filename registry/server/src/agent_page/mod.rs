@@ -2,6 +2,7 @@
 
 pub(crate) mod background;
 mod card;
+pub(crate) mod console;
 pub mod diff;
 mod facts;
 pub(crate) mod governed;
@@ -13,11 +14,12 @@ use a2a_registry_api::limits::DEFAULT_SIMILAR;
 use a2a_registry_api::{Agent, FindingList, Similar, Summary, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
+use actix_web::http::header::{CONTENT_SECURITY_POLICY, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 use background::Background;
 use card::CardView;
+use console::{ConsoleView, refusal_to_call};
 use facts::{OwnerView, ReportView, StateView, TrustView};
 use governed::GovernedView;
 use parts::{DeprecationView, GlassView, HoldView, VersionsView};
@@ -32,8 +34,10 @@ use crate::caller::Caller;
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::http::page_policy::page_policy;
 use crate::http::path::AgentRef;
 use crate::http::visitor::Visitor;
+use crate::pages::assets;
 use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
 use crate::pages::text;
@@ -60,6 +64,8 @@ pub(crate) struct AgentPage {
     domain_link: String,
     labels: Vec<(String, String)>,
     snippets: Result<Snippets, NoPlan>,
+    console: ConsoleView,
+    console_script: String,
     state: StateView,
     trust: TrustView,
     owner: OwnerView,
@@ -97,6 +103,8 @@ pub(crate) struct Material {
     pub background: Background,
     /// Its policies and waivers, if the caller may see them.
     pub governed: Option<GovernedView>,
+    /// Why the caller may not call it; `None` if it may.
+    pub refused: Option<String>,
 }
 
 /// Shows an agent.
@@ -109,10 +117,15 @@ pub(crate) async fn show(
     let frame = Frame::of(context.config(), "agent", &visitor);
     let caller = &visitor.caller;
     match material(&context, caller, &agent).await {
-        Ok(material) => crate::pages::page(
-            StatusCode::OK,
-            &AgentPage::new(frame, material, context.config(), context.now()),
-        ),
+        Ok(material) => {
+            let page = AgentPage::new(frame, material, context.config(), context.now());
+            let mut response = crate::pages::page(StatusCode::OK, &page);
+            let policy = page_policy(page.console.origins());
+            response
+                .headers_mut()
+                .insert(CONTENT_SECURITY_POLICY, policy);
+            response
+        }
         Err(error) => crate::pages::problems::problem(frame, error),
     }
 }
@@ -140,8 +153,10 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
         Background::load(context, caller, &record),
         GovernedView::load(context, caller, &record),
     );
+    let agent = agent?;
     Ok(Material {
-        agent: agent?,
+        refused: refusal_to_call(context, caller, &agent).await,
+        agent,
         versions,
         findings: findings_of(context, row, record.version.clone()).ok(),
         similar: similar.ok(),
@@ -160,6 +175,7 @@ impl AgentPage {
             similar,
             background,
             governed,
+            refused,
         } = material;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
@@ -177,6 +193,8 @@ impl AgentPage {
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
             labels: labels(summary),
             snippets: snippet::snippets(&agent.card, place),
+            console: ConsoleView::new(&agent, refused, place),
+            console_script: assets::address("console.js"),
             state: StateView::new(&agent, now),
             trust: TrustView::new(&agent),
             owner: OwnerView::new(&agent, &background, now),

@@ -18,17 +18,13 @@ use tracing::{Level, Span};
 use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
 use crate::http::cookies::{self, NewCookie, Personal};
+use crate::http::page_policy::usual_policy;
 use crate::http::problem::{PROBLEM_JSON, Problem};
 use crate::http::problem_kinds;
 use crate::http::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
 use crate::http::visitor::PageRefusal;
 use crate::metrics::{Metrics, Stopwatch};
 
-/// The Content-Security-Policy of pages: nothing from other sites, no inline script or style, no frame.
-const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-     form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-);
 /// The headers that a browser may send with a `GET` from another site, without `Authorization`.
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
     "A2A-Extensions, A2A-Version, Accept, Cache-Control, Content-Type, If-None-Match, Traceparent, X-Request-Id",
@@ -283,7 +279,7 @@ impl RequestMeta {
             headers.remove(header::CONTENT_ENCODING);
         }
         if is_html(headers) && !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
-            headers.insert(header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
+            headers.insert(header::CONTENT_SECURITY_POLICY, usual_policy());
         }
         cors.head(status, headers);
     }

@@ -15,6 +15,7 @@ pub mod connections;
 pub mod cookies;
 pub mod envelope;
 pub mod forms;
+pub mod page_policy;
 pub mod path;
 pub mod problem;
 pub mod problem_kinds;

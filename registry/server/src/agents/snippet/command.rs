@@ -5,10 +5,20 @@ use crate::pages::quote::shell;
 
 /// The snippet.
 pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
-    // Tokens and keys are variables of the command, because other users see its arguments in the list of processes.
+    Snippet {
+        id: "send",
+        title: "a2a-registry",
+        install: String::new(),
+        code: code(&plan.credentials, &plan.message, place),
+    }
+}
+
+/// The command that sends this message with these credentials. Tokens and keys are variables of the command, because other users
+/// see its arguments in the list of processes.
+pub(crate) fn code(credentials: &[Credential], message: &str, place: AgentLocation<'_>) -> String {
     let mut variables = Vec::new();
     let mut options = Vec::new();
-    for credential in &plan.credentials {
+    for credential in credentials {
         let (list, word) = match credential {
             Credential::Bearer => (&mut variables, "A2A_AGENT_TOKEN=\"$A2A_TOKEN\" \\\n"),
             Credential::Authorization => (
@@ -31,20 +41,11 @@ pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     ));
     code.push_str(&options.concat());
     // What follows two dashes is no option, however it begins.
-    let dashes = if plan.message.starts_with('-') {
-        "-- "
-    } else {
-        ""
-    };
+    let dashes = if message.starts_with('-') { "-- " } else { "" };
     code.push_str(&format!(
         "{dashes}{} {}",
         shell(place.agent),
-        shell(&plan.message)
+        shell(message)
     ));
-    Snippet {
-        id: "send",
-        title: "a2a-registry",
-        install: String::new(),
-        code,
-    }
+    code
 }

@@ -12,9 +12,10 @@ mod python;
 mod tests;
 
 use a2a_card::AgentCard;
-use a2a_client::choice::{Credential, Dialect};
+use a2a_client::choice::{Credential, Dialect, Route};
 
 pub(crate) use plan::NoPlan;
+pub(crate) use plan::fits;
 use plan::{Generation, Plan};
 
 /// One snippet.
@@ -86,4 +87,24 @@ pub(crate) fn snippets(card: &AgentCard, place: AgentLocation<'_>) -> Result<Sni
         notes: plan.notes,
         url: plan.route.url.into(),
     })
+}
+
+/// An interface, as a phrase.
+pub(crate) fn label(route: &Route) -> &'static str {
+    let plan = Plan {
+        route: route.clone(),
+        credentials: Vec::new(),
+        message: String::new(),
+        notes: Vec::new(),
+    };
+    plan.label()
+}
+
+/// The command that sends the agent a message, for an agent that this page cannot call by itself. Unlike a snippet it is
+/// printed for every card: the program says by itself what it cannot do.
+pub(crate) fn send_command(card: &AgentCard, place: AgentLocation<'_>) -> String {
+    match plan::plan(card) {
+        Ok(plan) => command::snippet(&plan, place).code,
+        Err(_) => command::code(&[], &plan::message(card), place),
+    }
 }

@@ -133,7 +133,7 @@ pub(crate) fn plan(card: &AgentCard) -> Result<Plan, NoPlan> {
 }
 
 /// Whether a snippet can hold the address, which shows no password either, and the tenant.
-fn fits(route: &Route) -> bool {
+pub(crate) fn fits(route: &Route) -> bool {
     text::web_address(route.url.as_str()).is_some()
         && route.url.as_str().len() <= ADDRESS
         && route.tenant().is_none_or(|tenant| tenant.len() <= TENANT)
@@ -195,7 +195,7 @@ fn required_extensions(card: &AgentCard, notes: &mut Vec<String>) {
 }
 
 /// The first example of the card that fits into a line.
-fn message(card: &AgentCard) -> String {
+pub(crate) fn message(card: &AgentCard) -> String {
     card.skills
         .iter()
         .flat_map(|skill| &skill.examples)

@@ -41,6 +41,7 @@ fn agent(change: impl FnOnce(&mut Material)) -> Page {
         similar: None,
         background: samples::background(""),
         governed: None,
+        refused: None,
     };
     change(&mut material);
     let frame = Frame::new(&Config::default(), "agent");

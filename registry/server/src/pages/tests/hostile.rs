@@ -15,7 +15,7 @@ use crate::http::problem::Problem;
 use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::problems::ProblemPage;
-use crate::pages::tests::markup::{Page, split};
+use crate::pages::tests::markup::{Page, Tag, split};
 use crate::pages::tests::samples;
 use crate::pages::tests::samples::{HOSTILE, NOW, REGISTRY};
 use crate::pages::text::is_hidden;
@@ -35,7 +35,7 @@ const ELEMENTS: [&str; 64] = [
 ];
 
 /// Every attribute our templates write.
-const ATTRIBUTES: [&str; 50] = [
+const ATTRIBUTES: [&str; 55] = [
     "lang",
     "charset",
     "name",
@@ -86,6 +86,11 @@ const ATTRIBUTES: [&str; 50] = [
     "rows",
     "selected",
     "data-shape",
+    "data-console",
+    "data-kind",
+    "data-user",
+    "multiple",
+    "disabled",
 ];
 
 fn frame() -> Frame {
@@ -124,6 +129,7 @@ pub fn hostile_agent(text: &str) -> AgentPage {
         similar: Some(samples::similar(&samples::hostile(text))),
         background: samples::background(text),
         governed: None,
+        refused: None,
     };
     AgentPage::new(frame(), material, &Config::default(), NOW)
 }
@@ -286,7 +292,13 @@ fn check(name: &str, page: &Page) {
         }
     }
     let scripts = page.tags.iter().filter(|tag| tag.name == "script").count();
-    assert_eq!(scripts, 1, "{name}");
+    let is_console = |tag: &Tag| {
+        let source = tag.get("src").unwrap_or_default();
+        source.starts_with("/static/console.js?")
+    };
+    let consoles = page.tags.iter().filter(|tag| is_console(tag)).count();
+    assert_eq!(scripts, 1 + consoles, "{name}");
+    assert!(consoles <= usize::from(name == "agent"), "{name}");
 }
 
 #[test]
@@ -336,6 +348,7 @@ fn a_link_needs_an_address_of_the_web() {
         similar: None,
         background: samples::background(""),
         governed: None,
+        refused: None,
     };
     let page = split(
         &AgentPage::new(frame(), material, &Config::default(), NOW)
@@ -372,6 +385,7 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
         similar: None,
         background: samples::background(""),
         governed: None,
+        refused: None,
     };
     let html = AgentPage::new(frame(), material, &Config::default(), NOW)
         .render()

@@ -66,6 +66,7 @@ fn agent(document: &serde_json::Value) -> String {
         similar: Some(samples::similar(&samples::weather())),
         background: samples::background(""),
         governed: None,
+        refused: None,
     };
     AgentPage::new(frame("agent"), material, &samples::config(), NOW)
         .render()
@@ -341,6 +342,7 @@ fn without_a_contact_nothing_offers_a_report() {
         similar: None,
         background: samples::background(""),
         governed: None,
+        refused: None,
     };
     let html = AgentPage::new(frame("agent"), material, &Config::default(), NOW)
         .render()

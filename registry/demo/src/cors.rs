@@ -1,0 +1,55 @@
+//! Lets pages of other sites call the sample agents, as the console on an agent's page does.
+//!
+//! Everything that an agent has is public, and browsers are asked to send no cookies along, so every site may call. A page
+//! asks before each call, since the content type and the protocol's headers are not those of a form.
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpResponse};
+
+/// What every response has.
+const ALWAYS: [(HeaderName, &str); 2] = [
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+    (
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        "A2A-Extensions, ETag, Retry-After",
+    ),
+];
+/// What the answer to a preflight has too. `*` does not stand for `Authorization`.
+const BEFORE: [(HeaderName, &str); 3] = [
+    (
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        "GET, HEAD, POST, OPTIONS",
+    ),
+    (header::ACCESS_CONTROL_ALLOW_HEADERS, "*, Authorization"),
+    (header::ACCESS_CONTROL_MAX_AGE, "600"),
+];
+
+/// Answers preflights, and allows pages of every site to read each response.
+pub(super) async fn allow_pages<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let is_preflight = request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    if is_preflight {
+        let mut response = HttpResponse::NoContent().finish();
+        allow(response.headers_mut(), &ALWAYS);
+        allow(response.headers_mut(), &BEFORE);
+        return Ok(request.into_response(response).map_into_right_body());
+    }
+    let mut response = next.call(request).await?;
+    allow(response.headers_mut(), &ALWAYS);
+    Ok(response.map_into_left_body())
+}
+
+fn allow(headers: &mut HeaderMap, allowed: &[(HeaderName, &'static str)]) {
+    for (name, value) in allowed {
+        headers.insert(name.clone(), HeaderValue::from_static(value));
+    }
+}
