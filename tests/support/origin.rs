@@ -113,6 +113,12 @@ impl OriginReply {
         Self::with(StatusCode::OK, "application/json", body)
     }
 
+    /// Sets the status.
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = StatusCode::from_u16(status).unwrap();
+        self
+    }
+
     /// Sets a header, replacing one of the same (lower-case) name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(key, _)| key != name);

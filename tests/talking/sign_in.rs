@@ -162,11 +162,20 @@ async fn a_person_signs_in_with_a_browser_that_comes_back_to_this_machine() {
     assert_eq!(std::fs::read_to_string(&visited).unwrap(), address);
     is_sent(&user, &agent).await;
 
-    let kept = sign_in(&user, &agent);
+    // The provider takes a refresh token once, so of several commands at once one renews the token for all.
     let first = token(&user, &agent);
     age(&user, &agent);
-    is_sent(&user, &agent).await;
+    let sent = futures::future::join_all((0..4).map(|_| user.send(&agent))).await;
+    for finished in sent {
+        assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+    }
+    let kept = sign_in(&user, &agent);
     assert_ne!(token(&user, &agent), first);
+    let renewed = Some(format!("Bearer {}", token(&user, &agent)));
+    let sent = messages(&agent);
+    for request in &sent[sent.len() - 4..] {
+        assert_eq!(request.header("authorization"), renewed.as_deref());
+    }
     // A refresh token that the provider has taken back ends the sign-in, in one line.
     let origin = agent.url("");
     user.change(|file| {
@@ -416,4 +425,34 @@ async fn the_metadata_of_an_authorization_server_is_read() {
             .iter()
             .all(|request| request.header("authorization").is_none())
     );
+}
+
+#[tokio::test]
+async fn what_a_server_says_to_the_person_is_made_visible() {
+    let login = Origin::start();
+    let begun = json!({"device_code": "d", "user_code": "A\u{1b}[2JB", "expires_in": 600,
+        "verification_uri": "https://l.example/\u{202e}device"});
+    login.answer("/device", OriginReply::json(begun.to_string()));
+    let denied = json!({"error": "access_denied", "error_description": "no\u{1b}[31m\nreally"});
+    let denied = OriginReply::json(denied.to_string());
+    login.answer("/token", denied.with_status(400));
+    let flow =
+        json!({"deviceAuthorizationUrl": login.url("/device"), "tokenUrl": login.url("/token")});
+    let agent = agent(&json!({"oauth2SecurityScheme": {"flows": {"deviceCode": flow}}}));
+    let (url, origin) = (agent.url(CARD), login.url(""));
+    let flags = ["--client-id", "cli", "--confirm-token-endpoint", &origin];
+    let user = User::new();
+    let finished = user.run(&add(&url, &flags)).await;
+    assert_eq!(finished.status.code(), Some(1), "{finished:#?}");
+    let said = text(&finished.stderr);
+    assert!(
+        said.contains("A\\u{1b}[2JB") && said.contains("\\u{202e}device"),
+        "{said}"
+    );
+    assert!(
+        said.contains("access_denied: no\\u{1b}[31m really"),
+        "{said}"
+    );
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+    assert!(!user.path().exists());
 }

@@ -211,6 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn a_long_list_of_sign_ins_is_cut() {
+        let scheme = |nth: usize| {
+            let flows =
+                json!({"clientCredentials": {"tokenUrl": format!("https://l.example/{nth}")}});
+            (
+                format!("s{nth:02}"),
+                json!({"type": "oauth2", "flows": flows}),
+            )
+        };
+        let schemes: Map<String, Value> = (0..SIGN_IN_LIMIT + 5).map(scheme).collect();
+        let card = json!({"name": "A", "url": "https://a.example", "securitySchemes": schemes});
+        assert_eq!(read_from(card).unwrap().len(), SIGN_IN_LIMIT);
+    }
+
+    #[test]
     fn a_flow_without_its_addresses_is_none_and_a_bad_address_is_refused() {
         for lacking in [
             json!({"authorizationCode": {"tokenUrl": "https://l.example/t"}}),

@@ -227,6 +227,13 @@ async fn the_port_takes_the_answer_to_this_sign_in_alone() {
             "{wrong}"
         );
     }
+    // A request without an end is not read for ever.
+    let mut long = tokio::net::TcpStream::connect(address).await.unwrap();
+    long.write_all(&vec![b'x'; 17 * 1024]).await.unwrap();
+    let mut answer = Vec::new();
+    // It is closed, or reset with what was not read.
+    let _ = long.read_to_end(&mut answer).await;
+    assert!(answer.is_empty());
     let answer = visit(&url, "code=good&state=state").await;
     assert!(
         answer.starts_with("HTTP/1.1 200") && !answer.contains("good"),

@@ -23,6 +23,11 @@ pub(super) fn open(url: &Url) -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    // The browser has no use for the secrets of this command.
+    let variables = std::env::vars_os().map(|(name, _)| name);
+    for name in variables.filter(|name| name.to_string_lossy().starts_with("A2A_")) {
+        command.env_remove(name);
+    }
     // It may go on for as long as the browser is open.
     let started = command.spawn();
     started
