@@ -168,7 +168,7 @@ async fn no_credential_leaves_with_a_call_that_fails() {
         assert_eq!(calls.len(), usize::from(path == "/moved"), "{sent:?}");
         assert!(!others.is_empty(), "{sent:?}");
         let secret = |request: &&ReceivedRequest| format!("{:?}", request.headers).contains("7c1f");
-        assert!(!others.iter().any(|request| secret(request)), "{sent:?}");
+        assert!(!others.iter().any(secret), "{sent:?}");
         let probes = others.iter().filter(|request| request.method == "GET");
         assert!(!probes.into_iter().any(|probe| carries(probe)), "{sent:?}");
     }
