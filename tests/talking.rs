@@ -7,8 +7,8 @@ mod files;
 #[path = "../registry/a2a/tests/talk/raw.rs"]
 #[allow(dead_code, reason = "the tests of the client use more of it")]
 mod raw;
-mod snippets;
 mod sign_in;
+mod snippets;
 mod streams;
 mod tasks;
 mod terminal;

@@ -151,7 +151,7 @@ function serve(grpcAddress) {
       { url: grpcAddress, protocolBinding: 'GRPC', protocolVersion: '1.0', tenant: '' },
     ],
     provider: undefined,
-    capabilities: { streaming: true, pushNotifications: true, extensions: [] },
+    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true, extensions: [] },
     securitySchemes: {},
     securityRequirements: [],
     defaultInputModes: ['text/plain'],
@@ -176,6 +176,8 @@ function serve(grpcAddress) {
     echo,
     undefined,
     new InMemoryPushNotificationStore(),
+    undefined,
+    { ...card, name: 'Piano tuner, extended' },
   );
   const userBuilder = UserBuilder.noAuthentication;
   app.use(

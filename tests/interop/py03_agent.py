@@ -42,6 +42,7 @@ card = AgentCard(
     url=f'{base}/',
     preferred_transport=TransportProtocol.jsonrpc,
     capabilities=AgentCapabilities(streaming=True, push_notifications=True),
+    supports_authenticated_extended_card=True,
     default_input_modes=['text/plain'],
     default_output_modes=['text/plain'],
     skills=[
@@ -59,8 +60,10 @@ handler = DefaultRequestHandler(
     task_store=InMemoryTaskStore(),
     push_config_store=InMemoryPushNotificationConfigStore(),
 )
-app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
-app.mount('/rest', A2ARESTFastAPIApplication(agent_card=card, http_handler=handler).build())
+extended = card.model_copy(update={'name': 'Tide table, extended'})
+both = {'agent_card': card, 'extended_agent_card': extended, 'http_handler': handler}
+app = A2AStarletteApplication(**both).build()
+app.mount('/rest', A2ARESTFastAPIApplication(**both).build())
 listen.run(
     app,
     listener,

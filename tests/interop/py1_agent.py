@@ -39,7 +39,7 @@ card = AgentCard(
         AgentInterface(url=f'{base}/rpc', protocol_binding='JSONRPC', protocol_version='1.0'),
         AgentInterface(url=f'{base}/rest', protocol_binding='HTTP+JSON', protocol_version='1.0'),
     ],
-    capabilities=AgentCapabilities(streaming=True, push_notifications=True),
+    capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=True),
     default_input_modes=['text/plain'],
     default_output_modes=['text/plain'],
     skills=[
@@ -52,10 +52,14 @@ card = AgentCard(
         )
     ],
 )
+extended = AgentCard()
+extended.CopyFrom(card)
+extended.name = 'Shell sorter, extended'
 handler = DefaultRequestHandler(
     agent_executor=Echo(),
     task_store=InMemoryTaskStore(),
     agent_card=card,
+    extended_agent_card=extended,
     push_config_store=InMemoryPushNotificationConfigStore(),
 )
 app = Starlette(

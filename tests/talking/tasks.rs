@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::streams::{Streamer, streamers};
+use super::streams::{Binding, Streamer, streamers};
 use crate::support::program::{Finished, Program, after, assert_ended, registry, text};
 use crate::support::sdk::Sdk;
 
@@ -98,6 +98,30 @@ async fn a_task_is_read_listed_followed_and_cancelled() {
 
         let missing = run(&["task", "get", "--direct", card, "no-such-task"]).await;
         assert_ended(&missing, 2, "");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn an_extended_card_is_shown() {
+    join_all(streamers().await.iter().map(|streamer| async move {
+        let name = streamer.name();
+        let shown = run(&["show", "--direct", &streamer.card, "--extended"]).await;
+        match streamer.sdk {
+            // Over gRPC the SDK of 0.3 knows its public card only.
+            Sdk::Py03 if streamer.binding == Binding::Grpc => {
+                assert_eq!(shown.status.code(), Some(0), "{name}: {shown:#?}");
+            }
+            Sdk::Py03 | Sdk::Py1 | Sdk::Node => {
+                assert_eq!(shown.status.code(), Some(0), "{name}: {shown:#?}");
+                let card: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+                let extended = format!("{}, extended", streamer.sdk.agent_name());
+                assert_eq!(card["name"], extended, "{name}: {card}");
+            }
+            // They have none, and say so over gRPC by the public one.
+            _ if shown.status.success() => assert_eq!(streamer.binding, Binding::Grpc, "{name}"),
+            _ => assert_ended(&shown, 2, ""),
+        }
     }))
     .await;
 }

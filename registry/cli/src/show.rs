@@ -9,42 +9,67 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::search::{speaks, trust};
+use super::send::agent::{self, AgentArgs};
+use super::send::failure;
 use super::signature::signature_lines;
 use super::{table, terminal};
 
 /// The rule of conversions that no client of the version can call the agent.
 const NO_CLIENT: &str = "convert.no-client";
 
+/// The heading of what `show` shows of the registry, in its help.
+const SHOWN: &str = "What is shown";
+
 /// What `show` takes.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Clone)]
 pub struct ShowArgs {
-    /// Its id, URN, host or card URL
-    #[arg(value_name = "AGENT")]
-    agent: String,
+    #[command(flatten, next_help_heading = "With --extended, which asks the agent")]
+    agent: AgentArgs,
     /// Write the approved card, byte for byte as the agent published it
-    #[arg(long, conflicts_with_all = ["versions", "findings", "diff", "similar"])]
+    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["versions", "findings", "diff", "similar"])]
     card: bool,
     /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned and marked as converted; what it loses is said on standard error
-    #[arg(long = "as", value_name = "VERSION", requires = "card")]
+    #[arg(long = "as", help_heading = SHOWN, value_name = "VERSION", requires = "card")]
     convert: Option<ConversionTarget>,
+    /// Ask the agent itself for the card that callers with credentials see
+    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["card", "versions", "findings", "diff", "similar"])]
+    extended: bool,
     /// List the kept versions of its card
-    #[arg(long, conflicts_with_all = ["findings", "diff", "similar"])]
+    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["findings", "diff", "similar"])]
     versions: bool,
     /// List what the linter found in its card
-    #[arg(long, conflicts_with_all = ["diff", "similar"])]
+    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["diff", "similar"])]
     findings: bool,
     /// List what changed in its card: the newest version against the one that is served
-    #[arg(long, conflicts_with = "similar")]
+    #[arg(long, help_heading = SHOWN, conflicts_with = "similar")]
     diff: bool,
     /// With --diff: the digest of the older version
-    #[arg(long, value_name = "DIGEST", requires = "diff")]
+    #[arg(long, help_heading = SHOWN, value_name = "DIGEST", requires = "diff")]
     from: Option<String>,
     /// With --diff: the digest of the newer version
-    #[arg(long, value_name = "DIGEST", requires = "diff")]
+    #[arg(long, help_heading = SHOWN, value_name = "DIGEST", requires = "diff")]
     to: Option<String>,
     /// List the agents that are similar to it, and its duplicates
-    #[arg(long)]
+    #[arg(long, help_heading = SHOWN)]
     similar: bool,
+}
+
+/// Asks the agent for its extended card, and prints it as JSON.
+async fn extended(
+    arguments: &ShowArgs,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let agent = agent::open(&arguments.agent, client, console).await?;
+    let card = agent.extended_card().await.map_err(failure)?;
+    if console.json {
+        console.json(&card)?;
+    } else {
+        let text = serde_json::to_string_pretty(&card);
+        let text = text.map_err(|error| Failure::new(error.to_string()))?;
+        console.line(&terminal::lines(&text))?;
+    }
+    Ok(CommandOutcome::Done)
 }
 
 /// Shows it.
@@ -56,7 +81,10 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
-    let id = client.find_agent(&arguments.agent).await?.summary.id;
+    if arguments.extended {
+        return extended(arguments, client, console).await;
+    }
+    let id = client.find_agent(&arguments.agent.agent).await?.summary.id;
     if arguments.card {
         let bytes = match arguments.convert {
             None => client.card(id).await,

@@ -27,7 +27,7 @@ use crate::terminal;
 #[derive(Args, Clone)]
 pub(crate) struct AgentArgs {
     /// Its id, URN, host or card URL
-    #[arg(value_name = "AGENT")]
+    #[arg(value_name = "AGENT", help_heading = None::<&str>)]
     pub agent: String,
     #[command(flatten)]
     pub credentials: CredentialArgs,
