@@ -77,9 +77,18 @@ impl AgentArgs {
 
     /// A `task` command about a task of this agent, as it is typed.
     pub fn task_command(&self, action: &str, task: &str) -> String {
-        let words = [program(), "task".to_owned(), action.to_owned()];
-        let words = words.into_iter().chain([quote(&self.agent), quote(task)]);
-        words.chain(self.flags()).collect::<Vec<_>>().join(" ")
+        let mut words = vec![program(), "task".to_owned(), action.to_owned()];
+        let names = [quote(&self.agent), quote(task)];
+        // What follows two dashes is no option, however the agent's id begins.
+        if task.starts_with('-') {
+            words.extend(self.flags());
+            words.push("--".to_owned());
+            words.extend(names);
+        } else {
+            words.extend(names);
+            words.extend(self.flags());
+        }
+        words.join(" ")
     }
 
     /// What tells this agent from all others that the user talks to, by name.
@@ -99,7 +108,10 @@ impl AgentArgs {
             "TEXT".to_owned(),
         ];
         for (flag, value) in [("--task", task), ("--context", context)] {
-            words.extend(value.map(|value| format!("{flag} {}", quote(value))));
+            words.extend(value.map(|value| match value.starts_with('-') {
+                true => format!("{flag}={}", quote(value)),
+                false => format!("{flag} {}", quote(value)),
+            }));
         }
         words.extend(self.flags());
         words.join(" ")
@@ -268,5 +280,43 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         Err(error) => client::fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
             .await
             .map_err(|_| error.into()),
+    }
+
+    #[test]
+    fn printed_commands_are_understood_whatever_ids_begin_with() {
+        use clap::Parser as _;
+
+        #[derive(clap::Parser)]
+        struct Only {
+            #[command(flatten)]
+            agent: AgentArgs,
+            task: Option<String>,
+            #[arg(long = "task")]
+            continued: Option<String>,
+            #[arg(long)]
+            context: Option<String>,
+        }
+        let typed = Only::parse_from(["x", "a.example", "--direct", "--tenant", "t"]);
+        let words = |command: &str, after: &str| -> Vec<String> {
+            let (_, words) = command.split_once(after).unwrap_or_default();
+            let words = words.split(' ').map(|word| word.trim_matches('\''));
+            std::iter::once("x")
+                .chain(words)
+                .map(str::to_owned)
+                .collect()
+        };
+        for id in ["t-1", "-t", "--help"] {
+            let command = typed.agent.task_command("get", id);
+            let read = Only::parse_from(words(&command, "task get "));
+            assert_eq!(
+                (read.agent.agent.as_str(), read.task.as_deref()),
+                ("a.example", Some(id))
+            );
+            assert_eq!(read.agent.choice(), typed.agent.choice(), "{command}");
+            let command = typed.agent.send_command(Some(id), Some(id));
+            let read = Only::parse_from(words(&command, "send "));
+            let continued = (read.continued.as_deref(), read.context.as_deref());
+            assert_eq!(continued, (Some(id), Some(id)), "{command}");
+        }
     }
 }
