@@ -9,11 +9,13 @@ mod kept;
 mod transcript;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use a2a_client::{AgentAnswer, EventStream, Message, Part, TalkError};
 use a2a_registry_domain::ids::{SystemEntropy, new_id};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::client::Client;
 use super::console::Console;
@@ -21,6 +23,9 @@ use super::failure::{CommandOutcome, Failure};
 use super::signals::{EndSignals, Hangup};
 use agent::AgentArgs;
 pub(super) use transcript::Transcript;
+
+/// How often the progress is drawn.
+const TICK: Duration = Duration::from_millis(100);
 
 /// What `send` takes.
 #[derive(Args, Clone)]
@@ -84,6 +89,17 @@ fn new_message_id() -> String {
     new_id(now, &SystemEntropy::default()).to_string()
 }
 
+/// What shows on a terminal, beside the answer, while nothing of it has come.
+fn progress() -> ProgressBar {
+    let progress = ProgressBar::new_spinner();
+    progress.set_draw_target(ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} waiting for the agent {elapsed}") {
+        progress.set_style(style);
+    }
+    progress.enable_steady_tick(TICK);
+    progress
+}
+
 /// Sends a message, and prints the answer; without one where the user interrupted it.
 async fn answered(
     agent: &a2a_client::Agent,
@@ -92,9 +108,15 @@ async fn answered(
     signals: &mut EndSignals,
     console: &Console,
 ) -> Result<(CommandOutcome, Option<AgentAnswer>), Failure> {
+    let progress = progress();
     let opened = tokio::select! {
-        opened = agent.events(message) => opened,
-        () = signals.next() => return Ok((interruption::before_a_task()?, None)),
+        opened = agent.events(message) => Some(opened),
+        () = signals.next() => None,
+    };
+    // From here on the answer itself is printed as it arrives.
+    progress.finish_and_clear();
+    let Some(opened) = opened else {
+        return Ok((interruption::before_a_task()?, None));
     };
     let stream = opened.map_err(failure)?;
     let out = arguments.out.as_deref();
