@@ -138,6 +138,31 @@ async fn credentials_do_not_follow_a_redirect_or_an_interface_to_another_origin(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn credentials_do_not_follow_a_redirect_to_https_at_another_port() {
+    let secure = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = format!("https://{}/", secure.local_addr().unwrap());
+    let redirect = ScriptedAnswer::new(307, "text/plain", "").with("location", to);
+    let server = Scripted::start([redirect.clone(), redirect]).await;
+    let spoken = card(&server.base, "JSONRPC", Some("1.0"));
+    let error = send_text(&spoken, "hi", &with(&Tokens::of(&["t"]))).await;
+    assert!(
+        matches!(error, Err(TalkError::Redirected { .. })),
+        "{error:?}"
+    );
+    // Without credentials the same host may be followed to https.
+    let options = SendOptions::new("m");
+    let (error, connected) = tokio::join!(send_text(&spoken, "hi", &options), async {
+        // Closed at once, since only the attempt counts.
+        secure.accept().await.is_ok()
+    });
+    assert!(
+        connected && !matches!(error, Err(TalkError::Redirected { .. })),
+        "{error:?}"
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_is_none_is_refused_before_anything_is_sent() {
     let server = Scripted::start([answered()]).await;
     let spoken = card(&server.base, "JSONRPC", Some("1.0"));
