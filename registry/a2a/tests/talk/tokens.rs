@@ -85,6 +85,22 @@ async fn a_refused_token_is_renewed_once_and_the_request_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_renews_its_token_once_whatever_it_asks_for_after_that() {
+    let task = json!({"id": "t", "status": {"state": "TASK_STATE_WORKING"}});
+    let working = ScriptedAnswer::json(&json!({"result": {"task": task}}));
+    let server = Scripted::start([unauthorized(), working, unauthorized(), answered()]).await;
+    let spoken = card(&server.base, "JSONRPC", Some("1.0"));
+    let options = SendOptions {
+        poll_interval: std::time::Duration::from_millis(1),
+        ..with(&Tokens::of(&["old", "new", "newer"]))
+    };
+    let answer = send_text(&spoken, "hi", &options).await.unwrap();
+    let reason = answer.unfinished.unwrap();
+    assert!(reason.contains("refused the credentials"), "{reason}");
+    assert_eq!(server.stop().await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_again_after_another_refusal_or_without_another_token() {
     for (answer, tokens) in [
         (unauthorized(), &["only"][..]),
