@@ -255,6 +255,20 @@ async fn what_is_typed_at_the_terminal_is_not_shown() {
     assert!(!printed(&finished).contains(SECRET), "{finished:#?}");
     assert_eq!(user.send(&agent).await.status.code(), Some(0));
     assert_eq!(authorization(&agent), Some(format!("Basic {expected}")));
+    for (scheme, prompt) in [(bearer(), "Token for "), (key("header"), "API key for ")] {
+        set_card(&agent, &agent.url("/rpc"), &scheme);
+        let finished = at_a_terminal_in(folder, &[prompt, &typed], &add).await;
+        assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+        assert!(!printed(&finished).contains(SECRET), "{finished:#?}");
+        assert_eq!(user.send(&agent).await.status.code(), Some(0));
+    }
+    let last = messages(&agent).pop().unwrap();
+    assert_eq!(last.header("x-key"), Some(SECRET));
+    assert_eq!(
+        last.header("authorization"),
+        None,
+        "the card wants the key alone"
+    );
 }
 
 #[tokio::test]

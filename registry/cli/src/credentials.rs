@@ -38,7 +38,8 @@ use tokens::StoredTokens;
 /// What `credentials` takes.
 #[derive(Subcommand, Clone)]
 pub enum CredentialsCommand {
-    /// Keep a token, key, password or certificate for an agent, or sign in to it; asks for what the card requires
+    /// Keep a token, key, password or certificate for an agent, or sign in to it; asks for what the card requires.
+    /// Agents at the same origin share what is kept
     Add(Box<AddArgs>),
     /// List the agents for which something is kept, without the secrets
     List,

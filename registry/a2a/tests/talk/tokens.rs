@@ -85,6 +85,22 @@ async fn a_refused_token_is_renewed_once_and_the_request_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_renews_its_token_once_whatever_it_asks_for_after_that() {
+    let task = json!({"id": "t", "status": {"state": "TASK_STATE_WORKING"}});
+    let working = ScriptedAnswer::json(&json!({"result": {"task": task}}));
+    let server = Scripted::start([unauthorized(), working, unauthorized(), answered()]).await;
+    let spoken = card(&server.base, "JSONRPC", Some("1.0"));
+    let options = SendOptions {
+        poll_interval: std::time::Duration::from_millis(1),
+        ..with(&Tokens::of(&["old", "new", "newer"]))
+    };
+    let answer = send_text(&spoken, "hi", &options).await.unwrap();
+    let reason = answer.unfinished.unwrap();
+    assert!(reason.contains("refused the credentials"), "{reason}");
+    assert_eq!(server.stop().await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_again_after_another_refusal_or_without_another_token() {
     for (answer, tokens) in [
         (unauthorized(), &["only"][..]),
@@ -135,6 +151,31 @@ async fn credentials_do_not_follow_a_redirect_or_an_interface_to_another_origin(
     assert!(matches!(error, Err(TalkError::Http { status: 404, .. })));
     assert!(other.stop().await.is_empty());
     assert_eq!(server.stop().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_do_not_follow_a_redirect_to_https_at_another_port() {
+    let secure = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = format!("https://{}/", secure.local_addr().unwrap());
+    let redirect = ScriptedAnswer::new(307, "text/plain", "").with("location", to);
+    let server = Scripted::start([redirect.clone(), redirect]).await;
+    let spoken = card(&server.base, "JSONRPC", Some("1.0"));
+    let error = send_text(&spoken, "hi", &with(&Tokens::of(&["t"]))).await;
+    assert!(
+        matches!(error, Err(TalkError::Redirected { .. })),
+        "{error:?}"
+    );
+    // Without credentials the same host may be followed to https.
+    let options = SendOptions::new("m");
+    let (error, connected) = tokio::join!(send_text(&spoken, "hi", &options), async {
+        // Closed at once, since only the attempt counts.
+        secure.accept().await.is_ok()
+    });
+    assert!(
+        connected && !matches!(error, Err(TalkError::Redirected { .. })),
+        "{error:?}"
+    );
+    server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
