@@ -358,14 +358,21 @@ fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(redirects);
-    let local = match url.host() {
+    // A proxy has no way to this machine.
+    match is_on_this_machine(url) {
+        true => builder.no_proxy(),
+        false => builder,
+    }
+}
+
+/// Whether an address is one of this machine.
+pub(crate) fn is_on_this_machine(url: &Url) -> bool {
+    match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         None => false,
-    };
-    // A proxy has no way to this machine.
-    if local { builder.no_proxy() } else { builder }
+    }
 }
 
 fn no_client(error: reqwest::Error) -> Failure {

@@ -182,6 +182,7 @@ pub(crate) async fn open(
         ..SendOptions::new("")
     };
     credentials::equip(&mut options, given, &card)?;
+    credentials::warn_of_plain_http(&options, &card);
     a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
 }
 
