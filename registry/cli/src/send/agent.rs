@@ -282,6 +282,11 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
             .await
             .map_err(|_| error.into()),
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn printed_commands_are_understood_whatever_ids_begin_with() {
