@@ -210,6 +210,11 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
         assert!(shown.text.contains(words), "{words}: {shown:?}");
     }
 
+    // Whatever came back, each of these messages was sent once.
+    let sent = agent.requests(RPC);
+    let posts = sent.iter().filter(|request| request.method == "POST");
+    assert_eq!(posts.count(), 4 + 10);
+
     // A stream that never ends is left when the user says so.
     let working = json!({"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}});
     let stalled = OriginReply::stalled(&format!("data: {working}\n\n"));
