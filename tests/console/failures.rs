@@ -180,14 +180,20 @@ async fn a_broken_stream_is_never_sent_again() {
     assert_eq!(posts.count(), 2, "{sent:?}");
 
     // An agent that does not stream is asked for the whole answer: it has not taken up the message.
-    agent.answer("/message:stream", open_to_pages(OriginReply::status(404)));
+    let details = json!([{"reason": "UNSUPPORTED_OPERATION", "domain": "a2a-protocol.org"}]);
+    let refusal = json!({"error": {"code": 400, "message": "no streams", "details": details}});
     let whole = message(&json!([{"text": "all at once"}]));
-    agent.answer(
-        "/message:send",
-        open_to_pages(OriginReply::json(whole.to_string())),
-    );
-    let shown = talker.ask("hello").await;
-    assert!(shown.text.contains("all at once"), "{shown:?}");
+    let whole = open_to_pages(OriginReply::json(whole.to_string()));
+    agent.answer("/message:send", whole);
+    for refused in [
+        OriginReply::status(404),
+        OriginReply::json(refusal.to_string()),
+    ] {
+        agent.answer("/message:stream", open_to_pages(refused));
+        let shown = talker.ask("hello").await;
+        assert!(shown.text.contains("all at once"), "{shown:?}");
+        assert!(shown.text.contains("does not stream"), "{shown:?}");
+    }
     talker.close().await;
     registry.stop().await;
 }

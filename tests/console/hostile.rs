@@ -15,6 +15,8 @@ const LINES: usize = 500;
 const TRAFFIC: u64 = 200;
 const TRAFFIC_TEXT: usize = 4_000;
 const TURNS: usize = 200;
+const ID: usize = 1_000;
+const FILES: usize = 5 * 1024 * 1024;
 
 const MARKUP: &str = "<img src=x onerror=\"window.ran=1\"><script>window.ran=1</script> \u{202e}gnihton\u{200b} javascript:window.ran=1";
 
@@ -159,9 +161,17 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
         let shown = talker.ask("hello").await;
         assert!(shown.text.contains("fine"), "{text}: {shown:?}");
     }
+    let named = |length: usize| {
+        let id = "i".repeat(length);
+        let status = json!({"state": "TASK_STATE_COMPLETED"});
+        stream(&[json!({"task": {"id": id, "contextId": id, "status": status}})])
+    };
+    agent.answer(RPC, named(ID));
+    assert_eq!(talker.ask("hello").await.who, "agent");
     let rpc_error =
         json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "<b>no such task"}});
     for (reply, failure, words) in [
+        (named(ID + 1), "answer", "more than 1000 characters"),
         (sse("data: {\n\n"), "answer", "not JSON"),
         (sse("data: []\n\n"), "answer", "no answer"),
         (
@@ -209,6 +219,22 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
         let shown = talker.shown().await;
         assert!(shown.text.contains(words), "{words}: {shown:?}");
     }
+
+    // Whatever came back, each of these messages was sent once.
+    let sent = agent.requests(RPC);
+    let posts = sent.iter().filter(|request| request.method == "POST");
+    assert_eq!(posts.count(), 4 + 1 + 11);
+    let before = sent.len();
+    let folder = tempfile::TempDir::new().unwrap();
+    let large = folder.path().join("large");
+    std::fs::write(&large, vec![0; FILES + 1]).unwrap();
+    talker.attach(&large).await;
+    assert_eq!(talker.fails("too large").await, "files");
+    talker
+        .run("document.getElementById('console-files').value = ''")
+        .await;
+    assert_eq!(talker.fails(" ").await, "empty");
+    assert_eq!(agent.requests(RPC).len(), before);
 
     // A stream that never ends is left when the user says so.
     let working = json!({"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}});

@@ -141,14 +141,15 @@ class Failure extends Error {
 
 /** An error that the agent reports. */
 class Refusal extends Error {
-  constructor(code, message) {
+  constructor(code, message, details) {
     super(`The agent refuses (${code}): ${message}`);
     this.code = code;
+    this.reasons = Array.isArray(details) ? details.map((detail) => detail?.reason) : [];
   }
 
   /** Whether the agent says that it does not stream, so that it has not taken up the message. */
   get saysNoStream() {
-    return [-32601, -32004, 404, 405, 501].includes(this.code);
+    return [-32601, -32004, 404, 405, 501].includes(this.code) || this.reasons.includes("UNSUPPORTED_OPERATION");
   }
 }
 
@@ -428,8 +429,9 @@ function parsed(text) {
 function resultIn(route, document) {
   const { rpc } = dialects[route.dialect];
   if (isObject(document) && isObject(document.error)) {
-    const { code, message } = document.error;
-    throw new Refusal(typeof code === "number" ? code : 0, shown(message ?? "no message", 500));
+    const { code, message, data: details, details: restDetails } = document.error;
+    const number = typeof code === "number" ? code : 0;
+    throw new Refusal(number, shown(message ?? "no message", 500), restDetails ?? details);
   }
   const id = rpc && isObject(document) ? (document.id ?? 1) : 1;
   if (String(id) !== "1") {
@@ -788,29 +790,36 @@ async function poll(route, answer, signal) {
   }
 }
 
-/** Sends a message, once, and follows what comes of it. */
+/** Sends a message and reads the stream of its answer. The message goes out again only if the agent refused to take it up. */
+async function streamed(route, message, answer, signal) {
+  try {
+    await follow(route, "stream", message, answer, signal);
+  } catch (error) {
+    if (error instanceof Refusal && error.saysNoStream && answer.state === null && answer.lines === 0) {
+      answer.note("The agent does not stream, so its whole answer is waited for.");
+      answer.take(await documentOf(route, await send(route, "send", message, signal)));
+      return;
+    }
+    // A stream that breaks is a TypeError. Once its task is known, the answer goes on from there.
+    const broke = error instanceof TypeError;
+    if (answer.taskId === null || !(broke || error.kind === "answer")) {
+      throw broke ? new Failure("broken", "The connection ended in the middle of the answer.") : error;
+    }
+    if (!broke) {
+      answer.note(shown(error.message, 500));
+    }
+  }
+  if (!answer.ends && answer.taskId !== null) {
+    await resume(route, answer, signal);
+  } else if (!answer.ends && answer.lines === 0) {
+    throw new Failure("answer", "The stream ended without an answer.");
+  }
+}
+
+/** Sends a message and follows what comes of it. */
 async function exchange(route, message, answer, signal) {
   if (part("stream").checked) {
-    try {
-      await follow(route, "stream", message, answer, signal);
-    } catch (error) {
-      // A stream that breaks is a TypeError too, once it has begun.
-      const broke = error instanceof TypeError || error.kind === "answer";
-      if (!(broke && answer.taskId !== null) && !(error instanceof Refusal && error.saysNoStream && answer.state === null)) {
-        throw error instanceof TypeError ? new Failure("broken", "The connection ended in the middle of the answer.") : error;
-      }
-      if (error instanceof Refusal) {
-        answer.note("The agent does not stream, so its whole answer is waited for.");
-        answer.take(await documentOf(route, await send(route, "send", message, signal)));
-      } else if (error.kind === "answer") {
-        answer.note(shown(error.message, 500));
-      }
-    }
-    if (!answer.ends && answer.taskId !== null) {
-      await resume(route, answer, signal);
-    } else if (!answer.ends && answer.state === null && answer.lines === 0) {
-      throw new Failure("answer", "The stream ended without an answer.");
-    }
+    await streamed(route, message, answer, signal);
   } else {
     answer.take(await documentOf(route, await send(route, "send", message, signal)));
   }
