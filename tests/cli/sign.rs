@@ -185,7 +185,7 @@ async fn warnings_are_printed_before_anything_is_sent() {
     // The agent shows another card, which nobody has approved.
     let other = card.replace("Does repeat", "Does repeat, and more");
     origin.answer("/plain.json", OriginReply::json(other.clone()));
-    assert_ended(&served.run(&["register", &plain]).await, 0, "");
+    served.api.recrawl(&origin.address().to_string()).await;
     let changed = "has changed its card since it was approved; see ";
     speaks(&plain, &[changed, "show ", " --diff"]).await;
     assert_ended(&served.run(&["register", &plain, "--approve"]).await, 0, "");

@@ -85,7 +85,9 @@ async fn a_task_is_read_listed_followed_and_cancelled() {
 
         reported(streamer, &id).await;
         let canceled = run(&["task", "cancel", "--direct", card, &id]).await;
-        assert_eq!(canceled.status.code(), Some(0), "{name}: {canceled:#?}");
+        // One framework answers before it has cancelled the task.
+        let code = i32::from(streamer.sdk == Sdk::Fasta2a);
+        assert_eq!(canceled.status.code(), Some(code), "{name}: {canceled:#?}");
         let followed = follower.finish().await;
         assert_eq!(followed.status.code(), Some(1), "{name}: {followed:#?}");
         assert_eq!(followed.stdout, ["one"], "{name}: {followed:#?}");
@@ -157,8 +159,9 @@ async fn reported(streamer: &Streamer, id: &str) {
 
     let listed = push("list", &[]).await;
     let deleted = push("delete", &[&config]).await;
-    if streamer.sdk == Sdk::Without {
-        // 0.1 has neither.
+    // 0.1 has neither, and the SDK of 0.3 has not made them over HTTP+JSON.
+    let py03_rest = (streamer.sdk, streamer.binding) == (Sdk::Py03, Binding::HttpJson);
+    if streamer.sdk == Sdk::Without || py03_rest {
         assert_eq!(listed.status.code(), Some(2), "{name}: {listed:#?}");
         assert_eq!(deleted.status.code(), Some(2), "{name}: {deleted:#?}");
         return;

@@ -95,6 +95,7 @@ const PACKAGES: [Package; 15] = [
         &[],
         &[
             "a2a-card",
+            "a2a-client",
             "a2a-crawler",
             "a2a-migrations",
             "a2a-registry-api",

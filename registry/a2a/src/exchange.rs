@@ -10,14 +10,14 @@ use reqwest::header::{
     WWW_AUTHENTICATE,
 };
 use reqwest::{Client, Identity, RequestBuilder, Response, StatusCode, redirect};
-use serde_json::Value;
 use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::choice::{Dialect, Route};
 use super::credentials::{Credentials, bearer};
-use super::error::{led_in, refused, shorten};
+use super::error::{refused, shorten};
 use super::operation::HttpCall;
+use super::reply::HttpReply;
 use super::{TalkError, TokenSource};
 
 /// Most bytes of a response that are read.
@@ -52,17 +52,6 @@ pub(super) enum Incoming {
     Events(Response),
     /// Anything else, with its whole body.
     Reply(HttpReply),
-}
-
-/// A response with its whole body.
-pub(super) struct HttpReply {
-    /// The status: never 401, 403 or a redirect, which are separate errors.
-    pub status: StatusCode,
-    url: String,
-    content_type: String,
-    /// When the agent wants to be asked again (RFC 9110 section 10.2.3).
-    retry_after: Option<String>,
-    body: Vec<u8>,
 }
 
 impl Exchange {
@@ -317,69 +306,6 @@ impl Exchange {
             ));
         }
         Ok(reply)
-    }
-}
-
-impl HttpReply {
-    /// The body as JSON.
-    pub fn json(&self) -> Result<Value, TalkError> {
-        serde_json::from_slice(&self.body).map_err(|_| TalkError::NotJson {
-            url: self.url.clone(),
-            content_type: self.content_type.clone(),
-            beginning: match self.body.is_empty() {
-                true => "an empty body".to_owned(),
-                false => shorten(&self.beginning()),
-            },
-        })
-    }
-
-    /// The beginning of the body.
-    pub fn beginning(&self) -> String {
-        String::from_utf8_lossy(&self.body[..self.body.len().min(1024)]).into_owned()
-    }
-
-    /// The error for an unsuccessful status, with the message in the body.
-    pub fn http_error(&self) -> TalkError {
-        TalkError::Http {
-            url: self.url.clone(),
-            status: self.status.as_u16(),
-            detail: led_in(&self.said()) + &self.wait(),
-        }
-    }
-
-    /// When to try again, after `; `, or nothing.
-    fn wait(&self) -> String {
-        match self.retry_after.as_deref().map(shorten) {
-            None => String::new(),
-            Some(seconds) if seconds.bytes().all(|byte| byte.is_ascii_digit()) => {
-                format!("; try again in {seconds} s")
-            }
-            Some(date) => format!("; try again after {date}"),
-        }
-    }
-
-    /// The message in an error body: the usual members of a JSON one, or plain text.
-    fn said(&self) -> String {
-        let Ok(document) = serde_json::from_slice::<Value>(&self.body) else {
-            let plain = self.content_type.starts_with("text/plain");
-            return if plain {
-                self.beginning()
-            } else {
-                String::new()
-            };
-        };
-        [
-            "/error/message",
-            "/message",
-            "/detail",
-            "/title",
-            "/error_description",
-            "/error",
-        ]
-        .iter()
-        .find_map(|pointer| document.pointer(pointer)?.as_str())
-        .unwrap_or_default()
-        .to_owned()
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::TalkError;
 use super::choice::Route;
 use super::error::{hint_for, shorten};
-use super::exchange::HttpReply;
 use super::operation::HttpCall;
+use super::reply::HttpReply;
 
 /// The `id` of each request. A request has an HTTP exchange of its own, so nothing else tells responses apart.
 const ID: u64 = 1;

@@ -19,6 +19,7 @@ mod message;
 pub mod oauth;
 mod operation;
 mod push;
+mod reply;
 mod rest;
 mod stream;
 mod tasks;

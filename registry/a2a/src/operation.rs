@@ -5,8 +5,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::choice::{Dialect, Route};
-use super::exchange::HttpReply;
 use super::push::PushCall;
+use super::reply::HttpReply;
 use super::{Message, TalkError, TaskQuery, jsonrpc, rest, v0, v0_1, v1};
 
 /// An operation with its arguments.

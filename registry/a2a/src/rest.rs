@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::TalkError;
 use super::choice::Route;
 use super::error::hint_for;
-use super::exchange::HttpReply;
 use super::jsonrpc::{reason, said};
 use super::operation::{HttpCall, Operation};
+use super::reply::HttpReply;
 use super::{push, v0, v1};
 
 /// The request of an operation, below the interface's address and its tenant.

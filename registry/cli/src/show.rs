@@ -67,7 +67,7 @@ async fn extended(
     } else {
         let text = serde_json::to_string_pretty(&card);
         let text = text.map_err(|error| Failure::new(error.to_string()))?;
-        console.line(&terminal::lines(&text))?;
+        console.write(terminal::lines(&(text + "\n")).as_bytes())?;
     }
     Ok(CommandOutcome::Done)
 }

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::Buf as _;
 use http_body_util::BodyExt as _;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -44,7 +45,8 @@ impl Transport {
         url.set_path(head.uri.path());
         url.set_query(None);
         url.set_fragment(None);
-        let (body, token) = (body.to_bytes(), self.token.as_deref());
+        let mut body = body.aggregate();
+        let (body, token) = (body.copy_to_bytes(body.remaining()), self.token.as_deref());
         let sent = self
             .exchange
             .frames(url, head.headers, body, token, &self.shown);

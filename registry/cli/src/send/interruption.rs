@@ -46,7 +46,14 @@ pub(super) async fn of_a_task(
     let answer = canceled
         .map_err(|error| Failure::new(format!("task {task} could not be cancelled: {error}")))?;
     let state = answer.state.as_deref().unwrap_or("unknown");
-    terminal::note(&format!("task {task} is {state}"));
+    terminal::note(&match state {
+        // Some agents answer before they have done it.
+        "submitted" | "working" => format!(
+            "the agent was asked to cancel task {task}, which is still {state}; see {}",
+            arguments.task_command("get", task)
+        ),
+        _ => format!("task {task} is {state}"),
+    });
     Ok(CommandOutcome::No)
 }
 
