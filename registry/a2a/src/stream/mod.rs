@@ -72,7 +72,7 @@ enum Phase {
     Broken,
     /// The task is asked for until it is done.
     Polling,
-    /// The task is done, and is asked for once, since events were missed.
+    /// The task is done, and is asked for once, since events were missed, or none of them had a text or an artifact.
     Checking,
     /// There are no further events.
     Over,
@@ -321,8 +321,15 @@ impl EventStream {
     /// Asks once for a task that is done.
     async fn check(&mut self) -> Result<Option<Value>, TalkError> {
         let id = self.task_id().unwrap_or_default().to_owned();
-        self.gap = false;
-        self.task(&id).await.map(Some)
+        let must = std::mem::take(&mut self.gap);
+        match self.task(&id).await {
+            // Nothing was missed: the agent just has nothing more to say.
+            Err(_) if !must => {
+                self.phase = Phase::Over;
+                Ok(None)
+            }
+            task => task.map(Some),
+        }
     }
 
     /// The task; an error says that it is lost.
