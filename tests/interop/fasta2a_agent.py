@@ -23,6 +23,9 @@ class Echo(Worker):
         elif text == 'work for ever':
             await self.working(task, context, 'it takes a while')
             await self.piece(task, context, 'one\n', append=False, last=False)
+            # What is streamed is not kept unless it is stored.
+            artifact = Artifact(artifact_id='answer', name='Answer', parts=[{'text': 'one\n'}])
+            await self.storage.update_task(task, state='working', new_artifacts=[artifact])
         elif text == 'work in pieces':
             await self.working(task, context, 'counting')
             for nth, piece in enumerate(['one, ', 'two, ', 'three']):

@@ -315,6 +315,8 @@ pub(super) fn client_for(route: &Route, credentials: &Credentials) -> Result<Cli
     prepare_tls();
     let mut builder = Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
+        // A stream that a server refuses would be sent again, because it promises not to have looked at it.
+        .retry(reqwest::retry::never())
         .redirect(redirect::Policy::custom(match credentials.any {
             true => follow_within_origin,
             false => follow,
