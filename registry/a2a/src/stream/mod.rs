@@ -67,7 +67,7 @@ pub struct EventStream {
 
 enum Phase {
     /// Events are read from a response.
-    Reading(Source),
+    Reading(Box<Source>),
     /// The response ended too early; the task is subscribed to next.
     Broken,
     /// The task is asked for until it is done.
@@ -257,7 +257,8 @@ impl EventStream {
 
     fn read_from(&mut self, unread: Unread) {
         let connection = &self.connection;
-        self.phase = Phase::Reading(Source::new(unread, connection, &self.meter));
+        let source = Source::new(unread, connection, &self.meter);
+        self.phase = Phase::Reading(Box::new(source));
     }
 
     /// A broken stream can be resumed once the task is known.
