@@ -11,6 +11,8 @@ use crate::terminal;
 
 /// How much of a part that is no text is told, in columns.
 const PART_COLUMNS: usize = 120;
+/// Most bytes of text that wait for the next piece.
+const UNSETTLED: usize = 16;
 /// How much of the text of a passing state is told, in columns.
 const STATUS_COLUMNS: usize = 400;
 
@@ -29,6 +31,8 @@ pub(crate) struct Transcript<'a> {
     /// Whether any text was printed, and whether a line is begun.
     written: bool,
     in_line: bool,
+    /// The end of the last piece of text, as far as its meaning depends on the next one.
+    held: String,
 }
 
 impl<'a> Transcript<'a> {
@@ -44,6 +48,7 @@ impl<'a> Transcript<'a> {
             status: None,
             written: false,
             in_line: false,
+            held: String::new(),
         }
     }
 
@@ -176,8 +181,15 @@ impl<'a> Transcript<'a> {
         }
         let safe = match self.raw {
             true => text.to_owned(),
-            false => terminal::lines(text),
+            false => {
+                let mut whole = std::mem::take(&mut self.held) + text;
+                self.held = unsettled(&mut whole);
+                terminal::lines(&whole)
+            }
         };
+        if safe.is_empty() {
+            return Ok(());
+        }
         self.console.write(safe.as_bytes())?;
         self.written = true;
         self.in_line = !safe.ends_with('\n');
@@ -190,6 +202,17 @@ impl<'a> Transcript<'a> {
             true => self.pause(),
             false => Ok(()),
         }
+    }
+}
+
+/// Takes the end of a piece of text off whose meaning depends on the next piece: the beginning of a line break of two characters,
+/// or the joiner of an emoji.
+fn unsettled(text: &mut String) -> String {
+    let settled = text.trim_end_matches(['\r', '\u{200d}']).len();
+    match text.len() - settled {
+        // More of them than any text needs is a text of its own.
+        more if more > UNSETTLED => String::new(),
+        _ => text.split_off(settled),
     }
 }
 
@@ -220,6 +243,23 @@ fn remainder<'a>(shown: &str, whole: &'a str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_in_pieces_is_shown_as_in_one() {
+        let whole = "one\r\ntwo \u{1f469}\u{200d}\u{1f4bb} three\r";
+        let (mut shown, mut held) = (String::new(), String::new());
+        for piece in ["one\r", "\ntwo \u{1f469}", "\u{200d}", "\u{1f4bb} three\r"] {
+            let mut text = held + piece;
+            held = unsettled(&mut text);
+            shown.push_str(&terminal::lines(&text));
+        }
+        assert_eq!(held, "\r");
+        assert_eq!(shown, terminal::lines(whole.trim_end_matches('\r')));
+        assert!(!shown.contains("\\u{"), "{shown}");
+        let mut many = "\r".repeat(UNSETTLED + 1);
+        assert_eq!(unsettled(&mut many), "");
+        assert_eq!(many.len(), UNSETTLED + 1);
+    }
 
     #[test]
     fn only_what_is_new_of_a_text_is_printed_again() {
