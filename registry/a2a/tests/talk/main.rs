@@ -15,6 +15,7 @@ mod streams;
 mod subscriptions;
 mod tasks;
 mod tokens;
+mod v0_1;
 mod wire;
 
 use a2a_card::{AgentCard, Interface};
