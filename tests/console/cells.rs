@@ -19,7 +19,7 @@ use crate::support::setup::Setup;
 fn interfaces(sdk: Sdk) -> &'static [&'static str] {
     match sdk {
         Sdk::Py02 => &["0.2 over JSON-RPC"],
-        Sdk::Py03 => &["0.3 over JSON-RPC", "0.3 over HTTP+JSON"],
+        Sdk::Py03 | Sdk::Node03 => &["0.3 over JSON-RPC", "0.3 over HTTP+JSON"],
         _ => &["1.0 over JSON-RPC", "1.0 over HTTP+JSON"],
     }
 }
@@ -72,7 +72,10 @@ async fn talk(talker: &Talker, sdk: Sdk, interface: &str, file: &std::path::Path
     talker.attach(file).await;
     let returned = talker.ask("give it back").await;
     let content = fs::read_to_string(file).unwrap();
-    let wanted = ("shell.txt", "application/octet-stream", content.as_str());
+    // Over HTTP+JSON that SDK drops the names of files.
+    let is_nameless = sdk == Sdk::Node03 && interface.contains("HTTP+JSON");
+    let name = if is_nameless { "file" } else { "shell.txt" };
+    let wanted = (name, "application/octet-stream", content.as_str());
     let last = returned.files.last().unwrap();
     let last = (last.0.as_str(), last.1.as_str(), last.2.as_str());
     assert_eq!(last, wanted, "{cell}: {returned:?}");
@@ -95,14 +98,22 @@ async fn every_version_and_binding_is_spoken_with_the_sdks() {
     fs::write(&file, "a shell").unwrap();
     let registry = Setup::new().approve_all().start().await;
     let origin = Origin::start();
-    let (py02, py03, py1) = tokio::join!(
+    let (py02, py03, py1, node03, node) = tokio::join!(
         Sdk::Py02.agent_for_pages(),
         Sdk::Py03.agent_for_pages(),
-        Sdk::Py1.agent_for_pages()
+        Sdk::Py1.agent_for_pages(),
+        Sdk::Node03.agent_for_pages(),
+        Sdk::Node.agent_for_pages()
     );
     origin.answer(CARD, OriginReply::json(both(&py03)));
     let talker = Talker::of(&registry).await;
-    for (sdk, agent) in [(Sdk::Py02, &py02), (Sdk::Py03, &py03), (Sdk::Py1, &py1)] {
+    for (sdk, agent) in [
+        (Sdk::Py02, &py02),
+        (Sdk::Py03, &py03),
+        (Sdk::Py1, &py1),
+        (Sdk::Node03, &node03),
+        (Sdk::Node, &node),
+    ] {
         let id = match sdk {
             Sdk::Py03 => registry.publish(&origin.url(CARD)).await,
             _ => registry.publish(&agent.card_url(sdk)).await,

@@ -110,6 +110,7 @@ const echo = {
 };
 
 const app = express();
+require('./cors.cjs')(app);
 const server = http.createServer(app);
 const services = new grpc.Server();
 const here = '127.0.0.1';

@@ -127,6 +127,7 @@ const echo = {
 };
 
 const app = express();
+require('./cors.cjs')(app);
 const server = http.createServer(app);
 
 // Both ports are known before the card is built, so the card has the agent's real addresses. The SDK serves over a binding only
