@@ -546,7 +546,9 @@ fn a_snippet_calls_as_send_does() {
                 assert!(routes(&card).is_err(), "{path:?}");
                 continue;
             };
-            assert_eq!(shown.route, sent[0], "{path:?}");
+            // What only some snippets can call comes last in all of them.
+            let web = sent.iter().find(|route| !route.dialect.is_grpc());
+            assert_eq!(&shown.route, web.unwrap_or(&sent[0]), "{path:?}");
             compared += 1;
             // Where the card leaves a choice, or asks in no known way, a page has less to send.
             let asked = choose_credentials(&card, &Means::Nameable);
