@@ -48,18 +48,20 @@ const READ: &str = "
     (async () => {
         const log = document.getElementById('console-log');
         const turn = log.lastElementChild;
-        const files = await Promise.all([...log.querySelectorAll('a[download]')].map(async (link) => {
-            const content = window.consoleBlobs?.get(link.href);
-            return [link.download, content?.type ?? '', content ? await content.text() : ''];
-        }));
-        done({
+        const links = [...log.querySelectorAll('a[download]')];
+        // All of it is what the page shows at one moment: reading a file takes longer.
+        const shown = {
             who: turn?.className.replace('turn ', '') ?? '',
             failure: turn?.dataset.failure ?? '',
             text: turn?.innerText ?? '',
-            files,
             idle: !document.getElementById('console-send').disabled,
             turns: log.children.length,
-        });
+        };
+        const files = await Promise.all(links.map(async (link) => {
+            const content = window.consoleBlobs?.get(link.href);
+            return [link.download, content?.type ?? '', content ? await content.text() : ''];
+        }));
+        done({ ...shown, files });
     })();";
 
 /// Keeps the content of each file that the page offers, which its policy lets no script of a test fetch.

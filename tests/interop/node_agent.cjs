@@ -97,7 +97,9 @@ const echo = {
       bus.finished();
       return;
     }
-    if (!begun) work.begin();
+    // The SDK lets every stream begin with the task, that of a task that goes on too.
+    if (begun) bus.publish({ kind: 'task', data: context.task });
+    else work.begin();
     if (text === 'ask me') {
       work.update(TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
     } else if (text === 'give it back') {
