@@ -63,6 +63,11 @@ class Work {
     this.bus.publish({ kind: 'task', data });
   }
 
+  goOn() {
+    const status = this.status(TaskState.TASK_STATE_WORKING);
+    this.bus.publish({ kind: 'task', data: { ...this.context.task, status } });
+  }
+
   update(state, text) {
     const data = { ...this.ids, status: this.status(state, text), metadata: undefined };
     this.bus.publish({ kind: 'statusUpdate', data });
@@ -98,7 +103,7 @@ const echo = {
       return;
     }
     // The SDK lets every stream begin with the task, that of a task that goes on too.
-    if (begun) bus.publish({ kind: 'task', data: context.task });
+    if (begun) work.goOn();
     else work.begin();
     if (text === 'ask me') {
       work.update(TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
