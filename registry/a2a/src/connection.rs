@@ -1,13 +1,15 @@
 //! One interface of an agent during one call.
 
+use prost_reflect::DynamicMessage;
+use reqwest::Response;
 use serde_json::Value;
+use tonic::Streaming;
 
 use super::TalkError;
 use super::choice::Route;
 use super::exchange::{Exchange, Incoming};
 use super::grpc;
 use super::operation::{Operation, result};
-use super::stream::Unread;
 
 /// An interface with the credentials and the deadline of a call.
 pub(super) struct Connection {
@@ -15,6 +17,14 @@ pub(super) struct Connection {
     pub exchange: Exchange,
     /// The interface.
     pub route: Route,
+}
+
+/// A response with events of which none was read yet.
+pub(super) enum Unread {
+    /// Server-sent events.
+    Response(Response),
+    /// Messages of gRPC.
+    Messages(Box<Streaming<DynamicMessage>>),
 }
 
 /// The response to an operation that streams.

@@ -14,14 +14,13 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::answer::AgentAnswer;
-use super::connection::{Connection, Opened};
+use super::connection::{Connection, Opened, Unread};
 use super::exchange::{BODY_LIMIT, shown};
 use super::operation::Operation;
 use super::{Message, POLL_LIMIT, TalkError, v0_1};
 
 pub use event::{ArtifactUpdate, EventKind, StatusUpdate, StreamEvent};
 use fold::Fold;
-pub(super) use source::Unread;
 use source::{Meter, Source, SourceError};
 
 /// Most bytes of one event.

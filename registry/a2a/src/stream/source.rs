@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::{Stream, StreamExt as _};
 use prost::Message as _;
 use prost_reflect::DynamicMessage;
-use reqwest::Response;
 use serde_json::Value;
 use sse_stream::SseByteStream;
 use tonic::Streaming;
 
 use super::{EVENT_LIMIT, STREAM_LIMIT};
 use crate::choice::Dialect;
-use crate::connection::Connection;
+use crate::connection::{Connection, Unread};
 use crate::error::shorten;
 use crate::exchange::{innermost, shown};
 use crate::{TalkError, grpc, operation};
@@ -29,14 +28,6 @@ pub(super) struct Meter {
     total: AtomicUsize,
     /// Since the last event was complete.
     pending: AtomicUsize,
-}
-
-/// A response with events of which none was read yet.
-pub(crate) enum Unread {
-    /// Server-sent events.
-    Response(Response),
-    /// Messages of gRPC.
-    Messages(Box<Streaming<DynamicMessage>>),
 }
 
 /// A response that is read event by event.
