@@ -48,7 +48,10 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
-    let agent = runtime.block_on(agent(&base));
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
+    let agent = agent(&base);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let pairs = size("BENCH_PAIRS", 7);
 
@@ -115,9 +118,9 @@ fn program() -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
-async fn agent(base: &str) -> Agent {
-    let card = reqwest::get(format!("{base}/card.json")).await.unwrap();
-    let card = a2a_card::parse(&card.bytes().await.unwrap()).unwrap().card;
+fn agent(base: &str) -> Agent {
+    let card = card(base).to_string();
+    let card = a2a_card::parse(card.as_bytes()).unwrap().card;
     Agent::new(&card, &SendOptions::new("unused")).unwrap()
 }
 
