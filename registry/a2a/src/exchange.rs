@@ -393,7 +393,8 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
-pub(super) fn is_loopback(url: &Url) -> bool {
+/// Whether an address is one of this machine, which no proxy reaches: a loopback address, or a name below `localhost`.
+pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),

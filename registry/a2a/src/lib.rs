@@ -37,7 +37,7 @@ pub use agent::{Agent, chosen_interface};
 pub use answer::{AgentAnswer, ArtifactSummary};
 pub use choice::{Dialect, InterfaceFilter};
 pub use error::TalkError;
-pub use exchange::BODY_LIMIT;
+pub use exchange::{BODY_LIMIT, is_loopback};
 pub use files::{AgentFile, FILE_COUNT_LIMIT, FileContent};
 pub use message::{Message, Part};
 pub use push::{PUSH_CONFIG_LIMIT, PushConfig};

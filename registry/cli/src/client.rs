@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use a2a_client::is_loopback;
 use bytes::{Bytes, BytesMut};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{
@@ -12,7 +13,7 @@ use reqwest::header::{
 use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use url::{Host, Url};
+use url::Url;
 
 use super::failure::Failure;
 use super::refusal::{ClientError, Problem};
@@ -359,19 +360,9 @@ fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(redirects);
     // A proxy has no way to this machine.
-    match is_on_this_machine(url) {
+    match is_loopback(url) {
         true => builder.no_proxy(),
         false => builder,
-    }
-}
-
-/// Whether an address is one of this machine.
-pub(crate) fn is_on_this_machine(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
     }
 }
 

@@ -1,11 +1,10 @@
 //! A warning before credentials go over the network without encryption.
 
 use a2a_card::AgentCard;
-use a2a_client::{SendOptions, chosen_interface};
+use a2a_client::{SendOptions, chosen_interface, is_loopback};
 use url::Url;
 
 use super::origin_of;
-use crate::client::is_on_this_machine;
 use crate::terminal;
 
 /// Warns where the card names a plain http address for what the credentials are sent to.
@@ -27,7 +26,7 @@ pub(crate) fn warn_of_plain_http(options: &SendOptions, card: &AgentCard) {
 }
 
 fn is_open(url: &Url) -> bool {
-    url.scheme() == "http" && !is_on_this_machine(url)
+    url.scheme() == "http" && !is_loopback(url)
 }
 
 #[cfg(test)]
