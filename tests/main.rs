@@ -12,6 +12,7 @@
 mod support;
 
 mod admission_policies;
+mod ard;
 mod bad_input;
 mod break_glass;
 mod checks;

@@ -49,8 +49,8 @@ fn moved() -> Deprecate {
 }
 
 /// A registry with a scripted name server.
-struct OwnershipSetup {
-    stage: Stage,
+pub(crate) struct OwnershipSetup {
+    pub(crate) stage: Stage,
     names: Arc<StaticResolver>,
 }
 
@@ -60,13 +60,13 @@ impl OwnershipSetup {
     }
 
     /// A setup on that stage, whose names it can change.
-    fn on(stage: Stage) -> Self {
+    pub(crate) fn on(stage: Stage) -> Self {
         let names = stage.names.clone();
         Self { stage, names }
     }
 
     /// A publisher account with that name.
-    async fn account(&self, name: &str) -> Caller {
+    pub(crate) async fn account(&self, name: &str) -> Caller {
         let new = NewToken {
             account: name.into(),
             role: Some(Role::Publisher),
@@ -79,7 +79,7 @@ impl OwnershipSetup {
         authenticate(&self.stage.app, &made.secret).await.unwrap()
     }
 
-    async fn register(&self, caller: &Caller, domain: &str) -> DomainView {
+    pub(crate) async fn register(&self, caller: &Caller, domain: &str) -> DomainView {
         let what = Registration {
             domain: Some(domain.into()),
             ..Registration::default()
@@ -110,7 +110,7 @@ impl OwnershipSetup {
     }
 
     /// Places the standing record from an account's view: the first record in it.
-    fn place_standing_record(&self, view: &DomainView) {
+    pub(crate) fn place_standing_record(&self, view: &DomainView) {
         let challenge = &view.challenges[0];
         self.place_record(
             challenge.name.as_ref().unwrap(),

@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 55] = [
+const ORDER: [&str; 56] = [
     "config",
     "error",
     "filters",
@@ -46,6 +46,7 @@ const ORDER: [&str; 55] = [
     "meaning",
     "search",
     "collections",
+    "federation",
     "ard",
     "domains",
     "agent_page",

@@ -9,6 +9,7 @@ mod finding;
 mod governance;
 pub mod limits;
 mod list;
+mod peers;
 mod people;
 mod personal;
 mod policies;
@@ -20,6 +21,7 @@ pub use domain::*;
 pub use finding::*;
 pub use governance::*;
 pub use list::*;
+pub use peers::*;
 pub use people::*;
 pub use personal::*;
 pub use policies::{

@@ -2,6 +2,7 @@
 
 mod agent;
 mod outcome;
+mod peer;
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -24,11 +25,15 @@ const FILE_LIMIT: u64 = 16 * 1024 * 1024;
 #[derive(Args, Debug, Clone)]
 pub struct RegisterArgs {
     /// A host (its well-known paths and catalogs are fetched), or the URL of one card
-    #[arg(value_name = "NAME|URL", required_unless_present = "file")]
+    #[arg(value_name = "NAME|URL", required_unless_present_any = ["file", "from_registry"])]
     names: Vec<String>,
     /// Read further names from this file, one a line; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Register the agents of another registry that speaks ARD, each from its own origin: its URL, or the base URL of its
+    /// API
+    #[arg(long, value_name = "URL")]
+    from_registry: Option<String>,
     /// Approve the first card at once; for accounts that may approve
     #[arg(long)]
     approve: bool,
@@ -60,6 +65,17 @@ pub async fn run(
     }
     let mut registered = Vec::new();
     let mut outcome = CommandOutcome::Done;
+    if let Some(registry) = &arguments.from_registry {
+        let agents = peer::agents_of(registry).await?;
+        if agents.names.is_empty() && agents.left_out.is_empty() {
+            return Err(Failure::new(format!("{registry} lists no agents")));
+        }
+        names.extend(agents.names);
+        for line in agents.left_out {
+            outcome = CommandOutcome::No;
+            refuse(console, Failure::No(line))?;
+        }
+    }
     let mut ended = None;
     for (place, name) in names.iter().enumerate() {
         match register_one(client, name, arguments.approve).await {

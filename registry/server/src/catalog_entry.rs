@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::config::Config;
+
 /// The path of the attribute that every entry has, and nothing else.
 const ENTRY: &str = "entry";
 /// The path of names in lower case, by which lists are filtered.
@@ -225,6 +227,11 @@ pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
         one(&format!("metadata.{name}"), Some(&text));
     }
     attributes
+}
+
+/// The base URL of this registry's API of ARD.
+pub(crate) fn base_of(config: &Config) -> String {
+    format!("{}/ard", config.public_url())
 }
 
 /// What every entry has, to find nothing but entries by.

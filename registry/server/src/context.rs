@@ -19,6 +19,7 @@ use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
 use crate::memory::dry_runs::DryRuns;
+use crate::memory::federation::FederationMemory;
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::policies::Policies;
@@ -49,6 +50,7 @@ pub struct Context {
     pub(crate) lints: LintPlaces,
     pub(crate) token_uses: TokenUses,
     pub(crate) dry_runs: DryRuns,
+    pub(crate) federation: FederationMemory,
     pub(crate) meanings: Meanings,
     pub(crate) signer: Signer,
     pub(crate) heard: DatabaseContact,

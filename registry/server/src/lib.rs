@@ -27,6 +27,7 @@ mod database;
 pub mod domains;
 pub mod error;
 pub mod events;
+mod federation;
 mod filters;
 pub mod health;
 pub mod http;

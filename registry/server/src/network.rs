@@ -21,6 +21,8 @@ pub struct Network {
     pub fetcher: Arc<Fetcher>,
     /// Asks identity providers, with the same resolver and within the guard of `[identity]`; `None` where there are none.
     pub identity_fetcher: Option<Arc<Fetcher>>,
+    /// Asks other registries, with the same resolver and within the guard of `[federation]`; `None` where there are none.
+    pub federation_fetcher: Option<Arc<Fetcher>>,
 }
 
 impl Network {
@@ -41,8 +43,8 @@ impl Network {
     /// The HTTP client cannot be made.
     pub fn none(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let resolver = Arc::new(StaticResolver::new());
-        let [fetching, _] = fetcher_configs(config);
-        Self::with(fetching, None, clock, resolver)
+        let [fetching, ..] = fetcher_configs(config);
+        Self::with(fetching, [None, None], clock, resolver)
     }
 
     /// Network access with this resolver.
@@ -61,7 +63,7 @@ impl Network {
                 StartError("crawler.contact must be a URL, such as https://example.com/crawler or mailto:ops@example.com".into())
             })?),
         };
-        let [fetching, identity] = fetcher_configs(config);
+        let [fetching, identity, federation] = fetcher_configs(config);
         let fetching = FetcherConfig {
             contact,
             extra_ca: read_roots(&crawler.extra_ca).map_err(StartError)?,
@@ -72,13 +74,21 @@ impl Network {
             extra_ca: extra_ca.map_err(|error| StartError(format!("identity.{error}")))?,
             ..identity
         };
-        let asks = !config.identity.providers.is_empty();
-        Self::with(fetching, asks.then_some(identity), clock, resolver)
+        let extra_ca = read_roots(&config.federation.extra_ca);
+        let federation = FetcherConfig {
+            extra_ca: extra_ca.map_err(|error| StartError(format!("federation.{error}")))?,
+            ..federation
+        };
+        let others = [
+            (!config.identity.providers.is_empty()).then_some(identity),
+            (!config.federation.peers.is_empty()).then_some(federation),
+        ];
+        Self::with(fetching, others, clock, resolver)
     }
 
     fn with(
         fetching: FetcherConfig,
-        identity: Option<FetcherConfig>,
+        [identity, federation]: [Option<FetcherConfig>; 2],
         clock: Arc<dyn Clock>,
         resolver: Arc<dyn Resolver>,
     ) -> Result<Self, StartError> {
@@ -89,15 +99,16 @@ impl Network {
         };
         Ok(Self {
             fetcher: made(fetching)?,
-            identity_fetcher: identity.map(made).transpose()?,
+            identity_fetcher: identity.map(&made).transpose()?,
+            federation_fetcher: federation.map(&made).transpose()?,
             resolver,
         })
     }
 }
 
-/// What the configuration says of the crawler's requests and of those to identity providers, without the contact and without
+/// What the configuration says of requests of the crawler, to identity providers and to other registries, without the contact and without
 /// certificates from files.
-fn fetcher_configs(config: &Config) -> [FetcherConfig; 2] {
+fn fetcher_configs(config: &Config) -> [FetcherConfig; 3] {
     let limited = |guard, key_hosts| FetcherConfig {
         guard: Guard::new(guard),
         limits: FetchLimits::default(),
@@ -108,5 +119,6 @@ fn fetcher_configs(config: &Config) -> [FetcherConfig; 2] {
     [
         limited(config.crawler.guard(), config.crawler.key_hosts.clone()),
         limited(config.identity.guard(), Vec::new()),
+        limited(config.federation.guard(), Vec::new()),
     ]
 }

@@ -17,6 +17,7 @@ use crate::ard::{routes as ard, well_known};
 use crate::collections::{pages as collection_pages, routes as collections};
 use crate::domains::{lint_form, page as domain_page, register_page, routes as domains};
 use crate::events::routes as events;
+use crate::federation::routes as federation;
 use crate::health::routes as health;
 use crate::http::allowed;
 use crate::http::envelope::DialectErrors;
@@ -126,6 +127,7 @@ fn ard_api(routes: &mut ServiceConfig<'_>) {
         .service(ard::ard_collection_explore)
         .service(ard::ard_collection_list)
         .service(ard::ard_collection_retrieve)
+        .service(federation::peer_list)
         .service(well_known::ard_catalog)
         .service(well_known::ai_catalog);
 }

@@ -22,6 +22,7 @@ use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
 use crate::memory::database::{DatabaseContact, DiskState};
 use crate::memory::dry_runs::DryRuns;
+use crate::memory::federation::FederationMemory;
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
@@ -137,6 +138,7 @@ impl Context {
             lints: LintPlaces::default(),
             token_uses: TokenUses::default(),
             dry_runs: DryRuns::default(),
+            federation: FederationMemory::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
             heard: DatabaseContact::new(clock.monotonic()),
             noted: AtomicI64::new(noted),

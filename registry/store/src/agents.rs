@@ -1,5 +1,7 @@
 //! Agents and their holds.
 
+use std::collections::HashSet;
+
 use a2a_registry_domain::lifecycle::Hold;
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{
@@ -9,7 +11,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::entity::{agent, hold, withdrawn_urn};
-use super::rows::{can_be_stored, locked};
+use super::rows::{MAX_VALUES, can_be_stored, locked};
 use super::{Handle, StoreError, Write};
 
 /// The agents with these ids, in no order; inside a write, locked until it ends.
@@ -57,6 +59,29 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .filter(agent::Column::Urn.eq(urn))
         .one(on.connection())
         .await?)
+}
+
+/// Those of these URNs that an agent has or had, whoever may see it.
+pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<String>, StoreError> {
+    let mut known = HashSet::new();
+    for some in urns.chunks(MAX_VALUES) {
+        let here: Vec<String> = agent::Entity::find()
+            .select_only()
+            .column(agent::Column::Urn)
+            .filter(agent::Column::Urn.is_in(some))
+            .into_tuple()
+            .all(on.connection())
+            .await?;
+        let withdrawn: Vec<String> = withdrawn_urn::Entity::find()
+            .select_only()
+            .column(withdrawn_urn::Column::Urn)
+            .filter(withdrawn_urn::Column::Urn.is_in(some))
+            .into_tuple()
+            .all(on.connection())
+            .await?;
+        known.extend(here.into_iter().chain(withdrawn));
+    }
+    Ok(known)
 }
 
 /// Every URN that agents of a domain have or had, including retired agents and withdrawn URNs.

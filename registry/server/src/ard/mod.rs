@@ -4,6 +4,7 @@
 //! those of proved domains have, in the same order.
 
 mod explore;
+mod federated;
 mod list;
 mod published;
 pub(crate) mod result;
@@ -20,7 +21,7 @@ use uuid::Uuid;
 
 use crate::agents::records::records;
 use crate::caller::Caller;
-use crate::catalog_entry::{ListedAgent, any_entry};
+use crate::catalog_entry::{ListedAgent, any_entry, base_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::search::find::Extra;
@@ -70,7 +71,7 @@ impl Part {
 
 /// The base URL of the registry's API.
 pub(crate) fn base(context: &Context) -> String {
-    format!("{}/ard", context.config.public_url())
+    base_of(&context.config)
 }
 
 /// What is asked of the search core beside a query: entries only, and these conditions.

@@ -4,11 +4,12 @@ use a2a_registry_api::ard::{
     Entry, Error, ExploreRequest, ExploreResponse, List, SearchRequest, SearchResponse,
 };
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use serde::Serialize;
 use utoipa::IntoResponses;
 
+use crate::ard::federated::Federated;
 use crate::ard::list::ListQuery;
 use crate::ard::{Part, explore, list, search};
 use crate::caller::Caller;
@@ -21,6 +22,9 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
 use crate::memory::agents::RenderedJson;
+
+/// Names the peers that were asked and gave nothing.
+const PEERS_MISSING: HeaderName = HeaderName::from_static("a2a-registry-peers-missing");
 
 /// Answers to everybody, which caches ask for again.
 const SHARED: HeaderValue = HeaderValue::from_static("no-cache");
@@ -91,6 +95,21 @@ fn answered(
     Ok(response)
 }
 
+/// The answer to a search, with a header that names peers which gave nothing.
+fn searched(
+    request: &HttpRequest,
+    caller: &Caller,
+    found: &Federated,
+) -> Result<HttpResponse, Problem> {
+    let mut response = answered(request, caller, &found.response)?;
+    if !found.missing.is_empty()
+        && let Ok(names) = HeaderValue::from_str(&found.missing.join(", "))
+    {
+        response.headers_mut().insert(PEERS_MISSING, names);
+    }
+    Ok(response)
+}
+
 fn all() -> Part {
     Part::default()
 }
@@ -107,7 +126,13 @@ fn of(collection: CollectionRef) -> Part {
 #[utoipa::path(
     tag = "ard",
     security((), ("token" = [])),
-    responses((status = 200, description = "A page of results", body = SearchResponse), Failures)
+    responses(
+        (status = 200, description = "A page of results", body = SearchResponse, headers(
+            ("A2A-Registry-Peers-Missing" = String,
+             description = "Peers that were asked and gave nothing, separated by commas; absent where all answered"),
+        )),
+        Failures,
+    )
 )]
 #[post("/ard/search")]
 pub async fn ard_search(
@@ -117,7 +142,7 @@ pub async fn ard_search(
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let found = search::search(&state.context, &caller.0, &all(), &body.0).await?;
-    answered(&http, &caller.0, &found)
+    searched(&http, &caller.0, &found)
 }
 
 /// Count values over all matches (ARD)
@@ -180,7 +205,13 @@ pub async fn ard_retrieve(
     tag = "ard",
     params(("collection" = String, Path, description = "Name of the collection")),
     security((), ("token" = [])),
-    responses((status = 200, description = "A page of results", body = SearchResponse), Failures)
+    responses(
+        (status = 200, description = "A page of results", body = SearchResponse, headers(
+            ("A2A-Registry-Peers-Missing" = String,
+             description = "Peers that were asked and gave nothing, separated by commas; absent where all answered"),
+        )),
+        Failures,
+    )
 )]
 #[post("/ard/c/{collection}/search")]
 pub async fn ard_collection_search(
@@ -191,7 +222,7 @@ pub async fn ard_collection_search(
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let found = search::search(&state.context, &caller.0, &of(collection), &body.0).await?;
-    answered(&http, &caller.0, &found)
+    searched(&http, &caller.0, &found)
 }
 
 /// Count values over all matches in a collection (ARD)

@@ -2,20 +2,32 @@
 
 use a2a_registry_api::ard::{Federation, SearchRequest, SearchResponse};
 use a2a_registry_api::limits::MAX_PAGE;
+use a2a_registry_search::ExactFilter;
 
+use crate::ard::federated::{Federated, federated};
 use crate::ard::result::result;
 use crate::ard::terms::conditions;
 use crate::ard::{Part, extra};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::search::find::found;
+use crate::federation::{has_peers, referrals};
+use crate::search::find::{Found, found};
 use crate::search::query::SearchQuery;
 
 /// Results on a page by default.
 const DEFAULT_RESULTS: u32 = 10;
 
-/// A page of results.
+/// A search that was read.
+pub(super) struct Asking<'a> {
+    pub(super) part: &'a Part,
+    text: &'a str,
+    conditions: Vec<ExactFilter>,
+    /// Results on a page.
+    pub(super) size: u32,
+}
+
+/// A page of results, and the peers that were asked and gave nothing.
 ///
 /// # Errors
 /// `Invalid` for what the request may not have; `NotFound` for a collection that the caller may not see; as
@@ -25,28 +37,66 @@ pub(crate) async fn search(
     caller: &Caller,
     part: &Part,
     request: &SearchRequest,
-) -> Result<SearchResponse, AppError> {
+) -> Result<Federated, AppError> {
     let text = request.query.text.as_deref().map(str::trim);
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Err(AppError::invalid("/query/text", "a search has a text"));
     };
+    let asking = Asking {
+        part,
+        text,
+        conditions: conditions(&request.query)?,
+        size: page_size(request.page_size, DEFAULT_RESULTS)?,
+    };
+    part.within(context, caller).await?;
+    // A collection is of this registry: its peers know nothing of it.
+    let asks_peers = part.collection.is_none() && has_peers(context);
+    if request.federation == Federation::Auto && asks_peers {
+        return federated(context, caller, &asking, request).await;
+    }
+    let token = request.page_token.clone();
+    let found = own_page(context, caller, &asking, asking.size, token).await?;
+    let mut response = answer_of(context, &asking, &found);
+    if request.federation == Federation::Referrals {
+        response.referrals = Some(match part.collection {
+            None => referrals(context),
+            Some(_) => Vec::new(),
+        });
+    }
+    Ok(Federated {
+        response,
+        missing: Vec::new(),
+    })
+}
+
+/// A page of this registry's own results.
+pub(super) async fn own_page(
+    context: &Context,
+    caller: &Caller,
+    asking: &Asking<'_>,
+    size: u32,
+    token: Option<String>,
+) -> Result<Found, AppError> {
     let query = SearchQuery {
-        q: Some(text.to_owned()),
-        collection: part.names(),
-        page_size: Some(page_size(request.page_size, DEFAULT_RESULTS)?),
-        page_token: request.page_token.clone(),
+        q: Some(asking.text.to_owned()),
+        collection: asking.part.names(),
+        page_size: Some(size),
+        page_token: token,
         ..SearchQuery::default()
     };
-    let extra = extra(conditions(&request.query)?);
-    part.within(context, caller).await?;
-    let found = found(context, caller, &query, &extra).await?;
-    let source = part.base(context);
+    let extra = extra(asking.conditions.clone());
+    found(context, caller, &query, &extra).await
+}
+
+/// What was found, as a response.
+pub(super) fn answer_of(context: &Context, asking: &Asking<'_>, found: &Found) -> SearchResponse {
+    let source = asking.part.base(context);
     let rows = found.answer.hits.iter();
-    Ok(SearchResponse {
+    SearchResponse {
         results: rows.filter_map(|row| result(row, &source)).collect(),
-        referrals: (request.federation == Federation::Referrals).then(Vec::new),
-        page_token: found.next,
-    })
+        referrals: None,
+        page_token: found.next.clone(),
+    }
 }
 
 /// The page size asked for: more than 100 is taken as 100.

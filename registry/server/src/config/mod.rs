@@ -1,6 +1,7 @@
 //! Configuration: file < environment < flags, one struct per concern, validated whole at start.
 
 mod embedding;
+mod federation;
 mod identity;
 mod load;
 mod print;
@@ -10,6 +11,7 @@ mod sections;
 mod validate;
 
 pub use embedding::EmbeddingConfig;
+pub use federation::{FederationConfig, PeerConfig};
 pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
 pub use load::{ConfigError, Overrides, load};
 pub use reach::read_roots;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use a2a_crawler::guard::{self, GuardConfig};
 
-use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig, IdentityConfig};
+use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig};
 
 impl AllowPorts {
     /// The ports for the guard. Any word counts as "all ports"; validation admits only `"any"`.
@@ -36,7 +36,12 @@ macro_rules! guarded {
     )*};
 }
 
-guarded!(CrawlerConfig, EmbeddingConfig, IdentityConfig);
+guarded!(
+    CrawlerConfig,
+    EmbeddingConfig,
+    FederationConfig,
+    IdentityConfig
+);
 
 /// The contents of the files of an `extra_ca`.
 ///

@@ -9,7 +9,7 @@ use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{EmbeddingConfig, IdentityConfig};
+use crate::config::{EmbeddingConfig, FederationConfig, IdentityConfig};
 
 /// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
 /// the environment.
@@ -28,6 +28,8 @@ pub struct Config {
     pub identity: IdentityConfig,
     /// `[search]`
     pub search: SearchConfig,
+    /// `[federation]`
+    pub federation: FederationConfig,
     /// `[embedding]`
     pub embedding: EmbeddingConfig,
     /// `[limits]`

@@ -5,6 +5,7 @@ pub mod cards;
 pub mod changes;
 pub mod database;
 pub(crate) mod dry_runs;
+pub(crate) mod federation;
 pub mod last_crawl;
 pub mod lints;
 pub mod meanings;

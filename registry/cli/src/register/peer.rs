@@ -1,0 +1,162 @@
+//! The agents of another registry, as names to register here: each is then fetched from its own origin, so that nothing is
+//! taken over from the other registry but where to look.
+
+use std::collections::BTreeSet;
+
+use a2a_registry_api::ard::{AGENT_CARD_TYPE, Entry, List, REGISTRY_TYPE};
+use serde::Deserialize;
+use url::Url;
+
+use crate::client::fetch;
+use crate::failure::Failure;
+
+/// The longest answer that is read, in bytes.
+const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
+/// The most agents that are registered at once.
+const MAX_AGENTS: usize = 1_000;
+/// Where a registry says where its API is.
+const CATALOG: &str = "/.well-known/ard.json";
+
+/// The entries of a catalog, of which only those of registries are looked at.
+#[derive(Debug, Deserialize)]
+struct Catalog {
+    entries: Vec<serde_json::Value>,
+}
+
+/// What to register of a registry, and what is left out and why.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PeerAgents {
+    /// Domains and URLs of cards, each once.
+    pub(super) names: BTreeSet<String>,
+    /// One line for each agent that is left out.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Asks a registry for its agents.
+///
+/// # Errors
+/// Where it cannot be reached, or does not list its agents.
+pub(super) async fn agents_of(registry: &str) -> Result<PeerAgents, Failure> {
+    let base = base_of(registry).await?;
+    let mut agents = PeerAgents::default();
+    let mut token: Option<String> = None;
+    let mut read = 0;
+    loop {
+        let mut url = Url::parse(&format!("{base}/agents")).map_err(|_| no_url(registry))?;
+        url.query_pairs_mut()
+            .append_pair("filter", &format!("type={AGENT_CARD_TYPE}"))
+            .append_pair("pageSize", "100");
+        if let Some(token) = &token {
+            url.query_pairs_mut().append_pair("pageToken", token);
+        }
+        let list: List =
+            serde_json::from_slice(&fetch(&url, ANSWER_LIMIT).await?).map_err(|_| {
+                Failure::new(format!(
+                    "{base}/agents answers with something that is no list of ARD"
+                ))
+            })?;
+        let is_last = list.page_token.is_none() || list.items.is_empty();
+        for entry in list.items {
+            read += 1;
+            if read > MAX_AGENTS {
+                let line =
+                    format!("{registry} lists more than {MAX_AGENTS} agents; the rest is left out");
+                agents.left_out.push(line);
+                return Ok(agents);
+            }
+            match name_of(&entry) {
+                Ok(name) => {
+                    agents.names.insert(name);
+                }
+                Err(why) => agents.left_out.push(format!("{}: {why}", entry.identifier)),
+            }
+        }
+        if is_last {
+            return Ok(agents);
+        }
+        token = list.page_token;
+    }
+}
+
+/// The base URL of a registry's API: what its catalog says, or the URL itself where that has a path.
+async fn base_of(registry: &str) -> Result<String, Failure> {
+    let url = Url::parse(registry).map_err(|_| no_url(registry))?;
+    if url.path() != "/" {
+        let base = registry.trim_end_matches('/');
+        let operations = ["/search", "/explore", "/agents"];
+        let bare = operations.iter().find_map(|end| base.strip_suffix(end));
+        return Ok(bare.unwrap_or(base).to_owned());
+    }
+    let catalog = url.join(CATALOG).map_err(|_| no_url(registry))?;
+    let bytes = fetch(&catalog, ANSWER_LIMIT).await?;
+    let read: Catalog = serde_json::from_slice(&bytes)
+        .map_err(|_| Failure::new(format!("{catalog} is no catalog of ARD")))?;
+    let text = |entry: &serde_json::Value, name: &str| Some(entry.get(name)?.as_str()?.to_owned());
+    let registries = read.entries.iter();
+    let base = registries
+        .filter(|entry| text(entry, "type").as_deref() == Some(REGISTRY_TYPE))
+        .find_map(|entry| text(entry, "url"));
+    base.map(|base| base.trim_end_matches('/').to_owned())
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "{catalog} names no registry; give the base URL of its API, such as {registry}/ard"
+            ))
+        })
+}
+
+fn no_url(registry: &str) -> Failure {
+    Failure::new(format!("{registry} is no URL of a registry"))
+}
+
+/// What to register for an entry: the card where its publisher serves it itself, else the publisher's domain.
+fn name_of(entry: &Entry) -> Result<String, &'static str> {
+    let publisher = entry
+        .identifier
+        .strip_prefix("urn:air:")
+        .and_then(|rest| rest.split(':').next())
+        .filter(|publisher| publisher.contains('.'))
+        .ok_or("its identifier names no domain")?;
+    let url = Url::parse(&entry.url).ok();
+    let own = url.filter(|url| url.host_str() == Some(publisher));
+    Ok(own.map_or_else(|| publisher.to_owned(), String::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_looked_for_at_its_publisher() {
+        let entry = |identifier: &str, url: &str| Entry {
+            identifier: identifier.to_owned(),
+            url: url.to_owned(),
+            ..Entry::default()
+        };
+        for (identifier, url, expected) in [
+            (
+                "urn:air:a.example:agents:x",
+                "https://a.example/card.json",
+                Ok("https://a.example/card.json"),
+            ),
+            (
+                "urn:air:a.example:agents:x",
+                "https://registry.example/v1/agents/1/card",
+                Ok("a.example"),
+            ),
+            ("urn:air:a.example:agents:x", "", Ok("a.example")),
+            (
+                "urn:air:localhost:x",
+                "",
+                Err("its identifier names no domain"),
+            ),
+            ("something", "", Err("its identifier names no domain")),
+        ] {
+            let name = name_of(&entry(identifier, url));
+            assert_eq!(
+                name.as_deref(),
+                expected.as_ref().map(|name| *name),
+                "{identifier}"
+            );
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! `federation: auto`: this registry's results and those of its peers as one list, of which pages are given.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use a2a_registry_api::ard::{SearchRequest, SearchResponse, SearchResult};
+use a2a_registry_api::limits::MAX_PAGE;
+use a2a_registry_search::{ExactFilter, ListRequest, Property};
+use a2a_registry_store::agents::known_urns;
+use serde::{Deserialize, Serialize};
+
+use crate::ard::search::{Asking, answer_of, own_page};
+use crate::ard::{DOOR, entry_of};
+use crate::caller::Caller;
+use crate::catalog_entry::any_entry;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::federation::merge::merge;
+use crate::federation::{Asked, ask_peers};
+use crate::index_pool::run;
+use crate::memory::federation::MergedList;
+
+/// Where a page of a federated search begins.
+#[derive(Debug, Serialize, Deserialize)]
+enum Position {
+    /// In the merged list with this key.
+    Merged { key: u64, offset: usize },
+    /// In this registry's own results, with a token of theirs.
+    Own(String),
+}
+
+/// A page of a federated search, and the peers that gave nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Federated {
+    pub(crate) response: SearchResponse,
+    pub(crate) missing: Vec<String>,
+}
+
+/// A page of the merged list. The first page asks the peers; the list is kept for the pages after it. Another process, or
+/// this one when it has dropped the list, asks again and goes on at the same place.
+///
+/// # Errors
+/// As [`search`](super::search::search).
+pub(super) async fn federated(
+    context: &Context,
+    caller: &Caller,
+    asking: &Asking<'_>,
+    request: &SearchRequest,
+) -> Result<Federated, AppError> {
+    let canonical = canonical(asking, request);
+    let position = match &request.page_token {
+        Some(token) => context.signer.position(&canonical, caller, token)?,
+        None => Position::Merged {
+            key: list_key(context),
+            offset: 0,
+        },
+    };
+    let token = |position: Position| context.signer.token(&canonical, caller, &position);
+    let (key, offset) = match position {
+        Position::Merged { key, offset } => (key, offset),
+        Position::Own(own) => {
+            let found = own_page(context, caller, asking, asking.size, Some(own)).await?;
+            let next = found.next.clone();
+            let mut response = answer_of(context, asking, &found);
+            response.page_token = next.and_then(|next| token(Position::Own(next)));
+            return Ok(Federated {
+                response,
+                missing: Vec::new(),
+            });
+        }
+    };
+    let (list, missing) = match context.federation.lists.get(&key) {
+        Some(list) => (list, Vec::new()),
+        None => {
+            let (list, missing) = merged(context, caller, asking, request).await?;
+            let list = Arc::new(list);
+            context.federation.lists.insert(key, Arc::clone(&list));
+            (list, missing)
+        }
+    };
+    let end = (offset + asking.size as usize).min(list.results.len());
+    let page = list.results.get(offset..end).unwrap_or_default();
+    let next = match (end < list.results.len(), &list.own_next) {
+        (true, _) => token(Position::Merged { key, offset: end }),
+        (false, Some(own)) => token(Position::Own(own.clone())),
+        (false, None) => None,
+    };
+    Ok(Federated {
+        response: SearchResponse {
+            results: still_seen(context, caller, asking, page).await?,
+            referrals: None,
+            page_token: next,
+        },
+        missing,
+    })
+}
+
+/// The key of a new list.
+fn list_key(context: &Context) -> u64 {
+    let mut key = [0; 8];
+    context.entropy.fill(&mut key);
+    u64::from_be_bytes(key)
+}
+
+/// What a page token belongs to.
+fn canonical(asking: &Asking<'_>, request: &SearchRequest) -> String {
+    let query = serde_json::to_string(&request.query).unwrap_or_default();
+    format!("{DOOR} auto {:?} {query}", asking.part.collection)
+}
+
+/// The merged list of this registry and its peers, and the peers that gave nothing.
+async fn merged(
+    context: &Context,
+    caller: &Caller,
+    asking: &Asking<'_>,
+    request: &SearchRequest,
+) -> Result<(MergedList, Vec<String>), AppError> {
+    let own = own_page(context, caller, asking, MAX_PAGE, None);
+    let (own, asked) = futures::join!(own, ask_peers(context, caller, &request.query));
+    let own = own?;
+    let Asked { answers, missing } = asked;
+    let identifiers: Vec<String> = answers
+        .iter()
+        .flat_map(|answer| &answer.results)
+        .map(|result| result.entry.identifier.clone())
+        .collect();
+    let known: HashSet<String> = known_urns(&context.store, &identifiers).await?;
+    let peers = answers.into_iter().map(|answer| answer.results).collect();
+    let results = answer_of(context, asking, &own).results;
+    let list = MergedList {
+        results: merge(results, peers, &known),
+        own_next: own.next,
+    };
+    Ok((list, missing))
+}
+
+/// The results of a kept list, without those of this registry that the caller does not see any more.
+async fn still_seen(
+    context: &Context,
+    caller: &Caller,
+    asking: &Asking<'_>,
+    page: &[SearchResult],
+) -> Result<Vec<SearchResult>, AppError> {
+    let own = asking.part.base(context);
+    let mine: Vec<String> = page
+        .iter()
+        .filter(|result| result.source == own)
+        .map(|result| result.entry.identifier.clone())
+        .collect();
+    let mut request = ListRequest {
+        visible_to: caller.labels(&context.policies.in_force()),
+        limit: mine.len(),
+        ..ListRequest::default()
+    };
+    request.filters.exact = vec![
+        any_entry(),
+        ExactFilter {
+            property: Property::Identifier,
+            values: mine,
+        },
+    ];
+    let rows = run(context, move |index| index.list(&request)).await?.rows;
+    let seen: HashSet<String> = rows
+        .iter()
+        .filter_map(|row| Some(entry_of(&row.hit)?.identifier))
+        .collect();
+    let shown = page
+        .iter()
+        .filter(|result| result.source != own || seen.contains(&result.entry.identifier));
+    Ok(shown.cloned().collect())
+}

@@ -1,0 +1,175 @@
+//! `[federation]`: other registries that searches over ARD reach, and the network rules for asking them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use a2a_crawler::guard::Guard;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::config::AllowPorts;
+use crate::config::validate::ports;
+
+/// The most peers: every federated search asks all of them.
+const MAX_PEERS: usize = 16;
+/// The longest name of a peer, in bytes.
+const MAX_PEER_NAME: usize = 60;
+/// The deadlines that may be set, in milliseconds.
+const DEADLINES: std::ops::RangeInclusive<u64> = 50..=10_000;
+
+/// `[federation]`: peers that speak ARD, and how long they are waited for.
+///
+/// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
+/// these lists open nothing for others.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FederationConfig {
+    /// Milliseconds that a search waits for all peers together.
+    pub deadline_ms: u64,
+    /// Networks that may be reached although they are private or loopback.
+    pub allow_networks: Vec<IpNet>,
+    /// Names that are allowed although the rules refuse them, such as `agents.corp.internal`.
+    pub allow_names: Vec<String>,
+    /// Networks that are never reached, even if another setting allows them.
+    pub deny_networks: Vec<IpNet>,
+    /// Whether plain `http:` is allowed.
+    pub allow_http: bool,
+    /// Ports that are allowed.
+    pub allow_ports: AllowPorts,
+    /// PEM files with additional root certificates.
+    pub extra_ca: Vec<PathBuf>,
+    /// `[federation.peers.NAME]`: each peer, by a short name.
+    pub peers: BTreeMap<String, PeerConfig>,
+}
+
+/// `[federation.peers.NAME]`: a registry that is asked too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PeerConfig {
+    /// The base URL of its API, as the entry of type `application/ai-registry+json` in its catalog has it.
+    pub url: String,
+    /// Whether it is told what signed-in callers search for. It never gets a credential.
+    pub share_private: bool,
+}
+
+impl Default for FederationConfig {
+    fn default() -> Self {
+        Self {
+            deadline_ms: 1_500,
+            allow_networks: Vec::new(),
+            allow_names: Vec::new(),
+            deny_networks: Vec::new(),
+            allow_http: false,
+            allow_ports: AllowPorts::default(),
+            extra_ca: Vec::new(),
+            peers: BTreeMap::new(),
+        }
+    }
+}
+
+impl PeerConfig {
+    /// The base URL without a last slash, and without the name of an operation that some put there.
+    pub(crate) fn base(&self) -> String {
+        let base = self.url.trim_end_matches('/');
+        let operations = ["/search", "/explore", "/agents"];
+        let bare = operations.iter().find_map(|end| base.strip_suffix(end));
+        bare.unwrap_or(base).to_owned()
+    }
+
+    /// Where it takes searches.
+    pub(crate) fn search_url(&self) -> Option<Url> {
+        Url::parse(&format!("{}/search", self.base())).ok()
+    }
+}
+
+impl FederationConfig {
+    /// Mistakes in this section, one sentence each.
+    pub(crate) fn mistakes(&self) -> Vec<String> {
+        let mut mistakes: Vec<String> =
+            ports("federation", &self.allow_ports).into_iter().collect();
+        if !DEADLINES.contains(&self.deadline_ms) {
+            let (least, most) = (DEADLINES.start(), DEADLINES.end());
+            mistakes.push(format!(
+                "federation.deadline_ms must be between {least} and {most}"
+            ));
+        }
+        if self.peers.len() > MAX_PEERS {
+            mistakes.push(format!("federation.peers must be at most {MAX_PEERS}"));
+        }
+        let guard = Guard::new(self.guard());
+        for (name, peer) in &self.peers {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            if name.is_empty() || name.len() > MAX_PEER_NAME || !name.bytes().all(plain) {
+                mistakes.push(format!(
+                    "federation.peers.{name}: a name has letters, digits and `.`, `_`, `-`, {MAX_PEER_NAME} at most"
+                ));
+            }
+            if let Err(refusal) = guard.check_url(&peer.url) {
+                mistakes.push(format!(
+                    "federation.peers.{name}.url is not asked with the lists of [federation]: {refusal}"
+                ));
+            }
+        }
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn peer(url: &str) -> PeerConfig {
+        PeerConfig {
+            url: url.to_owned(),
+            share_private: false,
+        }
+    }
+
+    #[test]
+    fn a_base_is_found_in_what_people_write() {
+        for url in [
+            "https://r.example/ard",
+            "https://r.example/ard/",
+            "https://r.example/ard/search",
+            "https://r.example/ard/agents/",
+        ] {
+            let peer = peer(url);
+            assert_eq!(peer.base(), "https://r.example/ard");
+            assert_eq!(peer.search_url().unwrap().path(), "/ard/search");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let section = |name: &str, url: &str, deadline_ms| FederationConfig {
+            peers: BTreeMap::from([(name.to_owned(), peer(url))]),
+            deadline_ms,
+            ..FederationConfig::default()
+        };
+        assert_eq!(
+            section("one", "https://r.example/ard", 50).mistakes(),
+            [""; 0]
+        );
+        assert_eq!(
+            section("one", "http://r.example/ard", 50).mistakes().len(),
+            1
+        );
+        assert_eq!(
+            section("one", "https://127.0.0.1/ard", 50).mistakes().len(),
+            1
+        );
+        assert_eq!(
+            section("a b", "https://r.example/ard", 49).mistakes().len(),
+            2
+        );
+        let peers = (0..=MAX_PEERS).map(|number| (format!("p{number}"), peer("https://r.example")));
+        let many = FederationConfig {
+            peers: peers.collect(),
+            ..FederationConfig::default()
+        };
+        assert_eq!(many.mistakes().len(), 1);
+    }
+}

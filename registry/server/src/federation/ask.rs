@@ -1,0 +1,121 @@
+//! Asks all peers at once, within one deadline.
+
+use std::time::Duration;
+
+use a2a_crawler::fetch::{Fetcher, PostOptions};
+use a2a_registry_api::ard::{Federation, Query, SearchRequest, SearchResult};
+use futures::future::join_all;
+use serde_json::Value;
+
+use crate::caller::Caller;
+use crate::config::PeerConfig;
+use crate::context::Context;
+use crate::federation::checked::checked;
+
+/// The most results that are taken from one peer, which is what ARD lets a page have.
+const RESULTS: u32 = 100;
+/// The largest answer of a peer, in bytes.
+const MAX_ANSWER: usize = 1024 * 1024;
+
+/// What a peer has found.
+#[derive(Debug, Clone)]
+pub(crate) struct PeerAnswer {
+    /// Its results, as far as they can be believed to be results, best first.
+    pub(crate) results: Vec<SearchResult>,
+}
+
+/// What all peers have found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// The answers, in the order of the peers' names.
+    pub(crate) answers: Vec<PeerAnswer>,
+    /// The names of peers that gave none.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Asks every peer that may know what the caller searches for. No credential is passed on, and no peer asks further ones.
+pub(crate) async fn ask_peers(context: &Context, caller: &Caller, query: &Query) -> Asked {
+    let mut asked = Asked::default();
+    let config = &context.config.federation;
+    let Some(fetcher) = context.network.federation_fetcher.as_ref() else {
+        return asked;
+    };
+    let request = SearchRequest {
+        query: query.clone(),
+        federation: Federation::None,
+        page_size: Some(RESULTS),
+        page_token: None,
+    };
+    let Ok(body) = serde_json::to_vec(&request) else {
+        return asked;
+    };
+    let peers = config.peers.iter();
+    let told = peers.filter(|(_, peer)| peer.share_private || caller.account.is_none());
+    let deadline = Duration::from_millis(config.deadline_ms);
+    let answers = told.map(|(name, peer)| {
+        let answer = answer_of(context, fetcher, (name, peer), body.clone(), deadline);
+        async move { (name, answer.await) }
+    });
+    for (name, answer) in join_all(answers).await {
+        match answer {
+            Some(answer) => asked.answers.push(answer),
+            None => asked.missing.push(name.clone()),
+        }
+    }
+    asked
+}
+
+/// What one peer has found; `None` where it is left alone for now, or has failed.
+async fn answer_of(
+    context: &Context,
+    fetcher: &Fetcher,
+    (name, peer): (&str, &PeerConfig),
+    body: Vec<u8>,
+    deadline: Duration,
+) -> Option<PeerAnswer> {
+    let memory = &context.federation;
+    if !memory.may_ask(name, context.uptime()) {
+        return None;
+    }
+    let asking = ask(context, fetcher, peer, body);
+    let answer = match tokio::time::timeout(deadline, asking).await {
+        Ok(answer) => answer,
+        Err(_) => Err("it did not answer in time".to_owned()),
+    };
+    match answer {
+        Ok(results) => {
+            memory.answered(name);
+            Some(PeerAnswer { results })
+        }
+        Err(why) => {
+            tracing::info!(peer = name, why, "a peer gave no results");
+            memory.failed(name, &why, context.uptime());
+            None
+        }
+    }
+}
+
+async fn ask(
+    context: &Context,
+    fetcher: &Fetcher,
+    peer: &PeerConfig,
+    body: Vec<u8>,
+) -> Result<Vec<SearchResult>, String> {
+    let url = peer.search_url().ok_or("its URL is none")?;
+    let options = PostOptions {
+        body: MAX_ANSWER,
+        ..PostOptions::default()
+    };
+    let fetched = fetcher.post_json(&url, body, &options).await;
+    let response = fetched.answer.map_err(|error| error.to_string())?;
+    if response.status != 200 {
+        return Err(format!("it answered with status {}", response.status));
+    }
+    let answer: Value = serde_json::from_slice(&response.body)
+        .map_err(|_| "it answered with something that is no JSON".to_owned())?;
+    let results = answer.get("results").and_then(Value::as_array);
+    let results = results.ok_or("it answered without a list of results")?;
+    let taken = results.iter().take(RESULTS as usize);
+    let believed = taken.filter_map(|result| checked(context, fetcher.guard(), peer, result));
+    Ok(believed.collect())
+}

@@ -1,0 +1,42 @@
+//! The peers of this registry, for those who run it.
+
+use a2a_registry_api::{PeerList, PeerView};
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, get, web};
+
+use crate::http::answer;
+use crate::http::auth::{Require, SeeAll};
+use crate::http::problem::Problem;
+use crate::http::state::State;
+
+/// List the registries that searches over ARD reach
+///
+/// They are set in `[federation]`.
+#[utoipa::path(
+    tag = "ard",
+    security(("token" = [])),
+    responses((status = 200, description = "The peers, by name", body = PeerList))
+)]
+#[get("/v1/peers")]
+pub async fn peer_list(
+    _: Require<SeeAll>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let context = &state.context;
+    let now = context.uptime();
+    let peers = context.config().federation.peers.iter();
+    let peers = peers.map(|(name, peer)| {
+        let (left_alone, last_failure) = context.federation.state(name, now);
+        PeerView {
+            name: name.clone(),
+            url: peer.base(),
+            share_private: peer.share_private,
+            left_alone,
+            last_failure,
+        }
+    });
+    let list = PeerList {
+        peers: peers.collect(),
+    };
+    answer::json(StatusCode::OK, &list)
+}

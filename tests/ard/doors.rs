@@ -1,0 +1,151 @@
+//! One question through every door, by four callers: the same agents in the same order, page after page.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Identity, Registry, identifiers};
+use crate::support::both_databases;
+
+/// The question, and the size of a page.
+const QUESTION: &str = "parcel tracking";
+const SIZE: u32 = 3;
+
+both_databases!(every_door_gives_the_same_agents_in_the_same_order);
+
+async fn every_door_gives_the_same_agents_in_the_same_order(url: &str) {
+    let registry = Registry::new(url).await;
+    for who in &registry.identities {
+        let expected = through_v1(&registry, who).await;
+        let mut found: Vec<String> = expected.concat();
+        found.sort_unstable();
+        let visible = registry.visible(who);
+        let asked: Vec<&String> = visible
+            .iter()
+            .filter(|urn| urn.contains("parcels"))
+            .collect();
+        assert!(
+            asked.iter().all(|urn| found.contains(urn)),
+            "{}: {found:?}",
+            who.name
+        );
+        let others: Vec<&String> = found.iter().filter(|urn| !visible.contains(urn)).collect();
+        assert_eq!(others, Vec::<&String>::new(), "{}", who.name);
+        assert!(expected.len() > 2, "{expected:?}");
+        let doors: BTreeMap<&str, Vec<Vec<String>>> = BTreeMap::from([
+            ("ard", through_ard(&registry, who).await),
+            (
+                "the command line",
+                through_the_command_line(&registry, who).await,
+            ),
+        ]);
+        for (door, pages) in doors {
+            assert_eq!(pages, expected, "{} through {door}", who.name);
+        }
+        if who.token.is_none() {
+            assert_eq!(through_the_page(&registry).await, expected.concat());
+        }
+    }
+    registry.stop().await;
+}
+
+/// The agents with an identifier, page by page.
+async fn through_v1(registry: &Registry, who: &Identity) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut token = String::new();
+    loop {
+        let path = format!(
+            "/v1/agents?q={}&page_size={SIZE}{token}",
+            QUESTION.replace(' ', "+")
+        );
+        let page = registry.get(who, &path).await;
+        pages.push(urns(&page["agents"]));
+        match page["next_page_token"].as_str() {
+            Some(next) => token = format!("&page_token={next}"),
+            None => return without_empty_end(pages),
+        }
+    }
+}
+
+fn urns(agents: &Value) -> Vec<String> {
+    let agents = agents.as_array().unwrap().iter();
+    agents
+        .filter_map(|agent| Some(agent["urn"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// An agent without an identifier that stands alone on the last page leaves an empty one.
+fn without_empty_end(mut pages: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    while pages.last().is_some_and(Vec::is_empty) {
+        pages.pop();
+    }
+    pages
+}
+
+async fn through_ard(registry: &Registry, who: &Identity) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut body = json!({"query": {"text": QUESTION}, "pageSize": SIZE, "federation": "none"});
+    loop {
+        let page = registry.post(who, "/ard/search", &body).await;
+        let scores: Vec<u64> = page["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["score"].as_u64().unwrap())
+            .collect();
+        assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
+        pages.push(identifiers(&page["results"]));
+        match page.get("pageToken") {
+            Some(token) => body["pageToken"] = token.clone(),
+            None => return without_empty_end(pages),
+        }
+    }
+}
+
+async fn through_the_command_line(registry: &Registry, who: &Identity) -> Vec<Vec<String>> {
+    let size = SIZE.to_string();
+    let mut pages = Vec::new();
+    let mut token: Option<String> = None;
+    loop {
+        let mut arguments = vec!["search", QUESTION, "--json", "--limit", &size];
+        if let Some(token) = &token {
+            arguments.extend(["--page-token", token]);
+        }
+        let mut command = registry.api.anonymous(&arguments);
+        if let Some(token) = &who.token {
+            command.env("A2A_REGISTRY_TOKEN", token);
+        }
+        let ended = crate::support::program::Program::run(command).await;
+        let page: Value = serde_json::from_str(&ended.stdout.join("\n")).unwrap();
+        pages.push(urns(&page["agents"]));
+        match page["next_page_token"].as_str() {
+            Some(next) => token = Some(next.to_owned()),
+            None => return without_empty_end(pages),
+        }
+    }
+}
+
+/// The identifiers of the agents on the page of the search, in their order; it shows more on one page.
+async fn through_the_page(registry: &Registry) -> Vec<String> {
+    let path = format!("/?q={}", QUESTION.replace(' ', "+"));
+    let page = registry
+        .ask(registry.anonymous(), Method::GET, &path, None)
+        .await;
+    let text = page.text();
+    let ids: Vec<String> = text
+        .match_indices("<h2><a href=\"/agents/")
+        .map(|(at, start)| {
+            let rest = &text[at + start.len()..];
+            rest[..rest.find('/').unwrap()].to_owned()
+        })
+        .collect();
+    let mut found = Vec::new();
+    for id in ids {
+        let agent = registry
+            .get(registry.anonymous(), &format!("/v1/agents/{id}"))
+            .await;
+        found.extend(agent["urn"].as_str().map(str::to_owned));
+    }
+    found
+}

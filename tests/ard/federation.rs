@@ -1,0 +1,330 @@
+//! Federation: two registries, a ring of them, and peers that are dead, slow or lie.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_registry_server::config::{AllowPorts, Config, PeerConfig};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{AGENTS, Audience, Identity, Registry, identifiers, urn_of};
+use crate::support::database::Database;
+use crate::support::exchange::Tap;
+use crate::support::origin::{Gate, Origin, OriginReply};
+
+const MISSING: &str = "a2a-registry-peers-missing";
+
+/// These peers, each with whether it is told what signed-in callers search for.
+fn peers(config: &mut Config, peers: &[(&str, String, bool)]) {
+    let federation = &mut config.federation;
+    federation.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    federation.allow_http = true;
+    federation.allow_ports = AllowPorts::Word("any".into());
+    federation.peers = peers
+        .iter()
+        .map(|(name, url, share_private)| {
+            let peer = PeerConfig {
+                url: url.clone(),
+                share_private: *share_private,
+            };
+            ((*name).to_owned(), peer)
+        })
+        .collect::<BTreeMap<_, _>>();
+}
+
+fn ard(tap: &Tap) -> String {
+    format!("{}/ard", tap.url())
+}
+
+/// Every result of a federated search, page after page.
+async fn everything(registry: &Registry, who: &Identity, size: u32) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut body = json!({"query": {"text": "parcel tracking"}, "pageSize": size});
+    loop {
+        let page = registry.post(who, "/ard/search", &body).await;
+        let results = page["results"].as_array().unwrap();
+        assert!(results.len() <= size as usize);
+        found.extend(results.iter().cloned());
+        match page.get("pageToken") {
+            Some(token) => body["pageToken"] = token.clone(),
+            None => return found,
+        }
+    }
+}
+
+/// The public agents of a registry that the question finds.
+fn public(prefix: &str) -> BTreeSet<String> {
+    (0..AGENTS.len())
+        .filter(|number| AGENTS[*number].1 == Audience::Everybody && AGENTS[*number].3 > 0)
+        .map(|number| urn_of(prefix, number))
+        .collect()
+}
+
+/// The identifiers, each with the registry that has it.
+fn sources(results: &[Value]) -> BTreeMap<String, String> {
+    let named = results.iter().map(|result| {
+        let text = |name: &str| result[name].as_str().unwrap().to_owned();
+        (text("identifier"), text("source"))
+    });
+    let all: BTreeMap<String, String> = named.collect();
+    assert_eq!(all.len(), results.len(), "an identifier stands twice");
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn registries_in_a_ring_find_each_others_agents_once() {
+    let databases = [Database::sqlite(), Database::sqlite(), Database::sqlite()];
+    let taps = [Tap::new().await, Tap::new().await, Tap::new().await];
+    let prefixes = ["d", "e", "f"];
+    let mut registries = Vec::new();
+    for place in 0..3 {
+        let next = (place + 1) % 3;
+        let named = [("next", ard(&taps[next]), false)];
+        let (tap, prefix) = (taps[place].clone(), prefixes[place]);
+        let database = databases[place].url();
+        registries
+            .push(Registry::with(database, tap, prefix, |config| peers(config, &named)).await);
+    }
+    for (place, registry) in registries.iter().enumerate() {
+        let next = (place + 1) % 3;
+        let results = everything(registry, registry.anonymous(), 4).await;
+        let found = sources(&results);
+        let mut expected: BTreeMap<String, String> = BTreeMap::new();
+        for at in [place, next] {
+            let urns = public(prefixes[at]).into_iter();
+            expected.extend(urns.map(|urn| (urn, ard(&taps[at]))));
+        }
+        assert_eq!(found, expected);
+        let scores: Vec<u64> = results
+            .iter()
+            .map(|one| one["score"].as_u64().unwrap())
+            .collect();
+        assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
+        for result in &results {
+            let foreign = result["source"] != ard(&taps[place]);
+            assert_eq!(
+                result["metadata"].get("reviewed") == Some(&json!(false)),
+                foreign,
+                "{result}"
+            );
+        }
+        // What a signed-in caller asks is told to no peer here.
+        let member = &registry.identities[2];
+        let found = sources(&everything(registry, member, 4).await);
+        assert!(found.values().all(|source| *source == ard(&taps[place])));
+        let referred = json!({"query": {"text": "parcel"}, "federation": "referrals"});
+        let referred = registry
+            .post(registry.anonymous(), "/ard/search", &referred)
+            .await;
+        assert_eq!(
+            referred["referrals"][0]["url"],
+            format!("{}/search", ard(&taps[next]))
+        );
+        assert_eq!(
+            referred["referrals"][0]["type"],
+            "application/ai-registry+json"
+        );
+    }
+    // What is suspended is gone from a list that was frozen before.
+    let registry = &registries[0];
+    let body = json!({"query": {"text": "parcel tracking"}, "pageSize": 1});
+    let first = registry
+        .post(registry.anonymous(), "/ard/search", &body)
+        .await;
+    let taken = first["results"][0]["identifier"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let gone = public("d").into_iter().find(|urn| *urn != taken).unwrap();
+    let domain = gone.split(':').nth(2).unwrap();
+    let id = registry.stage.agent(domain).await.id;
+    let act = a2a_registry_api::Act {
+        reason: "a test".into(),
+        hold: None,
+    };
+    let (app, admin) = (&registry.stage.app, &registry.stage.admin);
+    a2a_registry_server::agents::acts::agent_suspend(app, admin, &id.to_string(), &act)
+        .await
+        .unwrap();
+    let mut body = body;
+    let mut later = Vec::new();
+    let mut token = first["pageToken"].clone();
+    while !token.is_null() {
+        body["pageToken"] = token;
+        let page = registry
+            .post(registry.anonymous(), "/ard/search", &body)
+            .await;
+        later.extend(identifiers(&page["results"]));
+        token = page["pageToken"].clone();
+    }
+    assert!(!later.contains(&gone) && later.len() > 5, "{later:?}");
+    for registry in registries {
+        registry.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
+    let dead = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/ard", listener.local_addr().unwrap())
+    };
+    let origin = Origin::start();
+    let gate = Gate::default();
+    origin.answer(
+        "/slow/search",
+        OriginReply::json("{\"results\":[]}").held_by(&gate),
+    );
+    origin.answer(
+        "/large/search",
+        OriginReply::json(format!(
+            "{{\"results\":[], \"x\":\"{}\"}}",
+            "y".repeat(10_000_000)
+        )),
+    );
+    origin.answer("/endless/search", OriginReply::endless());
+    origin.answer("/html/search", OriginReply::html("<p>hello</p>"));
+    origin.answer("/list/search", OriginReply::json("[1, 2]"));
+    origin.answer(
+        "/moved/search",
+        OriginReply::redirect("http://127.0.0.1:1/"),
+    );
+    origin.answer("/error/search", OriginReply::status(503));
+    let names = ["endless", "error", "html", "large", "list", "moved", "slow"];
+    let database = Database::sqlite();
+    let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
+        let mut all = vec![("dead", dead.clone(), true)];
+        all.extend(names.map(|name| (name, origin.url(&format!("/{name}")), true)));
+        peers(config, &all);
+        config.federation.deadline_ms = 300;
+    })
+    .await;
+    let who = registry.curator();
+    let body = json!({"query": {"text": "parcel tracking"}, "pageSize": 100});
+    let own = json!({"query": {"text": "parcel tracking"}, "pageSize": 100, "federation": "none"});
+    let own = identifiers(&registry.post(who, "/ard/search", &own).await["results"]);
+    for _ in 0..3 {
+        let answer = registry
+            .ask(who, Method::POST, "/ard/search", Some(&body))
+            .await;
+        let missing = answer.headers[MISSING].to_str().unwrap();
+        assert_eq!(
+            missing,
+            "dead, endless, error, html, large, list, moved, slow"
+        );
+        assert_eq!(identifiers(&answer.expect(200)["results"]), own);
+    }
+    // After three failures they are left alone.
+    let asked = origin.requests("/error/search").len();
+    assert_eq!(asked, 3);
+    let answer = registry
+        .ask(who, Method::POST, "/ard/search", Some(&body))
+        .await;
+    assert_eq!(identifiers(&answer.expect(200)["results"]), own);
+    assert_eq!(origin.requests("/error/search").len(), asked);
+    let told = registry.get(who, "/v1/peers").await;
+    for peer in told["peers"].as_array().unwrap() {
+        assert_eq!(peer["left_alone"], true, "{peer}");
+        assert!(!peer["last_failure"].as_str().unwrap().is_empty(), "{peer}");
+    }
+    // No credential and no further federation is passed on.
+    let request = &origin.requests("/error/search")[0];
+    assert_eq!(request.method, "POST");
+    assert_eq!(request.header("authorization"), None);
+    assert_eq!(request.header("cookie"), None);
+    gate.open();
+    registry.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_lies_harms_nothing() {
+    let origin = Origin::start();
+    let result = |identifier: &str, change: Value| {
+        let mut result = json!({
+            "identifier": identifier,
+            "displayName": "From elsewhere",
+            "type": "application/a2a-agent-card+json",
+            "url": "https://honest.example/card.json",
+            "score": 100,
+            "source": "https://third.example/ard",
+        });
+        for (name, value) in change.as_object().unwrap() {
+            result[name] = value.clone();
+        }
+        result
+    };
+    let honest = "urn:air:honest.example:agents:parcels";
+    let results = json!({
+        "results": [
+            // Agents of this registry: one that everybody sees, one for accounts only, one on hold.
+            result(&urn_of("d", 0), json!({"displayName": "Fake Alpha"})),
+            result(&urn_of("d", 2), json!({})),
+            result(&urn_of("d", 6), json!({})),
+            result("urn:air:denied.example:agents:x", json!({})),
+            result("urn:air:metadata.example:agents:x", json!({"url": "https://169.254.169.254/card.json"})),
+            result("urn:air:script.example:agents:x", json!({"url": "javascript:alert(1)"})),
+            result("urn:air:other.example:agents:x", json!({"trustManifest": {"identity": "did:web:victim.example"}})),
+            result("urn:air:127.0.0.1:agents:x", json!({})),
+            json!("text"), json!(null), json!({"identifier": 7}),
+            result(honest, json!({
+                "score": "high",
+                "displayName": "\u{202e}<script>alert(1)</script>",
+                "metadata": {"lifecycle": "approved", "reviewed": true, "deep": {"x": [1]}},
+            })),
+            result(honest, json!({"displayName": "Again"})),
+        ],
+        "pageToken": "more",
+        "referrals": [{"url": "https://evil.example"}],
+    });
+    origin.answer("/ard/search", OriginReply::json(results.to_string()));
+    let database = Database::sqlite();
+    let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
+        peers(config, &[("liar", origin.url("/ard"), true)]);
+        config.governance.deny_domains = vec![a2a_registry_domain::admission_rules::DomainPattern(
+            "denied.example".into(),
+        )];
+    })
+    .await;
+    for who in &registry.identities {
+        let own =
+            json!({"query": {"text": "parcel tracking"}, "pageSize": 100, "federation": "none"});
+        let own = registry.post(who, "/ard/search", &own).await;
+        let mut expected: BTreeSet<String> = identifiers(&own["results"]).into_iter().collect();
+        expected.insert(honest.to_owned());
+        let results = everything(&registry, who, 5).await;
+        let found = sources(&results);
+        assert_eq!(
+            found.keys().cloned().collect::<BTreeSet<_>>(),
+            expected,
+            "{}",
+            who.name
+        );
+        let alpha = results
+            .iter()
+            .find(|one| one["identifier"] == urn_of("d", 0))
+            .unwrap();
+        assert_eq!(alpha["displayName"], "Alpha Parcels");
+        let taken = results
+            .iter()
+            .find(|one| one["identifier"] == honest)
+            .unwrap();
+        assert_eq!(
+            taken["metadata"],
+            json!({"lifecycle": "approved", "reviewed": false})
+        );
+        assert_eq!(taken["source"], "https://third.example/ard");
+    }
+    // One page of it is read a search, however many it promises.
+    let bodies = origin.requests("/ard/search");
+    assert_eq!(bodies.len(), registry.identities.len());
+    // No other door shows what peers say.
+    let native = registry
+        .get(registry.curator(), "/v1/agents?q=elsewhere")
+        .await;
+    assert_eq!(native["total"], 0);
+    let body = json!({"query": {"text": "parcel"}, "resultType": {"facets": [{"field": "publisher", "limit": 100}]}});
+    let explored = registry
+        .post(registry.curator(), "/ard/explore", &body)
+        .await;
+    assert!(!explored.to_string().contains("honest.example"));
+    registry.stop().await;
+}
