@@ -179,9 +179,10 @@ impl Registry {
         }
         let stage = setup.stage;
         let unproved = crate::support::stage::card("Omikron", "Measures noise.");
-        stage
-            .publish_approved("unproved.agents-test.com", &unproved)
-            .await;
+        let domain = "unproved.agents-test.com";
+        stage.register(domain).await;
+        stage.crawl(domain, OriginAnswer::Card(unproved)).await;
+        stage.approve(stage.agent(domain).await.id).await;
         let identities = identities(&stage).await;
         restrict(&stage, prefix).await;
         stage.settle().await;

@@ -243,26 +243,26 @@ async fn a_peer_that_lies_harms_nothing() {
             "identifier": identifier,
             "displayName": "From elsewhere",
             "type": "application/a2a-agent-card+json",
-            "url": "https://honest.example/card.json",
+            "url": "https://honest.agents-test.com/card.json",
             "score": 100,
-            "source": "https://third.example/ard",
+            "source": "https://third.agents-test.com/ard",
         });
         for (name, value) in change.as_object().unwrap() {
             result[name] = value.clone();
         }
         result
     };
-    let honest = "urn:air:honest.example:agents:parcels";
+    let honest = "urn:air:honest.agents-test.com:agents:parcels";
     let results = json!({
         "results": [
             // Agents of this registry: one that everybody sees, one for accounts only, one on hold.
             result(&urn_of("d", 0), json!({"displayName": "Fake Alpha"})),
             result(&urn_of("d", 2), json!({})),
             result(&urn_of("d", 6), json!({})),
-            result("urn:air:denied.example:agents:x", json!({})),
-            result("urn:air:metadata.example:agents:x", json!({"url": "https://169.254.169.254/card.json"})),
-            result("urn:air:script.example:agents:x", json!({"url": "javascript:alert(1)"})),
-            result("urn:air:other.example:agents:x", json!({"trustManifest": {"identity": "did:web:victim.example"}})),
+            result("urn:air:denied.agents-test.com:agents:x", json!({})),
+            result("urn:air:metadata.agents-test.com:agents:x", json!({"url": "https://169.254.169.254/card.json"})),
+            result("urn:air:script.agents-test.com:agents:x", json!({"url": "javascript:alert(1)"})),
+            result("urn:air:other.agents-test.com:agents:x", json!({"trustManifest": {"identity": "did:web:victim.agents-test.com"}})),
             result("urn:air:127.0.0.1:agents:x", json!({})),
             json!("text"), json!(null), json!({"identifier": 7}),
             result(honest, json!({
@@ -273,14 +273,14 @@ async fn a_peer_that_lies_harms_nothing() {
             result(honest, json!({"displayName": "Again"})),
         ],
         "pageToken": "more",
-        "referrals": [{"url": "https://evil.example"}],
+        "referrals": [{"url": "https://evil.agents-test.com"}],
     });
     origin.answer("/ard/search", OriginReply::json(results.to_string()));
     let database = Database::sqlite();
     let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
         peers(config, &[("liar", origin.url("/ard"), true)]);
         config.governance.deny_domains = vec![a2a_registry_domain::admission_rules::DomainPattern(
-            "denied.example".into(),
+            "denied.agents-test.com".into(),
         )];
     })
     .await;
@@ -311,7 +311,7 @@ async fn a_peer_that_lies_harms_nothing() {
             taken["metadata"],
             json!({"lifecycle": "approved", "reviewed": false})
         );
-        assert_eq!(taken["source"], "https://third.example/ard");
+        assert_eq!(taken["source"], "https://third.agents-test.com/ard");
     }
     // One page of it is read a search, however many it promises.
     let bodies = origin.requests("/ard/search");
@@ -325,6 +325,6 @@ async fn a_peer_that_lies_harms_nothing() {
     let explored = registry
         .post(registry.curator(), "/ard/explore", &body)
         .await;
-    assert!(!explored.to_string().contains("honest.example"));
+    assert!(!explored.to_string().contains("honest.agents-test.com"));
     registry.stop().await;
 }

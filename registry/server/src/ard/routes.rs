@@ -3,8 +3,8 @@
 use a2a_registry_api::ard::{
     Entry, Error, ExploreRequest, ExploreResponse, List, SearchRequest, SearchResponse,
 };
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use serde::Serialize;
 use utoipa::IntoResponses;
@@ -75,7 +75,7 @@ pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
     })
 }
 
-/// An answer with its entity tag, or 304. What a token makes visible is for its bearer only.
+/// An answer, to a GET with its entity tag, or 304. What a token makes visible is for its bearer only.
 fn answered(
     request: &HttpRequest,
     caller: &Caller,
@@ -87,11 +87,15 @@ fn answered(
         Some(_) => PRIVATE,
     };
     let body = rendered.body.clone();
-    let mut response = conditional(request, &rendered.tag, caching, || {
-        answer::bytes(StatusCode::OK, body)
-    });
-    let vary = HeaderValue::from_static("authorization");
-    response.headers_mut().append(header::VARY, vary);
+    let mut response = match *request.method() {
+        Method::GET => conditional(request, &rendered.tag, caching.clone(), || {
+            answer::bytes(StatusCode::OK, body)
+        }),
+        _ => answer::bytes(StatusCode::OK, body),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, caching);
+    headers.append(header::VARY, HeaderValue::from_static("authorization"));
     Ok(response)
 }
 
@@ -167,7 +171,11 @@ pub async fn ard_explore(
     tag = "ard",
     params(ListQuery),
     security((), ("token" = [])),
-    responses((status = 200, description = "A page of entries", body = List), Failures)
+    responses(
+        (status = 200, description = "A page of entries", body = List),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        Failures,
+    )
 )]
 #[get("/ard/agents")]
 pub async fn ard_list(
@@ -187,7 +195,11 @@ pub async fn ard_list(
     tag = "ard",
     params(("identifier" = String, Path, description = "`urn:air:…`")),
     security((), ("token" = [])),
-    responses((status = 200, description = "The entry", body = Entry), Failures)
+    responses(
+        (status = 200, description = "The entry", body = Entry),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        Failures,
+    )
 )]
 #[get("/ard/agents/{identifier}")]
 pub async fn ard_retrieve(
@@ -249,7 +261,11 @@ pub async fn ard_collection_explore(
     tag = "ard",
     params(("collection" = String, Path, description = "Name of the collection"), ListQuery),
     security((), ("token" = [])),
-    responses((status = 200, description = "A page of entries", body = List), Failures)
+    responses(
+        (status = 200, description = "A page of entries", body = List),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        Failures,
+    )
 )]
 #[get("/ard/c/{collection}/agents")]
 pub async fn ard_collection_list(
@@ -271,7 +287,11 @@ pub async fn ard_collection_list(
         ("identifier" = String, Path, description = "`urn:air:…`"),
     ),
     security((), ("token" = [])),
-    responses((status = 200, description = "The entry", body = Entry), Failures)
+    responses(
+        (status = 200, description = "The entry", body = Entry),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        Failures,
+    )
 )]
 #[get("/ard/c/{collection}/agents/{identifier}")]
 pub async fn ard_collection_retrieve(
