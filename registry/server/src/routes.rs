@@ -19,6 +19,7 @@ use crate::events::routes as events;
 use crate::health::routes as health;
 use crate::http::allowed;
 use crate::lint::routes as lint;
+use crate::mcp::endpoint as mcp;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
 use crate::policies::waiver_routes as waivers;
@@ -140,6 +141,7 @@ fn policies_api(routes: &mut ServiceConfig<'_>) {
 /// Routes of problem kinds and HTML pages, and the fallback for unknown paths.
 pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
+        .service(mcp::mcp)
         .service(problems::explained)
         // The HTML pages.
         .service(search_page::show)
@@ -194,6 +196,8 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[
+    // Messages of its own protocol, which an OpenAPI document cannot describe.
+    ("/mcp", "POST"),
     ("/openapi.json", "GET"),
     ("/docs", "GET"),
     ("/docs/{file:.*}", "GET"),

@@ -3,6 +3,7 @@
 mod embedding;
 mod identity;
 mod load;
+mod mcp;
 mod print;
 mod reach;
 mod secret;
@@ -12,6 +13,7 @@ mod validate;
 pub use embedding::EmbeddingConfig;
 pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
 pub use load::{ConfigError, Overrides, load};
+pub use mcp::McpConfig;
 pub use reach::read_roots;
 pub use secret::Secret;
 pub use sections::{

@@ -56,6 +56,10 @@ impl Head {
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
 
+/// Marks a request whose failures have the form of another protocol, and keep it.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnErrors;
+
 /// Marks a response whose bytes no layer may change.
 pub fn leave_untouched(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
@@ -324,6 +328,10 @@ fn reads_pages(request: &HttpRequest) -> bool {
 fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
+        return true;
+    }
+    let own = answer.request().extensions().contains::<OwnErrors>();
+    if own && answer.response().error().is_none() {
         return true;
     }
     is_html(answer.headers()) && reads_pages(answer.request())
