@@ -13,6 +13,8 @@ use a2a_registry_server::dialects;
 use a2a_registry_server::mcp::{
     TTL_MS, revisions, server_config, tool_list, tools, unknown_method, unknown_tool,
 };
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
     CustomRequest, CustomResult, DiscoverResult, JsonObject, ListToolsResult,
@@ -24,6 +26,7 @@ use rmcp::transport::io::stdio_pipes;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
@@ -31,9 +34,12 @@ use super::failure::{CommandOutcome, Failure};
 use super::refusal::ClientError;
 use super::signals::{EndSignals, Hangup};
 use super::terminal;
+use talk::TalkCall;
 
 /// Most bytes of a message from the client.
 const LINE_LIMIT: usize = 1024 * 1024;
+/// Messages that are sent to agents at once; further ones wait.
+const TALKS: usize = 8;
 /// How much of a failure is told, in columns.
 const FAILURE_COLUMNS: usize = 500;
 
@@ -41,6 +47,8 @@ const FAILURE_COLUMNS: usize = 500;
 #[derive(Clone)]
 struct StdioServer {
     client: Arc<Client>,
+    /// Calls of the tool that talks, which are made where the process began: they may not change their thread.
+    talks: mpsc::Sender<TalkCall>,
 }
 
 /// An answer of the registry to a call.
@@ -58,16 +66,23 @@ pub async fn run(client: Client) -> Result<CommandOutcome, Failure> {
     let mut signals = EndSignals::listen(Hangup::Ends)?;
     let (input, output) = stdio_pipes();
     let transport = AsyncRwTransport::new(input, output).with_max_line_length(LINE_LIMIT);
+    let client = Arc::new(client);
+    let (talks, mut asked) = mpsc::channel(TALKS);
     let server = StdioServer {
-        client: Arc::new(client),
+        client: Arc::clone(&client),
+        talks,
     };
     let ended = CancellationToken::new();
     let mut serving = std::pin::pin!(serve(server, transport, ended.clone()));
-    tokio::select! {
-        served = &mut serving => served,
-        () = signals.next() => {
-            ended.cancel();
-            serving.await
+    let mut talking = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            served = &mut serving => return served,
+            () = signals.next(), if !ended.is_cancelled() => ended.cancel(),
+            Some(call) = asked.recv(), if talking.len() < TALKS => {
+                talking.push(talk::answer(&client, call));
+            }
+            Some(()) = talking.next() => {}
         }
     }
 }
@@ -136,6 +151,17 @@ impl StdioServer {
         }
     }
 
+    /// Sends a message to an agent.
+    async fn talk(&self, arguments: Option<JsonObject>) -> CallToolResult {
+        let (reply, answered) = oneshot::channel();
+        let talked = match self.talks.send(TalkCall { arguments, reply }).await {
+            Ok(()) => answered.await.ok(),
+            Err(_) => None,
+        };
+        let talked = talked.unwrap_or_else(|| Err("this program is ending".to_owned()));
+        talked.unwrap_or_else(|sentence| failed(&sentence))
+    }
+
     fn reason(&self, error: &ClientError) -> String {
         match error.status() {
             Some(404 | 405) => format!(
@@ -196,8 +222,7 @@ impl ServerHandler for StdioServer {
         } = request;
         let called = async {
             if name == talk::NAME {
-                let talked = talk::call(&self.client, arguments).await;
-                return Ok(talked.unwrap_or_else(|sentence| failed(&sentence)));
+                return Ok(self.talk(arguments).await);
             }
             match tools().iter().any(|tool| tool.name == name) {
                 true => self.forward(&name, arguments).await,

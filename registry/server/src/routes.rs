@@ -196,7 +196,10 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
 }
 
 /// How failures are written where a dialect has a form of its own.
-pub const DIALECT_ERRORS: &[DialectErrors] = &[];
+pub const DIALECT_ERRORS: &[DialectErrors] = &[DialectErrors {
+    path: "/mcp",
+    render: mcp::refused,
+}];
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[

@@ -6,6 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotation
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::client::Client;
 use crate::console::Console;
@@ -87,14 +88,33 @@ pub(super) fn tool() -> Tool {
         .with_annotations(hints)
 }
 
+/// A call of the tool, and where its result goes.
+pub(super) struct TalkCall {
+    /// What the client gave.
+    pub arguments: Option<JsonObject>,
+    /// Takes the result, or one line that says why there is none.
+    pub reply: oneshot::Sender<Result<CallToolResult, String>>,
+}
+
+/// Makes a call. It is given up where the client cancels it before the agent has answered.
+pub(super) async fn answer(client: &Client, call: TalkCall) {
+    let TalkCall {
+        arguments,
+        mut reply,
+    } = call;
+    let talked = tokio::select! {
+        talked = called(client, arguments) => talked,
+        () = reply.closed() => return,
+    };
+    // Nobody waits any more where this cannot be sent.
+    let _ = reply.send(talked);
+}
+
 /// Sends the message and waits for the answer.
 ///
 /// # Errors
 /// In one line: why nothing was sent, or why there is no answer.
-pub(super) async fn call(
-    client: &Client,
-    arguments: Option<JsonObject>,
-) -> Result<CallToolResult, String> {
+async fn called(client: &Client, arguments: Option<JsonObject>) -> Result<CallToolResult, String> {
     let arguments = Value::Object(arguments.unwrap_or_default());
     let arguments: TalkArguments = serde_json::from_value(arguments)
         .map_err(|error| format!("the arguments are invalid: {error}"))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, post, web};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -24,8 +24,8 @@ use crate::config::Config;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
-use crate::http::envelope::OwnErrors;
 use crate::http::problem::Problem;
+use crate::http::problem_kinds;
 use crate::http::state::State;
 use crate::mcp::handler::McpServer;
 
@@ -114,13 +114,17 @@ pub(crate) async fn mcp(
         return Err(AppError::no_address().into());
     }
     let body = body.read(config.limits.json_bytes).await?.freeze();
-    request.extensions_mut().insert(OwnErrors);
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
         let detail = format!("The body is not JSON: {error}.");
         return refusal(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
     }
     let message = message(&request, caller.0, body)?;
-    answered(service.0.handle(message).await).await
+    answered(service.0.handle(message).await, &config.public_url()).await
+}
+
+/// A failure outside of any message, as everywhere in this server.
+pub(crate) fn refused(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+    problem.answer(request.uri().path())
 }
 
 /// The request as the library takes it: with its caller, and without what the caller is known by.
@@ -156,6 +160,7 @@ fn is_secret(name: &str) -> bool {
 /// The library's answer. What it answers in plain text is made a message of the protocol.
 async fn answered(
     response: http::Response<BoxBody<Bytes, Infallible>>,
+    public_url: &str,
 ) -> Result<HttpResponse, Problem> {
     let (head, body) = response.into_parts();
     let status = StatusCode::from_u16(head.status.as_u16())
@@ -174,10 +179,20 @@ async fn answered(
     }
     let detail = String::from_utf8_lossy(&body);
     match status {
+        StatusCode::FORBIDDEN => Err(Problem::new(
+            &problem_kinds::FORBIDDEN,
+            format!(
+                "This request names another host or origin than this registry's: call it as {public_url}."
+            ),
+        )),
         StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(NO_MESSAGE) => {
             let detail = "The body is not one JSON-RPC message of the Model Context Protocol.";
             refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
         }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Problem::new(
+            &problem_kinds::WRONG_MEDIA_TYPE,
+            "Send the message as JSON, with `Content-Type: application/json`.",
+        )),
         status => refusal(status, ErrorCode::INVALID_REQUEST, format!("{detail}.")),
     }
 }

@@ -1,10 +1,13 @@
 //! What the tools answer with. The output schemas that clients see are made from these types, and everything in them is
 //! bounded: cards are written by strangers, and a model reads at a price.
 
-use a2a_registry_api::{Agent, Hit, Interface, Summary};
+use a2a_registry_api::{Agent, Interface, Summary};
+use a2a_registry_search::HitRow;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
+
+use crate::error::AppError;
 
 /// Bytes of all agents on a page, written as JSON; agents beyond it are shown without their details.
 pub(super) const LIST_BYTES: usize = 128 * 1024;
@@ -300,21 +303,26 @@ fn provider(summary: &Summary) -> Option<String> {
 
 impl ListedAgent {
     /// The agents of a page. Those beyond [`LIST_BYTES`] keep only what tells them from others.
-    pub(super) fn page(hits: &[Hit]) -> Vec<Self> {
+    ///
+    /// # Errors
+    /// `Internal` for a stored hit that cannot be read.
+    pub(super) fn page(rows: &[HitRow]) -> Result<Vec<Self>, AppError> {
         let mut bytes = 0;
-        let agents = hits.iter().map(|hit| {
-            let mut agent = Self::of(hit);
+        let agents = rows.iter().map(|row| {
+            let summary = serde_json::from_slice(&row.hit).map_err(|error| {
+                AppError::internal(format!("a stored hit cannot be parsed: {error}"))
+            })?;
+            let mut agent = Self::of(&summary, row);
             bytes += json_bytes(&agent);
             if bytes > LIST_BYTES {
                 agent.shorten();
             }
-            agent
+            Ok(agent)
         });
         agents.collect()
     }
 
-    fn of(hit: &Hit) -> Self {
-        let summary = &hit.summary;
+    fn of(summary: &Summary, row: &HitRow) -> Self {
         let names = summary.skills.iter().map(|skill| &skill.name);
         let skills = cut_all(names, LISTED_SKILLS);
         let tags = cut_all(&summary.tags, ENTRIES);
@@ -331,8 +339,8 @@ impl ListedAgent {
             auth: cut_all(&summary.auth, ENTRIES),
             trust: trust(summary),
             lifecycle: summary.lifecycle.to_string(),
-            score: hit.matched.score,
-            weak: hit.matched.weak,
+            score: row.score,
+            weak: row.weak,
             shortened: skills.len() < summary.skills.len()
                 || tags.len() < summary.tags.len()
                 || interfaces.len() < summary.interfaces.len()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use a2a_card::visible_json;
-use a2a_registry_api::{AgentList, DecisionRequest, PolicyDecision};
+use a2a_registry_api::{DecisionRequest, PolicyDecision};
 use rmcp::handler::server::common::{schema_for_output, schema_for_type};
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
@@ -21,8 +21,8 @@ use crate::mcp::shapes::{
 };
 use crate::mcp::words;
 use crate::policies::decide::decide;
-use crate::search::query::SearchQuery;
-use crate::search::search;
+use crate::search::find::{Extra, found};
+use crate::search::render::hints;
 
 /// Bytes of a card that is returned; of longer ones the address is told.
 pub(super) const CARD_BYTES: usize = 256 * 1024;
@@ -99,32 +99,19 @@ pub(super) async fn call(
     })
 }
 
-/// The answer of the one search, as `/v1/agents` gives it.
-async fn found(
-    context: &Context,
-    caller: &Caller,
-    query: &SearchQuery,
-) -> Result<AgentList, AppError> {
-    let answer = search(context, caller, query).await?;
-    serde_json::from_slice(&answer).map_err(|error| AppError::internal(error.to_string()))
-}
-
 async fn search_agents(
     context: &Context,
     caller: &Caller,
     arguments: Option<JsonObject>,
 ) -> Result<CallToolResult, AppError> {
     let query = read::<SearchAgents>(arguments)?.into_query()?;
-    let list = found(context, caller, &query).await?;
+    let found = found(context, caller, &query, &Extra::default()).await?;
+    let hints = hints(&found.answer).into_iter();
     let page = AgentPage {
-        agents: ListedAgent::page(&list.agents),
-        total: list.total,
-        next_page_token: list.next_page_token,
-        hints: list
-            .hints
-            .into_iter()
-            .map(|hint| cut(&hint.text, VALUE))
-            .collect(),
+        agents: ListedAgent::page(&found.answer.hits)?,
+        total: found.answer.total,
+        hints: hints.map(|hint| cut(&hint.text, VALUE)).collect(),
+        next_page_token: found.next,
     };
     let text = words::page(&page);
     Outcome::new(page, text).into_result()
@@ -234,21 +221,22 @@ async fn list_facets(
     arguments: Option<JsonObject>,
 ) -> Result<CallToolResult, AppError> {
     let query = read::<ListFacets>(arguments)?.into_query();
-    let list = found(context, caller, &query).await?;
-    let facets = list.facets.into_iter().map(|(name, facet)| CountedFacet {
-        name,
-        values: facet
+    let found = found(context, caller, &query, &Extra::default()).await?;
+    let facets = found.answer.facets.into_iter();
+    let facets = facets.map(|(name, counts)| CountedFacet {
+        name: name.as_str().to_owned(),
+        values: counts
             .values
             .into_iter()
-            .map(|one| CountedValue {
-                value: cut(&one.value, VALUE),
-                count: one.count,
+            .map(|(value, count)| CountedValue {
+                value: cut(&value, VALUE),
+                count,
             })
             .collect(),
-        other_count: facet.other_count,
+        other_count: counts.other_count,
     });
     let page = FacetPage {
-        total: list.total,
+        total: found.answer.total,
         facets: facets.collect(),
     };
     let text = words::facets(&page);
