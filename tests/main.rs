@@ -39,6 +39,7 @@ mod journey;
 mod kept_answers;
 mod leases;
 mod long;
+mod mcp;
 mod meaning;
 mod migrations;
 mod ownership;
