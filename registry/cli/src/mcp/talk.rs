@@ -1,7 +1,7 @@
 //! `talk_to_agent`: one message to an agent, from this machine and with what its user keeps for that agent.
 
 use a2a_client::{AgentAnswer, Message, Part};
-use rmcp::handler::server::common::{schema_for_output, schema_for_type};
+use a2a_registry_server::mcp::{input_schema, output_schema};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,12 +79,9 @@ pub(super) fn tool() -> Tool {
         .destructive(true)
         .idempotent(false)
         .open_world(true);
-    let mut schema = schema_for_type::<TalkArguments>().as_ref().clone();
-    schema.remove("title");
-    schema.remove("description");
-    Tool::new(NAME, DESCRIPTION, schema)
+    Tool::new(NAME, DESCRIPTION, input_schema::<TalkArguments>())
         .with_title("Talk to an agent")
-        .with_raw_output_schema(schema_for_output::<Talked>())
+        .with_raw_output_schema(output_schema::<Talked>())
         .with_annotations(hints)
 }
 

@@ -49,7 +49,6 @@ impl McpService {
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_max_request_body_bytes(config.limits.json_bytes)
-            .with_cancellation_token(state.shutdown.clone())
             .with_allowed_hosts(hosts(config))
             .with_allowed_origins(origins(config))
             .enforce_origin_validation();
@@ -76,7 +75,7 @@ fn own_names(config: &Config) -> &'static [&'static str] {
 
 /// The hosts that a request may name: another one means that somebody has another name lead here, such as a page that
 /// wants to speak to a registry behind a firewall.
-fn hosts(config: &Config) -> Vec<String> {
+pub(super) fn hosts(config: &Config) -> Vec<String> {
     let public = Url::parse(&config.public_url()).ok();
     let public = public.as_ref().and_then(Url::host_str).map(str::to_owned);
     let own = own_names(config).iter().map(|name| (*name).to_owned());
@@ -84,7 +83,7 @@ fn hosts(config: &Config) -> Vec<String> {
 }
 
 /// The origins whose pages may call: those of this registry alone.
-fn origins(config: &Config) -> Vec<String> {
+pub(super) fn origins(config: &Config) -> Vec<String> {
     let public = Url::parse(&config.public_url()).ok();
     let public = public.as_ref().and_then(|url| {
         let port = url.port_or_known_default()?;

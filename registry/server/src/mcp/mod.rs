@@ -4,6 +4,7 @@ mod arguments;
 pub(crate) mod endpoint;
 mod handler;
 mod outcome;
+mod schemas;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -12,4 +13,5 @@ mod words;
 
 pub use endpoint::McpService;
 pub use handler::{TTL_MS, revisions, server_config, tool_list, unknown_method, unknown_tool};
+pub use schemas::{input_schema, output_schema};
 pub use tools::tools;

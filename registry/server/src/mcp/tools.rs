@@ -1,10 +1,9 @@
 //! The tools: their names, what clients are told about them, and what each does.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use a2a_card::visible_json;
 use a2a_registry_api::{DecisionRequest, PolicyDecision};
-use rmcp::handler::server::common::{schema_for_output, schema_for_type};
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 
@@ -15,6 +14,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::mcp::arguments::{ListFacets, OneAgent, SearchAgents, read};
 use crate::mcp::outcome::{NO_AGENT, Outcome};
+use crate::mcp::schemas::{input_schema, output_schema};
 use crate::mcp::shapes::{
     AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, ListedAgent,
     WholeAgent, WholeCard, cut,
@@ -70,16 +70,8 @@ fn tool<I: JsonSchema + 'static, O: JsonSchema + 'static>(
         .open_world(false);
     Tool::new(name, description, input_schema::<I>())
         .with_title(title)
-        .with_raw_output_schema(schema_for_output::<O>())
+        .with_raw_output_schema(output_schema::<O>())
         .with_annotations(hints)
-}
-
-/// The schema of arguments, without the name and the description of the type.
-fn input_schema<I: JsonSchema + 'static>() -> Arc<JsonObject> {
-    let mut schema = schema_for_type::<I>().as_ref().clone();
-    schema.remove("title");
-    schema.remove("description");
-    Arc::new(schema)
 }
 
 /// Calls a tool; `None` where there is none of that name.
