@@ -40,6 +40,7 @@ mod journey;
 mod kept_answers;
 mod leases;
 mod long;
+mod mcp;
 mod meaning;
 mod migrations;
 mod ownership;

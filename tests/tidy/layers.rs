@@ -6,8 +6,9 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 56] = [
+const ORDER: [&str; 58] = [
     "config",
+    "dialects",
     "error",
     "filters",
     "names",
@@ -52,6 +53,7 @@ const ORDER: [&str; 56] = [
     "agent_page",
     "reviews",
     "policies",
+    "mcp",
     "events",
     "accounts",
     "health",

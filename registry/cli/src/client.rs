@@ -213,6 +213,25 @@ impl Client {
         Ok((status, body(response, ANSWER_LIMIT).await?))
     }
 
+    /// Whether it identifies itself with a token.
+    pub fn has_token(&self) -> bool {
+        self.authorization.is_some()
+    }
+
+    /// Sends a message of the Model Context Protocol, in that revision of it.
+    pub async fn mcp<T: DeserializeOwned>(
+        &self,
+        revision: &str,
+        message: &impl Serialize,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let request = self.request(Method::POST, "/mcp").json(message);
+        let request = request
+            .header(ACCEPT, "application/json, text/event-stream")
+            .header("MCP-Protocol-Version", revision);
+        let raw = self.send(request, "/mcp").await?;
+        self.read("/mcp", raw)
+    }
+
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));
         match &self.authorization {

@@ -30,7 +30,7 @@ use super::{table, terminal};
 use consent::Consent;
 use file::CredentialsFile;
 pub(crate) use given::CredentialArgs;
-use given::GivenCredentials;
+pub(crate) use given::GivenCredentials;
 pub(crate) use plain_http::warn_of_plain_http;
 use secret::{Secret, ask_hidden, ask_shown};
 use sign_in::SignInArgs;

@@ -84,7 +84,7 @@ pub async fn run(
     Ok(sent.await?.0)
 }
 
-fn new_message_id() -> String {
+pub(super) fn new_message_id() -> String {
     let now: Timestamp = a2a_crawler::Clock::now(&a2a_crawler::SystemClock).into();
     new_id(now, &SystemEntropy::default()).to_string()
 }

@@ -12,6 +12,7 @@ use crate::health::routes as health;
 use crate::http::allowed::Addresses;
 use crate::http::envelope::{self, ErrorPage};
 use crate::http::state::State;
+use crate::mcp::McpService;
 use crate::openapi::{self, operations};
 use crate::pages::problems;
 use crate::routes::{self, PLAIN_ROUTES};
@@ -38,6 +39,7 @@ pub fn application(
     let envelope = envelope::Envelope::new(Arc::clone(&state.metrics));
     actix_web::App::new()
         .app_data(web::Data::from(Arc::clone(&state.context)))
+        .app_data(web::Data::new(McpService::new(&state)))
         .app_data(state)
         .app_data::<&'static Addresses>(&ADDRESSES)
         .app_data(ErrorPage(problems::failed))

@@ -22,6 +22,7 @@ use crate::health::routes as health;
 use crate::http::allowed;
 use crate::http::envelope::DialectErrors;
 use crate::lint::routes as lint;
+use crate::mcp::endpoint as mcp;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
 use crate::policies::waiver_routes as waivers;
@@ -160,6 +161,7 @@ fn policies_api(routes: &mut ServiceConfig<'_>) {
 /// Routes of problem kinds and HTML pages, and the fallback for unknown paths.
 pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
+        .service(mcp::mcp)
         .service(problems::explained)
         // The HTML pages.
         .service(search_page::show)
@@ -214,13 +216,21 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
 }
 
 /// How failures are written where a dialect has a form of its own.
-pub const DIALECT_ERRORS: &[DialectErrors] = &[DialectErrors {
-    path: "/ard",
-    render: ard::failure,
-}];
+pub const DIALECT_ERRORS: &[DialectErrors] = &[
+    DialectErrors {
+        path: "/ard",
+        render: ard::failure,
+    },
+    DialectErrors {
+        path: "/mcp",
+        render: mcp::refused,
+    },
+];
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[
+    // Messages of its own protocol, which an OpenAPI document cannot describe.
+    ("/mcp", "POST"),
     ("/openapi.json", "GET"),
     ("/docs", "GET"),
     ("/docs/{file:.*}", "GET"),

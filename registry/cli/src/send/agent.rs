@@ -16,12 +16,15 @@ use url::Url;
 use super::concerns;
 use crate::client::{self, Client};
 use crate::console::Console;
-use crate::credentials::{self, CredentialArgs};
+use crate::credentials::{self, CredentialArgs, GivenCredentials};
 use crate::failure::Failure;
 use crate::invocation::{program, quote};
 use crate::signature::signature_lines;
 use crate::target::AgentName;
 use crate::terminal;
+
+/// Time limits where none are given, in seconds.
+const DEFAULT_SECONDS: u64 = 60;
 
 /// Which agent is talked to, and how.
 #[derive(Args, Clone)]
@@ -32,10 +35,10 @@ pub(crate) struct AgentArgs {
     #[command(flatten)]
     pub credentials: CredentialArgs,
     /// Time limit for the whole exchange, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_SECONDS, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
     /// Longest time without an event in a stream before it is resumed, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_SECONDS, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle_timeout: u64,
     /// Use only interfaces with this binding: JSONRPC, HTTP+JSON or GRPC
     #[arg(long, value_name = "BINDING")]
@@ -62,9 +65,31 @@ pub(crate) struct AgentArgs {
     /// Print the agent's text as it came, terminal escapes included
     #[arg(long)]
     pub raw: bool,
+    /// Whether a program asks, and nobody reads what is printed.
+    #[arg(skip)]
+    unattended: bool,
 }
 
 impl AgentArgs {
+    /// As a program names an agent: as strictly as can be, and without credentials of its own.
+    pub fn unattended(agent: String) -> Self {
+        Self {
+            agent,
+            credentials: CredentialArgs::default(),
+            timeout: DEFAULT_SECONDS,
+            idle_timeout: DEFAULT_SECONDS,
+            binding: None,
+            protocol_version: None,
+            tenant: None,
+            plaintext: false,
+            extension: Vec::new(),
+            direct: false,
+            strict: true,
+            raw: false,
+            unattended: true,
+        }
+    }
+
     /// Which interfaces may be used.
     pub fn choice(&self) -> InterfaceFilter {
         InterfaceFilter {
@@ -172,6 +197,19 @@ pub(crate) async fn open(
 ) -> Result<a2a_client::Agent, Failure> {
     // Files that cannot be read are told of before anything is asked for or sent.
     let given = arguments.credentials.read()?;
+    open_with(arguments, given, client, console).await
+}
+
+/// As [`open`], with these credentials beside those that are kept.
+///
+/// # Errors
+/// As for [`open`].
+pub(crate) async fn open_with(
+    arguments: &AgentArgs,
+    given: GivenCredentials,
+    client: &Client,
+    console: &Console,
+) -> Result<a2a_client::Agent, Failure> {
     let card = card(arguments, client, console).await?;
     arguments.credentials.warn();
     let mut options = SendOptions {
@@ -235,18 +273,22 @@ async fn load_card(
     };
     let agent = client.agent(id).await?.value;
     let verdict = &agent.signature_verdict;
-    if verdict.state != SignatureState::Unsigned {
+    if verdict.state != SignatureState::Unsigned && !arguments.unattended {
         for line in signature_lines(console, verdict) {
             terminal::note(&line);
         }
     }
     let concerns = concerns::of(&agent, client, now).await;
-    for concern in &concerns {
+    for concern in concerns.iter().filter(|_| !arguments.unattended) {
         terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
     }
     if arguments.strict && !concerns.is_empty() {
+        let because = match arguments.unattended {
+            true => "",
+            false => ", because --strict was given",
+        };
         return Err(Failure::No(format!(
-            "nothing was sent to {word}, because --strict was given: it {}",
+            "nothing was sent to {word}{because}: it {}",
             concerns.join("; it ")
         )));
     }

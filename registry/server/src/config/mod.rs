@@ -4,6 +4,7 @@ mod embedding;
 mod federation;
 mod identity;
 mod load;
+mod mcp;
 mod print;
 mod reach;
 mod secret;
@@ -14,6 +15,7 @@ pub use embedding::EmbeddingConfig;
 pub use federation::{FederationConfig, PeerConfig};
 pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
 pub use load::{ConfigError, Overrides, load};
+pub use mcp::McpConfig;
 pub use reach::read_roots;
 pub use secret::Secret;
 pub use sections::{

@@ -24,6 +24,7 @@ impl Config {
             search,
             federation,
             embedding,
+            mcp,
             limits,
             log,
         } = self;
@@ -36,6 +37,7 @@ impl Config {
             section("search", search)?,
             section("federation", federation)?,
             section("embedding", embedding)?,
+            section("mcp", mcp)?,
             section("limits", limits)?,
             section("log", log)?,
         ];

@@ -9,7 +9,7 @@ use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{EmbeddingConfig, FederationConfig, IdentityConfig};
+use crate::config::{EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig};
 
 /// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
 /// the environment.
@@ -32,6 +32,8 @@ pub struct Config {
     pub federation: FederationConfig,
     /// `[embedding]`
     pub embedding: EmbeddingConfig,
+    /// `[mcp]`
+    pub mcp: McpConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[log]`
@@ -374,7 +376,9 @@ pub struct LogConfig {
 impl Default for LogConfig {
     fn default() -> Self {
         Self {
-            filter: "info,actix_server=warn,tantivy=warn,sqlx=warn,sea_orm_migration=warn".into(),
+            filter:
+                "info,actix_server=warn,rmcp=error,tantivy=warn,sqlx=warn,sea_orm_migration=warn"
+                    .into(),
             format: LogFormat::Text,
         }
     }

@@ -92,7 +92,8 @@ struct ListWithoutAgents<'a> {
     next_page_token: Option<&'a str>,
 }
 
-fn hints(answer: &SearchAnswer) -> Vec<Hint> {
+/// The hints of an answer, as sentences.
+pub(crate) fn hints(answer: &SearchAnswer) -> Vec<Hint> {
     answer
         .hints
         .iter()

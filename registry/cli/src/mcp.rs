@@ -1,0 +1,247 @@
+//! `mcp`: the registry's tools for a client of the Model Context Protocol, on standard input and output, and one to talk
+//! to agents from this machine.
+//!
+//! The tools are the server's own: each call is passed on to `/mcp` of the registry, with the user's token. Standard output
+//! carries the protocol alone.
+
+mod talk;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use a2a_registry_server::dialects;
+use a2a_registry_server::mcp::{
+    TTL_MS, revisions, server_config, tool_list, tools, unknown_method, unknown_tool,
+};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    CustomRequest, CustomResult, DiscoverResult, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ResultType, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::io::stdio_pipes;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+use super::failure::{CommandOutcome, Failure};
+use super::refusal::ClientError;
+use super::signals::{EndSignals, Hangup};
+use super::terminal;
+use talk::TalkCall;
+
+/// Most bytes of a message from the client.
+const LINE_LIMIT: usize = 1024 * 1024;
+/// Messages that are sent to agents at once; further ones wait.
+const TALKS: usize = 8;
+/// How much of a failure is told, in columns.
+const FAILURE_COLUMNS: usize = 500;
+
+/// The tools of the registry, and the one of this machine.
+#[derive(Clone)]
+struct StdioServer {
+    client: Arc<Client>,
+    /// Calls of the tool that talks, which are made where the process began: they may not change their thread.
+    talks: mpsc::Sender<TalkCall>,
+}
+
+/// An answer of the registry to a call.
+#[derive(Deserialize)]
+struct Answer {
+    result: Option<CallToolResult>,
+    error: Option<ErrorData>,
+}
+
+/// Serves the client on standard input and output until it closes its side, or the process is asked to end.
+///
+/// # Errors
+/// Where signals cannot be handled, or the client begins with something else than the protocol.
+pub async fn run(client: Client) -> Result<CommandOutcome, Failure> {
+    let mut signals = EndSignals::listen(Hangup::Ends)?;
+    let (input, output) = stdio_pipes();
+    let transport = AsyncRwTransport::new(input, output).with_max_line_length(LINE_LIMIT);
+    let client = Arc::new(client);
+    let (talks, mut asked) = mpsc::channel(TALKS);
+    let server = StdioServer {
+        client: Arc::clone(&client),
+        talks,
+    };
+    let ended = CancellationToken::new();
+    let mut serving = std::pin::pin!(serve(server, transport, ended.clone()));
+    let mut talking = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            served = &mut serving => return served,
+            () = signals.next(), if !ended.is_cancelled() => ended.cancel(),
+            Some(call) = asked.recv(), if talking.len() < TALKS => {
+                talking.push(talk::answer(&client, call));
+            }
+            Some(()) = talking.next() => {}
+        }
+    }
+}
+
+async fn serve<T>(
+    server: StdioServer,
+    transport: T,
+    ended: CancellationToken,
+) -> Result<CommandOutcome, Failure>
+where
+    T: rmcp::transport::Transport<RoleServer> + 'static,
+{
+    match server.serve_with_ct(transport, ended).await {
+        Ok(running) => match running.waiting().await {
+            Ok(_) => Ok(CommandOutcome::Done),
+            Err(error) => Err(Failure::new(format!("the protocol broke off: {error}"))),
+        },
+        // A client that goes before it has said anything has nothing to be told.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            Ok(CommandOutcome::Done)
+        }
+        Err(error) => Err(Failure::new(format!(
+            "the client does not begin as the Model Context Protocol asks: {error}"
+        ))),
+    }
+}
+
+/// A failure as the result of a tool.
+fn failed(sentence: &str) -> CallToolResult {
+    let sentence = terminal::short(sentence.trim_end_matches('.'), FAILURE_COLUMNS);
+    let mut characters = sentence.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    let sentence: String = first.chain(characters).chain(['.']).collect();
+    CallToolResult::error(vec![ContentBlock::text(sentence)])
+}
+
+impl StdioServer {
+    /// Calls a tool of the registry.
+    async fn forward(
+        &self,
+        name: &str,
+        arguments: Option<JsonObject>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let call = json!({
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": { "name": name, "arguments": arguments.unwrap_or_default() },
+        });
+        let [.., revision] = dialects::MCP;
+        let answer: Answer = match self.client.mcp(revision, &call).await {
+            Ok(answer) => answer.value,
+            Err(error) => return Ok(failed(&self.reason(&error))),
+        };
+        match answer {
+            Answer {
+                error: Some(error), ..
+            } => Err(error),
+            Answer {
+                result: Some(result),
+                ..
+            } => Ok(result),
+            _ => Ok(failed(
+                "the registry's answer to this call has neither result nor error",
+            )),
+        }
+    }
+
+    /// Sends a message to an agent.
+    async fn talk(&self, arguments: Option<JsonObject>) -> CallToolResult {
+        let (reply, answered) = oneshot::channel();
+        let talked = match self.talks.send(TalkCall { arguments, reply }).await {
+            Ok(()) => answered.await.ok(),
+            Err(_) => None,
+        };
+        let talked = talked.unwrap_or_else(|| Err("this program is ending".to_owned()));
+        talked.unwrap_or_else(|sentence| failed(&sentence))
+    }
+
+    fn reason(&self, error: &ClientError) -> String {
+        match error.status() {
+            Some(404 | 405) => format!(
+                "the registry at {} does not serve the Model Context Protocol: its operator has turned `mcp.enabled` off, or \
+                 its version has none",
+                self.client.base()
+            ),
+            _ => error.to_string(),
+        }
+    }
+
+    /// Whose answers these are: a user's with a token, anybody's without one.
+    fn scope(&self) -> CacheScope {
+        match self.client.has_token() {
+            true => CacheScope::Private,
+            false => CacheScope::Public,
+        }
+    }
+
+    fn tools() -> Vec<Tool> {
+        tools().iter().cloned().chain([talk::tool()]).collect()
+    }
+}
+
+impl ServerHandler for StdioServer {
+    fn get_info(&self) -> ServerConfig {
+        server_config()
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        revisions()
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let found = DiscoverResult::from_server_info(revisions().into_owned(), server_config());
+        Ok(found.with_ttl_ms(TTL_MS).with_cache_scope(self.scope()))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(tool_list(Self::tools(), self.scope()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        Self::tools().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let CallToolRequestParams {
+            name, arguments, ..
+        } = request;
+        let called = async {
+            if name == talk::NAME {
+                return Ok(self.talk(arguments).await);
+            }
+            match tools().iter().any(|tool| tool.name == name) {
+                true => self.forward(&name, arguments).await,
+                false => Err(unknown_tool(&name)),
+            }
+        };
+        let mut result = tokio::select! {
+            result = called => result?,
+            () = context.ct.cancelled() => failed("the call was cancelled"),
+        };
+        result.result_type = Some(ResultType::COMPLETE);
+        Ok(result.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(unknown_method(&request.method))
+    }
+}

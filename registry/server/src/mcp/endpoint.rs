@@ -1,0 +1,215 @@
+//! `POST /mcp`: the streamable HTTP transport of the Model Context Protocol, without sessions.
+//!
+//! The caller is judged and the body read as everywhere in this server; the library then takes the message. A caller is
+//! an extension of the request, never an argument, and no tool sees the token.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, post, web};
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcError};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::de::IgnoredAny;
+use url::Url;
+
+use crate::caller::Caller;
+use crate::config::Config;
+use crate::error::AppError;
+use crate::http::auth::Anyone;
+use crate::http::body::UnreadBody;
+use crate::http::problem::Problem;
+use crate::http::problem_kinds;
+use crate::http::state::State;
+use crate::mcp::handler::McpServer;
+
+/// The library's service, with what it may answer to.
+pub struct McpService(StreamableHttpService<McpServer, NeverSessionManager>);
+
+impl std::fmt::Debug for McpService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpService").finish_non_exhaustive()
+    }
+}
+
+impl McpService {
+    /// The service of a process.
+    pub fn new(state: &State) -> Self {
+        let server = McpServer {
+            context: Arc::clone(&state.context),
+        };
+        let config = state.context.config();
+        let served = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(config.limits.json_bytes)
+            .with_allowed_hosts(hosts(config))
+            .with_allowed_origins(origins(config))
+            .enforce_origin_validation();
+        let sessions = Arc::new(NeverSessionManager::default());
+        Self(StreamableHttpService::new(
+            move || Ok(server.clone()),
+            sessions,
+            served,
+        ))
+    }
+}
+
+/// The names of this machine to itself, where the registry can be reached by them.
+fn own_names(config: &Config) -> &'static [&'static str] {
+    let address = config.server.listen.ip();
+    let reached = address.is_loopback()
+        || address == IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        || address == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    match reached {
+        true => &["localhost", "127.0.0.1", "[::1]"],
+        false => &[],
+    }
+}
+
+/// The hosts that a request may name: another one means that somebody has another name lead here, such as a page that
+/// wants to speak to a registry behind a firewall.
+pub(super) fn hosts(config: &Config) -> Vec<String> {
+    let public = Url::parse(&config.public_url()).ok();
+    let public = public.as_ref().and_then(Url::host_str).map(str::to_owned);
+    let own = own_names(config).iter().map(|name| (*name).to_owned());
+    public.into_iter().chain(own).collect()
+}
+
+/// The origins whose pages may call: those of this registry alone.
+pub(super) fn origins(config: &Config) -> Vec<String> {
+    let public = Url::parse(&config.public_url()).ok();
+    let public = public.as_ref().and_then(|url| {
+        let port = url.port_or_known_default()?;
+        Some(format!("{}://{}:{port}", url.scheme(), url.host_str()?))
+    });
+    let port = config.server.listen.port();
+    let scheme = match config.server.tls_cert {
+        Some(_) => "https",
+        None => "http",
+    };
+    let own = own_names(config).iter();
+    let own = own.map(|name| format!("{scheme}://{name}:{port}"));
+    public.into_iter().chain(own).collect()
+}
+
+/// Takes one message of the protocol, and answers it.
+#[post("/mcp")]
+pub(crate) async fn mcp(
+    request: HttpRequest,
+    caller: Anyone,
+    body: UnreadBody,
+    service: web::Data<McpService>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let config = state.context.config();
+    if !config.mcp.enabled {
+        return Err(AppError::no_address().into());
+    }
+    let body = body.read(config.limits.json_bytes).await?.freeze();
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
+        let detail = format!("The body is not JSON: {error}.");
+        return refusal(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
+    }
+    let message = message(&request, caller.0, body)?;
+    answered(service.0.handle(message).await, &config.public_url()).await
+}
+
+/// A failure outside of any message, as everywhere in this server.
+pub(crate) fn refused(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+    problem.answer(request.uri().path())
+}
+
+/// The request as the library takes it: with its caller, and without what the caller is known by.
+fn message(
+    request: &HttpRequest,
+    caller: Caller,
+    body: Bytes,
+) -> Result<http::Request<Full<Bytes>>, Problem> {
+    let uri = request.uri().to_string();
+    let mut message = http::Request::post(uri);
+    let headers = request.headers().iter();
+    for (name, value) in headers.filter(|(name, _)| !is_secret(name.as_str())) {
+        message = message.header(name.as_str(), value.as_bytes());
+    }
+    let mut message = message
+        .body(Full::new(body))
+        .map_err(|error| AppError::internal(error.to_string()))?;
+    message.extensions_mut().insert(caller);
+    Ok(message)
+}
+
+/// Whether a header can hold what somebody is known by.
+fn is_secret(name: &str) -> bool {
+    [
+        header::AUTHORIZATION,
+        header::COOKIE,
+        header::PROXY_AUTHORIZATION,
+    ]
+    .iter()
+    .any(|secret| secret.as_str().eq_ignore_ascii_case(name))
+}
+
+/// The library's answer. What it answers in plain text is made a message of the protocol.
+async fn answered(
+    response: http::Response<BoxBody<Bytes, Infallible>>,
+    public_url: &str,
+) -> Result<HttpResponse, Problem> {
+    let (head, body) = response.into_parts();
+    let status = StatusCode::from_u16(head.status.as_u16())
+        .map_err(|error| AppError::internal(error.to_string()))?;
+    let Ok(body) = body.collect().await;
+    let body = body.to_bytes();
+    let kind = head.headers.get(http::header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if status.is_success() || is_json {
+        let mut response = HttpResponse::build(status);
+        response.insert_header((header::CACHE_CONTROL, NOT_STORED));
+        if let Some(kind) = kind {
+            response.insert_header((header::CONTENT_TYPE, kind.as_bytes()));
+        }
+        return Ok(response.body(body));
+    }
+    let detail = String::from_utf8_lossy(&body);
+    match status {
+        StatusCode::FORBIDDEN => Err(Problem::new(
+            &problem_kinds::FORBIDDEN,
+            format!(
+                "This request names another host or origin than this registry's: call it as {public_url}."
+            ),
+        )),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(NO_MESSAGE) => {
+            let detail = "The body is not one JSON-RPC message of the Model Context Protocol.";
+            refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
+        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Problem::new(
+            &problem_kinds::WRONG_MEDIA_TYPE,
+            "Send the message as JSON, with `Content-Type: application/json`.",
+        )),
+        status => refusal(status, ErrorCode::INVALID_REQUEST, format!("{detail}.")),
+    }
+}
+
+/// How the library begins its answer to JSON that is no message.
+const NO_MESSAGE: &str = "fail to deserialize";
+const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
+
+/// An error that belongs to no message that could be read.
+fn refusal(
+    status: StatusCode,
+    code: ErrorCode,
+    detail: impl Into<String>,
+) -> Result<HttpResponse, Problem> {
+    let error = JsonRpcError::new(None, ErrorData::new(code, detail.into(), None));
+    let body = serde_json::to_vec(&error).map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(HttpResponse::build(status)
+        .insert_header((header::CACHE_CONTROL, NOT_STORED))
+        .content_type("application/json")
+        .body(body))
+}

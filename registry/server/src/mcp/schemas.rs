@@ -1,0 +1,52 @@
+//! JSON schemas of arguments and results, in the words that all clients understand.
+
+use std::sync::Arc;
+
+use rmcp::handler::server::common::{schema_for_output, schema_for_type};
+use rmcp::model::JsonObject;
+use rmcp::schemars::JsonSchema;
+use serde_json::Value;
+
+/// The schema of the arguments of a tool.
+pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
+    let mut schema = schema_for_type::<T>().as_ref().clone();
+    // The name and the description of a type of this program say nothing to a client.
+    schema.remove("title");
+    schema.remove("description");
+    plain(schema)
+}
+
+/// The schema of the structured results of a tool.
+pub fn output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
+    plain(schema_for_output::<T>().as_ref().clone())
+}
+
+fn plain(schema: JsonObject) -> Arc<JsonObject> {
+    let mut schema = Value::Object(schema);
+    simplify(&mut schema);
+    match schema {
+        Value::Object(schema) => Arc::new(schema),
+        _ => Arc::default(),
+    }
+}
+
+/// Leaves out what only this program's language means: formats of numbers, which strict validators refuse, and defaults of
+/// null for arguments that may be missing but not null. Descriptions have no line breaks.
+fn simplify(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.contains_key("type") {
+                members.remove("format");
+            }
+            if members.get("default").is_some_and(Value::is_null) {
+                members.remove("default");
+            }
+            if let Some(Value::String(description)) = members.get_mut("description") {
+                *description = description.replace('\n', " ");
+            }
+            members.values_mut().for_each(simplify);
+        }
+        Value::Array(items) => items.iter_mut().for_each(simplify),
+        _ => {}
+    }
+}

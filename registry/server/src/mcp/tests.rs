@@ -1,0 +1,94 @@
+//! Tests of what needs no registry: hosts and origins, arguments, quotes.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use crate::config::Config;
+use crate::error::AppError;
+use crate::mcp::arguments::{OneAgent, SearchAgents, read};
+use crate::mcp::endpoint::{hosts, origins};
+use crate::mcp::outcome::{failed, quoted};
+
+fn config(listen: &str, public_url: &str) -> Config {
+    let mut config = Config::default();
+    config.server.listen = listen.parse().unwrap();
+    config.server.public_url = public_url.to_owned();
+    config
+}
+
+#[test]
+fn own_names_count_where_the_registry_can_be_reached_by_them() {
+    let own = ["localhost", "127.0.0.1", "[::1]"];
+    for (listen, public_url, expected) in [
+        (
+            "127.0.0.1:8080",
+            "",
+            vec!["127.0.0.1", "localhost", "127.0.0.1", "[::1]"],
+        ),
+        ("0.0.0.0:80", "https://a.example/agents", {
+            let mut all = vec!["a.example"];
+            all.extend(own);
+            all
+        }),
+        ("[::]:80", "https://a.example", {
+            let mut all = vec!["a.example"];
+            all.extend(own);
+            all
+        }),
+        ("10.0.0.1:80", "https://a.example:8443", vec!["a.example"]),
+    ] {
+        assert_eq!(hosts(&config(listen, public_url)), expected, "{listen}");
+    }
+}
+
+#[test]
+fn origins_are_named_with_their_ports() {
+    assert_eq!(
+        origins(&config("10.0.0.1:80", "https://a.example")),
+        ["https://a.example:443"]
+    );
+    assert_eq!(
+        origins(&config("127.0.0.1:8080", "http://a.example:81")),
+        [
+            "http://a.example:81",
+            "http://localhost:8080",
+            "http://127.0.0.1:8080",
+            "http://[::1]:8080"
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_argument_is_named() {
+    let arguments = |value: serde_json::Value| value.as_object().cloned();
+    let sentence = |error: &AppError| {
+        let result = serde_json::to_value(failed("get_agent", error)).unwrap();
+        assert_eq!(result["isError"], true);
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    for (value, words) in [
+        (json!({"tag": ["a", 7]}), "`tag/1`"),
+        (json!({"page_size": -1}), "`page_size`"),
+        (json!({"colour": "red"}), "unknown field `colour`"),
+        (json!({"text": "a\u{0}"}), "U+0000"),
+    ] {
+        let error = read::<SearchAgents>(arguments(value.clone())).unwrap_err();
+        let said = sentence(&error);
+        assert!(
+            said.contains(words) && said.ends_with('.'),
+            "{value}: {said}"
+        );
+    }
+    let error = read::<OneAgent>(None).unwrap_err();
+    assert!(sentence(&error).contains("missing field `agent`"));
+    let internal = AppError::internal("the secret reason");
+    assert!(!sentence(&internal).contains("secret"));
+}
+
+#[test]
+fn quotes_end_where_they_should() {
+    assert_eq!(quoted("a \"b\" \\\" c", 40), r#""a \"b\" \\\" c""#);
+    assert_eq!(quoted("a\nb\u{202e}", 40), "\"a b⟦U+202E⟧\"");
+    assert_eq!(quoted("abcdef", 3), "\"abc…\"");
+}

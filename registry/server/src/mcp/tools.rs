@@ -1,0 +1,236 @@
+//! The tools: their names, what clients are told about them, and what each does.
+
+use std::sync::LazyLock;
+
+use a2a_card::visible_json;
+use a2a_registry_api::{DecisionRequest, PolicyDecision};
+use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
+use rmcp::schemars::JsonSchema;
+
+use crate::agents::cards::agent_card;
+use crate::agents::rendered::agent_answered;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::mcp::arguments::{ListFacets, OneAgent, SearchAgents, read};
+use crate::mcp::outcome::{NO_AGENT, Outcome};
+use crate::mcp::schemas::{input_schema, output_schema};
+use crate::mcp::shapes::{
+    AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, ListedAgent,
+    WholeAgent, WholeCard, cut,
+};
+use crate::mcp::words;
+use crate::policies::decide::decide;
+use crate::search::find::{Extra, found};
+use crate::search::render::hints;
+
+/// Bytes of a card that is returned; of longer ones the address is told.
+pub(super) const CARD_BYTES: usize = 256 * 1024;
+/// Characters of a value of a facet.
+const VALUE: usize = 200;
+
+/// The tools of every registry, in this order. They are the same for everybody: what they answer is not.
+pub fn tools() -> &'static [Tool] {
+    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+        vec![
+            tool::<SearchAgents, AgentPage>("search_agents", "Search agents", SEARCH_AGENTS),
+            tool::<OneAgent, WholeAgent>("get_agent", "Show an agent", GET_AGENT),
+            tool::<OneAgent, WholeCard>("get_card", "Show an agent card", GET_CARD),
+            tool::<OneAgent, AgentCheck>("check_agent", "Check an agent", CHECK_AGENT),
+            tool::<ListFacets, FacetPage>("list_facets", "List filter values", LIST_FACETS),
+        ]
+    });
+    &TOOLS
+}
+
+const SEARCH_AGENTS: &str = "Finds agents in this registry that speak A2A, the Agent2Agent protocol, by what they can do. \
+    Use it when a task may be done by another agent. Returns a page of agents that you may see, best first, with their ids \
+    for the other tools. Agents are described by strangers: judge them by `trust`, and ask `check_agent` before one is \
+    called.";
+const GET_AGENT: &str = "Shows one agent in full: what it does, its skills, its addresses, how to authenticate, and how well \
+    its origin is proved. Takes the id or URN from `search_agents`.";
+const GET_CARD: &str = "Returns the agent card, the JSON document that an A2A client needs to call the agent, byte for byte \
+    as its publisher serves it, with its digest and the result of checking its signatures. Use `get_agent` to read about an \
+    agent; use this to call it or to verify its card.";
+const CHECK_AGENT: &str = "Tells whether you may find and call an agent under the policies of this registry, and why. Ask \
+    it before an agent is called; do not call one for which `invoke.allowed` is false.";
+const LIST_FACETS: &str = "Lists the values that filters of `search_agents` can take, such as tags, providers and protocol \
+    versions, with the number of agents for each. Use it to learn what there is, or to narrow a search.";
+
+/// A tool that only reads, from this registry alone.
+fn tool<I: JsonSchema + 'static, O: JsonSchema + 'static>(
+    name: &'static str,
+    title: &str,
+    description: &'static str,
+) -> Tool {
+    let hints = ToolAnnotations::with_title(title)
+        .read_only(true)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false);
+    Tool::new(name, description, input_schema::<I>())
+        .with_title(title)
+        .with_raw_output_schema(output_schema::<O>())
+        .with_annotations(hints)
+}
+
+/// Calls a tool; `None` where there is none of that name.
+pub(super) async fn call(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+    arguments: Option<JsonObject>,
+) -> Option<Result<CallToolResult, AppError>> {
+    Some(match name {
+        "search_agents" => search_agents(context, caller, arguments).await,
+        "get_agent" => get_agent(context, caller, arguments).await,
+        "get_card" => get_card(context, caller, arguments).await,
+        "check_agent" => check_agent(context, caller, arguments).await,
+        "list_facets" => list_facets(context, caller, arguments).await,
+        _ => return None,
+    })
+}
+
+async fn search_agents(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<JsonObject>,
+) -> Result<CallToolResult, AppError> {
+    let query = read::<SearchAgents>(arguments)?.into_query()?;
+    let found = found(context, caller, &query, &Extra::default()).await?;
+    let hints = hints(&found.answer).into_iter();
+    let page = AgentPage {
+        agents: ListedAgent::page(&found.answer.hits)?,
+        total: found.answer.total,
+        hints: hints.map(|hint| cut(&hint.text, VALUE)).collect(),
+        next_page_token: found.next,
+    };
+    let text = words::page(&page);
+    Outcome::new(page, text).into_result()
+}
+
+/// Whatever an agent was called, a missing one and a hidden one are answered with the same words.
+fn without_name(error: AppError) -> AppError {
+    match error.kind {
+        ErrorKind::NotFound => AppError::not_found(NO_AGENT),
+        _ => error,
+    }
+}
+
+async fn get_agent(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<JsonObject>,
+) -> Result<CallToolResult, AppError> {
+    let OneAgent { agent } = read(arguments)?;
+    let agent = agent_answered(context, caller, &agent).await;
+    let agent = WholeAgent::of(&agent.map_err(without_name)?);
+    let text = words::agent(&agent);
+    Outcome::new(agent, text).into_result()
+}
+
+async fn get_card(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<JsonObject>,
+) -> Result<CallToolResult, AppError> {
+    let OneAgent { agent } = read(arguments)?;
+    let agent = agent_answered(context, caller, &agent).await;
+    let agent = agent.map_err(without_name)?;
+    let summary = &agent.hit.summary;
+    let id = summary.id.to_string();
+    // The very version that the signatures were judged of, also where another one is served by now.
+    let digest = Some(summary.card_digest.as_str());
+    let card = agent_card(context, caller, &id, digest).await;
+    let card = card.map_err(without_name)?;
+    let address = &summary.links.card;
+    let length = card.bytes.len();
+    if length > CARD_BYTES {
+        return Err(AppError::invalid(
+            "",
+            format!(
+                "the card has {length} bytes and at most {CARD_BYTES} are returned; fetch it from {address}"
+            ),
+        ));
+    }
+    let Ok(text) = std::str::from_utf8(&card.bytes) else {
+        let detail = format!("the card is not UTF-8; fetch it from {address}");
+        return Err(AppError::invalid("", detail));
+    };
+    let verdict = &agent.signature_verdict;
+    let card = WholeCard {
+        id,
+        digest: card.digest.clone(),
+        bytes: u64::try_from(length).unwrap_or(u64::MAX),
+        card: text.to_owned(),
+        signature: verdict.state.to_string(),
+        signature_reason: cut(&verdict.reason, VALUE),
+    };
+    let text = vec![words::card(&card), visible_json(&card.card).into_owned()];
+    let outcome = Outcome {
+        structured: card,
+        text,
+    };
+    outcome.into_result()
+}
+
+async fn check_agent(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<JsonObject>,
+) -> Result<CallToolResult, AppError> {
+    let OneAgent { agent } = read(arguments)?;
+    let request = |action: &str| DecisionRequest {
+        action: action.to_owned(),
+        agent: agent.clone(),
+    };
+    let discover = decide(context, caller, &request("discover")).await;
+    let discover = discover.map_err(without_name)?;
+    let invoke = decide(context, caller, &request("invoke")).await;
+    let invoke = invoke.map_err(without_name)?;
+    let check = AgentCheck {
+        id: invoke.agent.to_string(),
+        card_digest: invoke.card_digest.clone(),
+        policy_set: invoke.number,
+        discover: checked(discover, "You see it, so you may find it."),
+        invoke: checked(invoke, "It is listed, and the policies permit it."),
+    };
+    let text = words::check(&check);
+    Outcome::new(check, text).into_result()
+}
+
+fn checked(decision: PolicyDecision, because: &str) -> CheckedAction {
+    CheckedAction {
+        allowed: decision.allowed,
+        reason: decision.reason.unwrap_or_else(|| because.to_owned()),
+        policies: decision.policies,
+    }
+}
+
+async fn list_facets(
+    context: &Context,
+    caller: &Caller,
+    arguments: Option<JsonObject>,
+) -> Result<CallToolResult, AppError> {
+    let query = read::<ListFacets>(arguments)?.into_query();
+    let found = found(context, caller, &query, &Extra::default()).await?;
+    let facets = found.answer.facets.into_iter();
+    let facets = facets.map(|(name, counts)| CountedFacet {
+        name: name.as_str().to_owned(),
+        values: counts
+            .values
+            .into_iter()
+            .map(|(value, count)| CountedValue {
+                value: cut(&value, VALUE),
+                count,
+            })
+            .collect(),
+        other_count: counts.other_count,
+    });
+    let page = FacetPage {
+        total: found.answer.total,
+        facets: facets.collect(),
+    };
+    let text = words::facets(&page);
+    Outcome::new(page, text).into_result()
+}

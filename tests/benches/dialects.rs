@@ -1,0 +1,171 @@
+//! Searches through the doors of other protocols, against `/v1/agents` for the same new queries.
+//!
+//! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (1000) is the number of distinct
+//! queries per run, and `BENCH_PAIRS` (5) the number of runs of each side, taken in turns.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod generator;
+mod load;
+mod report;
+mod stock;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_registry_server::dialects;
+use a2a_registry_server::jobs;
+use a2a_registry_server::jobs::JobOptions;
+use a2a_registry_server::search::indexing::index_anew;
+use generator::Generator;
+use load::{Load, Measured};
+use report::{head, line, median, size};
+use serde_json::json;
+use stock::Stock;
+
+/// Words per query, as in the bench of searches.
+const WORDS: usize = 3;
+/// Agents of a page, on both sides.
+const PAGE: usize = 20;
+
+/// A door: its name, the complete request for a query, and the least share of the rate of `/v1/agents`.
+type Door = (&'static str, fn(SocketAddr, &str) -> Vec<u8>, f64);
+
+const DOORS: [Door; 1] = [("MCP search_agents", mcp, 0.7)];
+
+#[tokio::main]
+async fn main() {
+    let agents = size("BENCH_AGENTS", 100_000);
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let stock = Stock::new().await;
+    stock.add_sources(agents, 1, 80).await;
+    stock.fill(|index| generator.card(index)).await;
+    index_anew(&stock.app, || false).await.unwrap();
+    let options = JobOptions {
+        crawl: false,
+        ..JobOptions::default()
+    };
+    let jobs = jobs::start(&stock.app, options);
+    let (address, shutdown) = stock.serve().unwrap();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    head(
+        &format!(
+            "new searches of {agents} agents, {} connections; bare: /v1/agents",
+            cores * 4
+        ),
+        "queries/s",
+    );
+    let mut used = 0;
+    for (name, request, target) in DOORS {
+        measure(
+            name,
+            request,
+            target,
+            |count| {
+                let first = used;
+                used += count;
+                (first..used)
+                    .map(|index| generator.query(index as u64, WORDS))
+                    .collect()
+            },
+            address,
+        );
+    }
+    shutdown.cancel();
+    jobs.stop().await;
+    stock.close().await;
+}
+
+/// Measures a door and `/v1/agents` in turns, each pair with queries that nobody has asked before.
+fn measure(
+    name: &str,
+    request: fn(SocketAddr, &str) -> Vec<u8>,
+    target: f64,
+    mut take: impl FnMut(usize) -> Vec<String>,
+    address: SocketAddr,
+) {
+    let count = size("BENCH_QUERIES", 1_000);
+    let pairs = size("BENCH_PAIRS", 5);
+    let pairs: Vec<[Measured; 2]> = (0..pairs)
+        .map(|pair| {
+            let words = take(count);
+            let all = |request: fn(SocketAddr, &str) -> Vec<u8>| {
+                let requests = words.iter().map(|words| request(address, words));
+                run(address, requests.collect())
+            };
+            // Whichever comes second finds the pages of the index in memory.
+            match pair % 2 {
+                0 => {
+                    let plain = all(plain);
+                    [all(request), plain]
+                }
+                _ => [all(request), all(plain)],
+            }
+        })
+        .collect();
+    let of = |side: usize| median(pairs.iter().map(|pair| pair[side].rate).collect());
+    let ratio = median(pairs.iter().map(|[a, b]| a.rate / b.rate).collect());
+    line(name, of(0), of(1), ratio, Some(target));
+    let of = |side: usize| median(pairs.iter().map(|pair| pair[side].cpu_us).collect());
+    let ratio = median(pairs.iter().map(|[a, b]| b.cpu_us / a.cpu_us).collect());
+    line(
+        &format!("{name}, processor time, us"),
+        of(0),
+        of(1),
+        ratio,
+        None,
+    );
+}
+
+fn run(address: SocketAddr, requests: Vec<Vec<u8>>) -> Measured {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut load = Load::new(address, &[], "", "200");
+    load.connections = cores * 4;
+    load.most = requests.len();
+    load.time = Duration::from_secs(20);
+    load.requests = Arc::new(requests);
+    load.run().unwrap()
+}
+
+/// The request of `/v1/agents`.
+fn plain(address: SocketAddr, words: &str) -> Vec<u8> {
+    let query = words.replace(' ', "+");
+    format!("GET /v1/agents?q={query}&page_size={PAGE} HTTP/1.1\r\nHost: {address}\r\n\r\n")
+        .into_bytes()
+}
+
+/// The call of `search_agents`.
+fn mcp(address: SocketAddr, words: &str) -> Vec<u8> {
+    let [revision, ..] = dialects::MCP;
+    let message = json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "search_agents",
+            "arguments": {"text": words, "page_size": PAGE},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": revision,
+                "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    })
+    .to_string();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {revision}\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: search_agents\r\nContent-Length: {}\r\n\r\n{message}",
+        message.len()
+    )
+    .into_bytes()
+}

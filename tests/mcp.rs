@@ -1,0 +1,150 @@
+//! The registry as a server of the Model Context Protocol: over HTTP in both revisions, on standard input, with other
+//! people's clients, and with callers who mean harm.
+
+mod callers;
+mod doors;
+mod kits;
+mod protocol;
+mod results;
+mod stdio;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::api::{Api, ApiResponse};
+use crate::support::cards::card;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::serving::ServingRegistry;
+
+/// The revisions that are spoken.
+const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
+/// The tools over HTTP, in their order.
+const TOOLS: [&str; 5] = [
+    "search_agents",
+    "get_agent",
+    "get_card",
+    "check_agent",
+    "list_facets",
+];
+
+/// A client of one revision, with or without a token.
+#[derive(Clone)]
+struct Mcp {
+    api: Api,
+    revision: &'static str,
+    token: Option<String>,
+}
+
+impl Mcp {
+    fn new(api: &Api, revision: &'static str, token: Option<&str>) -> Self {
+        Self {
+            api: api.clone(),
+            revision,
+            token: token.map(str::to_owned),
+        }
+    }
+
+    /// A request with these bytes as its message, and the headers that every client sends.
+    fn request(&self, body: impl Into<reqwest::Body>) -> reqwest::RequestBuilder {
+        let request = self.api.request(Method::POST, "/mcp");
+        let request = request
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", self.revision)
+            .body(body);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// The response to a method, with what the revision asks for beside it.
+    async fn ask(&self, method: &str, params: Value) -> ApiResponse {
+        let mut params = params;
+        let mut request = self.api.request(Method::POST, "/mcp");
+        if self.revision == "2026-07-28" {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": self.revision,
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+            request = request.header("mcp-method", method);
+            if let Some(name) = params["name"].as_str() {
+                request = request.header("mcp-name", name);
+            }
+        }
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        request = request
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", self.revision)
+            .json(&message);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        ApiResponse::to(request).await
+    }
+
+    /// The result of a tool, which may be an error of the tool.
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let answer = self.ask("tools/call", params).await.expect(200);
+        assert_eq!(answer["id"], 7, "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The structured result of a tool that succeeds.
+    async fn structured(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments).await;
+        assert_eq!(result["isError"], false, "{result:#}");
+        result["structuredContent"].clone()
+    }
+
+    /// The sentence of a tool that fails.
+    async fn failure(&self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, arguments).await;
+        assert_eq!(result["isError"], true, "{result:#}");
+        assert!(result.get("structuredContent").is_none(), "{result:#}");
+        text(&result)
+    }
+}
+
+/// The text of a result.
+fn text(result: &Value) -> String {
+    let blocks = result["content"].as_array().unwrap();
+    let texts = blocks.iter().map(|block| {
+        assert_eq!(block["type"], "text", "{result}");
+        block["text"].as_str().unwrap()
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Publishes cards of agents with these names, which all do the same; returns their ids.
+async fn publish(registry: &ServingRegistry, origin: &Origin, names: &[&str]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for name in names {
+        let path = format!("/{}.json", name.replace(' ', "-"));
+        origin.answer(&path, OriginReply::json(card(name, "gardening")));
+        ids.push(registry.publish(&origin.url(&path)).await);
+    }
+    ids
+}
+
+/// Sets who may find an agent.
+async fn show_to(registry: &ServingRegistry, agent: &str, body: Value) {
+    let path = format!("/v1/agents/{agent}");
+    let request = registry.as_admin(Method::PATCH, &path).json(&body);
+    ApiResponse::to(request).await.expect(200);
+}
+
+/// Puts policies in force by which this account calls no agent, and everybody may do everything else.
+async fn forbid_calls_of(registry: &ServingRegistry, account: &str) {
+    let no_calls = format!(
+        "forbid (principal == Account::\"{account}\", action == Action::\"invoke\", resource);"
+    );
+    let set = json!({"reason": "a test", "policies": [
+        {"id": "open", "text": "permit (principal, action, resource);"},
+        {"id": "no-calls", "text": no_calls},
+    ]});
+    let put = registry.as_admin(Method::PUT, "/v1/policies").json(&set);
+    ApiResponse::to(put).await.expect(202);
+}

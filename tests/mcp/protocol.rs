@@ -1,0 +1,266 @@
+//! The protocol itself: both revisions, hosts and origins, and messages that are none.
+
+use a2a_registry_server::dialects;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Mcp, REVISIONS, TOOLS};
+use crate::support::api::ApiResponse;
+use crate::support::serving::ServingRegistry;
+use crate::support::setup::Setup;
+
+/// Both revisions list the same tools in the same order, closed and described, and say who may keep the list.
+#[tokio::test]
+async fn both_revisions_list_the_same_tools() {
+    assert_eq!(dialects::MCP, REVISIONS);
+    let registry = Setup::new().start().await;
+    let token = registry.token("reader", "reader").await;
+    let mut lists = Vec::new();
+    for revision in REVISIONS {
+        for (token, scope) in [(None, "public"), (Some(token.as_str()), "private")] {
+            let client = Mcp::new(&registry.api, revision, token);
+            let answer = client.ask("tools/list", json!({})).await;
+            assert!(!answer.headers.contains_key("mcp-session-id"));
+            assert_eq!(answer.headers["cache-control"], "no-store");
+            let result = answer.expect(200)["result"].clone();
+            assert_eq!(result["cacheScope"], scope, "{revision}");
+            assert!(result["ttlMs"].as_u64().unwrap() > 0);
+            lists.push(result["tools"].clone());
+        }
+    }
+    let first = lists[0].as_array().unwrap();
+    let names: Vec<_> = first
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, TOOLS);
+    assert!(lists.iter().all(|list| *list == lists[0]));
+    for tool in first {
+        assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
+        assert!(tool["description"].as_str().unwrap().len() > 100, "{tool}");
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object", "{tool}");
+            closed(&tool[schema]);
+        }
+    }
+}
+
+/// Every object of a schema names all its members.
+fn closed(schema: &Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.contains_key("properties") {
+                assert_eq!(schema["additionalProperties"], false, "{schema:#}");
+            }
+            members.values().for_each(closed);
+        }
+        Value::Array(items) => items.iter().for_each(closed),
+        _ => {}
+    }
+}
+
+/// The handshake of 2025-11-25 and the discovery of 2026-07-28.
+#[tokio::test]
+async fn each_revision_begins_in_its_way() {
+    let registry = Setup::new().start().await;
+    let old = Mcp::new(&registry.api, "2025-11-25", None);
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    });
+    let result = old.ask("initialize", params).await.expect(200)["result"].clone();
+    assert_eq!(result["protocolVersion"], "2025-11-25");
+    assert_eq!(result["serverInfo"]["name"], "a2a-registry");
+    assert!(result["capabilities"]["tools"].is_object());
+    assert!(
+        result["instructions"]
+            .as_str()
+            .unwrap()
+            .contains("search_agents")
+    );
+    let began = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let accepted = ApiResponse::to(old.request(began.to_string())).await;
+    assert_eq!((accepted.status.as_u16(), accepted.body.len()), (202, 0));
+    // A client of an older revision is offered the newest with a handshake.
+    let older = json!({
+        "protocolVersion": "2024-11-05", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    });
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": older});
+    let request = registry.request(Method::POST, "/mcp").json(&message);
+    let request = request.header("accept", "application/json, text/event-stream");
+    let offered = ApiResponse::to(request).await.expect(200);
+    assert_eq!(offered["result"]["protocolVersion"], "2025-11-25");
+    let new = Mcp::new(&registry.api, "2026-07-28", None);
+    let result = new.ask("server/discover", json!({})).await.expect(200)["result"].clone();
+    assert_eq!(
+        result["supportedVersions"],
+        json!(["2025-11-25", "2026-07-28"])
+    );
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["cacheScope"], "public");
+    assert!(result["ttlMs"].as_u64().unwrap() > 0);
+}
+
+/// A request to `/mcp` with these headers; those of the same name are replaced.
+async fn posted(registry: &ServingRegistry, headers: &[(&str, &str)]) -> ApiResponse {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let client = Mcp::new(&registry.api, "2025-11-25", None);
+    let mut request = client.request(message.to_string()).build().unwrap();
+    for (name, value) in headers {
+        let name = reqwest::header::HeaderName::from_bytes(name.as_bytes()).unwrap();
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let answer = crate::support::http().execute(request).await.unwrap();
+    ApiResponse {
+        status: answer.status(),
+        headers: answer.headers().clone(),
+        body: answer.bytes().await.unwrap().to_vec(),
+    }
+}
+
+/// Only this registry's own names are answered to, and only its own pages may call: another name means that somebody's
+/// page reaches through a name that leads here.
+#[tokio::test]
+async fn foreign_hosts_and_origins_are_refused() {
+    let setup = Setup::new().configure("[server]\npublic_url = \"https://agents.example\"");
+    let registry = setup.start().await;
+    let port = registry.url.rsplit(':').next().unwrap().to_owned();
+    for host in [
+        "agents.example",
+        "AGENTS.example:443",
+        "127.0.0.1",
+        "localhost:1",
+    ] {
+        assert_eq!(
+            posted(&registry, &[("host", host)]).await.status,
+            200,
+            "{host}"
+        );
+    }
+    for host in [
+        "evil.example",
+        "agents.example.evil.example",
+        "10.0.0.1",
+        "127.0.0.1.evil.example",
+    ] {
+        let refused = posted(&registry, &[("host", host)]).await;
+        let problem = refused.problem(403, "forbidden");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("https://agents.example"), "{detail}");
+    }
+    assert_eq!(
+        posted(&registry, &[("origin", "https://agents.example")])
+            .await
+            .status,
+        200
+    );
+    let foreign = [
+        "https://evil.example",
+        "http://agents.example",
+        "https://agents.example:8443",
+        "null",
+        "http://localhost:1",
+        "not an origin",
+    ];
+    for origin in foreign {
+        posted(&registry, &[("origin", origin)])
+            .await
+            .problem(403, "forbidden");
+    }
+    let own = Setup::new().start_untapped().await;
+    let own_origin = own.url.replace("127.0.0.1", "localhost");
+    assert_eq!(
+        posted(&own, &[("origin", &own_origin)]).await.status,
+        200,
+        "{port}"
+    );
+}
+
+/// Whatever is no message is refused in one sentence, and harms nothing.
+#[tokio::test]
+async fn what_is_no_message_is_refused() {
+    let setup = Setup::new().configure("[limits]\njson_bytes = 4096");
+    let registry = setup.start().await;
+    let client = Mcp::new(&registry.api, "2025-11-25", None);
+    let error = |answer: &ApiResponse, status: u16, code: i64| {
+        let error = answer.expect(status);
+        assert_eq!(answer.headers["content-type"], "application/json");
+        assert_eq!(error["jsonrpc"], "2.0");
+        assert_eq!(error["error"]["code"], code, "{error}");
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with('.'), "{message}");
+    };
+    for broken in ["", "{", "\u{feff}{}", "nonsense"] {
+        let answer = ApiResponse::to(client.request(broken)).await;
+        error(&answer, 400, -32700);
+    }
+    for other in [
+        "{}",
+        "[]",
+        "1",
+        "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
+    ] {
+        let answer = ApiResponse::to(client.request(other)).await;
+        error(&answer, 400, -32600);
+    }
+    let accepts = |kinds: &str| [("accept", kinds.to_owned())];
+    for kinds in ["application/json", "text/event-stream", "text/html"] {
+        let [(name, kinds)] = accepts(kinds);
+        error(&posted(&registry, &[(name, &kinds)]).await, 406, -32600);
+    }
+    posted(&registry, &[("content-type", "text/plain")])
+        .await
+        .problem(415, "wrong-media-type");
+    let long =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "x".repeat(4096)}});
+    let refused = ApiResponse::to(client.request(long.to_string())).await;
+    refused.problem(413, "too-large");
+    for revision in REVISIONS {
+        let client = Mcp::new(&registry.api, revision, None);
+        let unknown = client.ask("agents/steal", json!({})).await;
+        let status = if revision == "2026-07-28" { 404 } else { 200 };
+        let unknown = unknown.expect(status);
+        assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+        let call = json!({"name": "steal_agents\u{202e}", "arguments": {}});
+        let unknown = client.ask("tools/call", call).await.expect(200);
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+        assert_eq!(
+            unknown["error"]["message"],
+            "There is no tool steal_agents⟦U+202E⟧; tools/list names all of them."
+        );
+    }
+}
+
+/// There are no streams and no sessions, so the other methods of the transport are refused; and where the operator has
+/// turned the protocol off, there is nothing at all.
+#[tokio::test]
+async fn other_methods_are_refused_and_off_is_off() {
+    let registry = Setup::new().start().await;
+    for method in [Method::GET, Method::DELETE, Method::PUT] {
+        let request = registry.request(method.clone(), "/mcp");
+        let refused = ApiResponse::to(request.header("accept", "text/event-stream")).await;
+        refused.problem(405, "wrong-method");
+        assert_eq!(refused.headers["allow"], "OPTIONS, POST", "{method}");
+    }
+    let off = Setup::new()
+        .configure("[mcp]\nenabled = false")
+        .start()
+        .await;
+    let client = Mcp::new(&off.api, "2025-11-25", None);
+    client
+        .ask("tools/list", json!({}))
+        .await
+        .problem(404, "not-found");
+}
+
+/// The page about the registry names the revisions.
+#[tokio::test]
+async fn the_revisions_are_shown_on_the_page_about_the_registry() {
+    let registry = Setup::new().start().await;
+    let page = registry.get("/about").await.text();
+    assert!(
+        page.contains("<dt>Model Context Protocol</dt><dd>2026-07-28, 2025-11-25</dd>"),
+        "{page}"
+    );
+}

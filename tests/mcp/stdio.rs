@@ -1,0 +1,421 @@
+//! `a2a-registry mcp`: the same tools on standard input, and a conversation with an agent from this machine.
+
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+use super::{Mcp, REVISIONS, TOOLS, forbid_calls_of, publish, text};
+use crate::support::DEADLINE;
+use crate::support::api::Api;
+use crate::support::cards::card;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::program::registry;
+use crate::support::sdk::Sdk;
+use crate::support::setup::Setup;
+
+/// A program that serves on standard input, after its handshake. Dropping it kills it.
+pub(super) struct Session {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines<BufReader<ChildStdout>>,
+    asked: i64,
+}
+
+impl Session {
+    /// Starts the program for this registry, and shakes hands.
+    pub(super) async fn start(api: &Api, token: Option<&str>) -> Self {
+        let mut command = api.anonymous(&["mcp"]);
+        if let Some(token) = token {
+            command.env("A2A_REGISTRY_TOKEN", token);
+        }
+        let mut session = Self::of(command);
+        session.shake_hands().await;
+        session
+    }
+
+    /// Starts a command.
+    fn of(mut command: Command) -> Self {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        Self {
+            input: child.stdin.take(),
+            output: BufReader::new(child.stdout.take().unwrap()).lines(),
+            child,
+            asked: 0,
+        }
+    }
+
+    async fn shake_hands(&mut self) {
+        let client = json!({"name": "test", "version": "1"});
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client,
+        });
+        let begun = self.ask("initialize", params).await;
+        assert_eq!(begun["result"]["protocolVersion"], "2025-11-25", "{begun}");
+        self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await;
+    }
+
+    async fn say(&mut self, message: &Value) {
+        let input = self.input.as_mut().unwrap();
+        input
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .unwrap();
+        input.flush().await.unwrap();
+    }
+
+    /// The answer to a method.
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.asked += 1;
+        let id = self.asked;
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.say(&message).await;
+        let answer = self.line().await.expect("an answer");
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// The next line, which must be a message of the protocol; `None` at the end.
+    async fn line(&mut self) -> Option<Value> {
+        let line = timeout(DEADLINE, self.output.next_line())
+            .await
+            .unwrap()
+            .unwrap()?;
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
+        assert_eq!(message["jsonrpc"], "2.0");
+        Some(message)
+    }
+
+    /// The result of a tool.
+    pub(super) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let answer = self.ask("tools/call", params).await;
+        assert!(answer.get("error").is_none(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The sentence of a tool that fails.
+    async fn failure(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, arguments).await;
+        assert_eq!(result["isError"], true, "{result:#}");
+        let sentence = text(&result);
+        assert!(
+            sentence.ends_with('.') && !sentence.contains('\n'),
+            "{sentence}"
+        );
+        sentence
+    }
+
+    /// Closes its input, after which it ends in order; returns what it logged.
+    pub(super) async fn end(mut self) -> String {
+        drop(self.input.take());
+        self.ended().await
+    }
+
+    async fn ended(mut self) -> String {
+        assert_eq!(self.line().await, None, "nothing comes after the end");
+        let status = timeout(DEADLINE, self.child.wait()).await.unwrap().unwrap();
+        let mut log = String::new();
+        let mut errors = self.child.stderr.take().unwrap();
+        errors.read_to_string(&mut log).await.unwrap();
+        assert_eq!(status.code(), Some(0), "{log}");
+        log
+    }
+}
+
+/// The tools are those of the registry, and one more.
+#[tokio::test]
+async fn the_tools_are_the_registrys_and_one_more() {
+    let registry = Setup::new().start().await;
+    let over_http = Mcp::new(&registry.api, REVISIONS[1], None);
+    let over_http = over_http.ask("tools/list", json!({})).await.expect(200);
+    let mut session = Session::start(&registry.api, None).await;
+    let mut listed = session.ask("tools/list", json!({})).await["result"].clone();
+    assert_eq!(listed["cacheScope"], "public");
+    let talk = listed["tools"].as_array_mut().unwrap().pop().unwrap();
+    assert_eq!(listed["tools"], over_http["result"]["tools"]);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), TOOLS.len());
+    assert_eq!(talk["name"], "talk_to_agent");
+    assert_eq!(talk["annotations"]["readOnlyHint"], false);
+    assert_eq!(talk["annotations"]["openWorldHint"], true);
+    let unknown = json!({"name": "steal_agents", "arguments": {}});
+    let unknown = session.ask("tools/call", unknown).await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let unknown = session.ask("agents/steal", json!({})).await;
+    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+    assert_eq!(session.end().await, "");
+}
+
+/// Results and refusals are those of the registry, for the user whose token it is.
+#[tokio::test]
+async fn calls_are_passed_on_with_the_users_token() {
+    let registry = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    let ids = publish(&registry, &origin, &["Rose", "Inside"]).await;
+    super::show_to(&registry, &ids[1], json!({"visibility": "internal"})).await;
+    let token = registry.token("reader", "reader").await;
+    for token in [None, Some(token.as_str())] {
+        let client = Mcp::new(&registry.api, REVISIONS[1], token);
+        let mut session = Session::start(&registry.api, token).await;
+        for (tool, arguments) in [
+            ("search_agents", json!({"text": "gardening"})),
+            ("search_agents", json!({"page_size": 0})),
+            ("get_agent", json!({"agent": ids[0]})),
+            ("get_agent", json!({"agent": ids[1]})),
+            ("get_card", json!({"agent": ids[1]})),
+            ("check_agent", json!({"agent": ids[1]})),
+            ("list_facets", json!({})),
+        ] {
+            let passed_on = session.call(tool, arguments.clone()).await;
+            assert_eq!(
+                passed_on,
+                client.call(tool, arguments.clone()).await,
+                "{tool} {arguments}"
+            );
+        }
+        let log = session.end().await;
+        assert_eq!(log, "");
+    }
+    let mut session = Session::start(&registry.api, Some("never-made")).await;
+    let refused = session.failure("search_agents", json!({})).await;
+    assert!(
+        refused.contains("token") && !refused.contains("never-made"),
+        "{refused}"
+    );
+    session.end().await;
+}
+
+/// A registry that is down, or serves no MCP, costs the call and not the session.
+#[tokio::test]
+async fn a_registry_that_is_down_is_an_error_of_the_tool() {
+    let registry = Setup::new().start_untapped().await;
+    let mut session = Session::start(&registry.api, None).await;
+    assert_eq!(
+        session.call("search_agents", json!({})).await["isError"],
+        false
+    );
+    let url = registry.url.clone();
+    registry.stop().await;
+    let down = session.failure("search_agents", json!({})).await;
+    assert!(
+        down.contains("No registry answers at") && down.contains(&url),
+        "{down}"
+    );
+    let down = session
+        .failure("talk_to_agent", json!({"agent": "x.example", "text": "hi"}))
+        .await;
+    assert!(down.contains("No registry answers at"), "{down}");
+    session.end().await;
+    let off = Setup::new()
+        .configure("[mcp]\nenabled = false")
+        .start()
+        .await;
+    let mut session = Session::start(&off.api, None).await;
+    let refused = session.failure("search_agents", json!({})).await;
+    assert!(refused.contains("`mcp.enabled`"), "{refused}");
+    session.end().await;
+}
+
+/// It ends in order when it is asked to, also before anything was said and while an agent is waited for.
+#[tokio::test]
+async fn it_ends_in_order_when_asked_to() {
+    let registered = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    let silent = Origin::start();
+    silent.answer("/a2a", OriginReply::stalled("{"));
+    let bytes =
+        card("Rose", "gardening").replace("https://echo.agents.dev/a2a", &silent.url("/a2a"));
+    origin.answer("/rose.json", OriginReply::json(bytes));
+    let id = registered.publish(&origin.url("/rose.json")).await;
+    let terminate = |session: &Session| {
+        let id = i32::try_from(session.child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), Signal::TERM).unwrap();
+    };
+    let session = Session::start(&registered.api, None).await;
+    terminate(&session);
+    session.ended().await;
+    let mut session = Session::start(&registered.api, None).await;
+    let params = json!({"name": "talk_to_agent", "arguments": {"agent": id, "text": "hello"}});
+    let call = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params});
+    session.say(&call).await;
+    silent.arrived("/a2a", 1).await;
+    terminate(&session);
+    session.ended().await;
+    let mut unbegun = Session::of(registered.anonymous(&["mcp"]));
+    drop(unbegun.input.take());
+    unbegun.ended().await;
+}
+
+/// Lines that are no messages are passed over, and a line without end is not kept.
+#[tokio::test]
+async fn lines_that_are_no_messages_harm_nothing() {
+    let registered = Setup::new().start().await;
+    let mut session = Session::start(&registered.api, None).await;
+    let input = session.input.as_mut().unwrap();
+    input
+        .write_all(b"nonsense\n\n{\"half\n\xff\xfe\n")
+        .await
+        .unwrap();
+    input.write_all(&vec![b'x'; 3 * 1024 * 1024]).await.unwrap();
+    input.write_all(b"\n").await.unwrap();
+    let listed = session.ask("tools/list", json!({})).await;
+    assert!(listed["result"]["tools"].is_array(), "{listed}");
+    session.end().await;
+}
+
+/// One message to an agent, and the next in the same conversation.
+#[tokio::test]
+async fn an_agent_is_talked_to_from_this_machine() {
+    let registered = Setup::new().approve_all().start().await;
+    for sdk in [Sdk::Py03, Sdk::Py1] {
+        let agent = sdk.agent().await;
+        let id = registered.publish(&agent.card_url(sdk)).await;
+        let mut session = Session::start(&registered.api, None).await;
+        let listed = session.ask("tools/list", json!({})).await;
+        let talk = listed["result"]["tools"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .clone();
+        let schema = jsonschema::draft202012::new(&talk["outputSchema"]).unwrap();
+        let said = json!({"agent": id, "text": "hello"});
+        let result = session.call("talk_to_agent", said.clone()).await;
+        assert_eq!(result["isError"], false, "{result:#}");
+        let answer = &result["structuredContent"];
+        schema.validate(answer).unwrap();
+        assert_eq!(answer["text"], sdk.answer_to("hello"), "{result:#}");
+        let shown = text(&result);
+        assert!(shown.contains("never instructions"), "{shown}");
+        assert!(shown.ends_with(&sdk.answer_to("hello")), "{shown}");
+        let asked = session
+            .call("talk_to_agent", json!({"agent": id, "text": "ask me"}))
+            .await;
+        let asked = &asked["structuredContent"];
+        assert_eq!(asked["state"], "input-required", "{asked:#}");
+        let more = json!({
+            "agent": id, "text": "the blue one",
+            "task_id": asked["task_id"], "context_id": asked["context_id"],
+        });
+        let result = session.call("talk_to_agent", more).await;
+        assert_eq!(
+            result["structuredContent"]["text"],
+            sdk.answer_to("the blue one"),
+            "{result:#}"
+        );
+        for wrong in [
+            json!({"agent": id}),
+            json!({"agent": id, "text": " "}),
+            json!({"agent": id, "text": "a", "token": "x"}),
+        ] {
+            let sentence = session.failure("talk_to_agent", wrong.clone()).await;
+            assert!(sentence.contains("argument"), "{wrong}: {sentence}");
+        }
+        session.end().await;
+    }
+}
+
+/// Nothing is sent to an agent that the user may not call, or whose card changed since it was approved.
+#[tokio::test]
+async fn nothing_is_sent_to_an_agent_that_something_speaks_against() {
+    let registered = Setup::new().start().await;
+    let agent = Origin::start();
+    agent.answer("/a2a", OriginReply::status(500));
+    let published = |words: &str| {
+        let bytes =
+            card("Rose", "gardening").replace("https://echo.agents.dev/a2a", &agent.url("/a2a"));
+        OriginReply::json(bytes.replace("Rose is good", words))
+    };
+    agent.answer("/rose.json", published("Rose is good"));
+    registered.register(&agent.url("/rose.json")).await;
+    let review = registered.open_review(|_| true).await;
+    let decision = json!({"digest": review.digest, "reason": "a test"});
+    let path = format!("/v1/reviews/{}:approve", review.id);
+    registered.post(&path, &decision).await.expect(200);
+    let id = registered.found("q=gardening").await.summary.id.to_string();
+    let token = registered.token("reader", "reader").await;
+    let said = json!({"agent": id, "text": "hello"});
+    let mut session = Session::start(&registered.api, Some(&token)).await;
+    // So far nothing speaks against it: the message is sent, and the agent fails.
+    session.failure("talk_to_agent", said.clone()).await;
+    let sent = agent.requests("/a2a").len();
+    assert!(sent > 0);
+    forbid_calls_of(&registered, "reader").await;
+    crate::support::waiting::eventually("the new set decides", async || {
+        let check = Mcp::new(&registered.api, REVISIONS[0], Some(&token));
+        let check = check.structured("check_agent", json!({"agent": id})).await;
+        (check["invoke"]["allowed"] == false).then_some(())
+    })
+    .await;
+    let refused = session.failure("talk_to_agent", said.clone()).await;
+    assert!(refused.starts_with("Nothing was sent to"), "{refused}");
+    assert!(refused.contains("may not be called by you"), "{refused}");
+    session.end().await;
+    agent.answer("/rose.json", published("Rose is very good"));
+    let domain = agent.address().to_string();
+    registered.recrawl(&domain).await;
+    // A curator sees that another version waits.
+    let curator = registered.token("curator", "curator").await;
+    let mut session = Session::start(&registered.api, Some(&curator)).await;
+    let refused = session.failure("talk_to_agent", said).await;
+    assert!(refused.contains("has changed its card"), "{refused}");
+    let log = session.end().await;
+    assert_eq!(agent.requests("/a2a").len(), sent, "nothing more was sent");
+    for secret in [&token, &curator] {
+        assert!(!log.contains(secret.as_str()));
+    }
+}
+
+/// Credentials are those of the user's file, and no variable and no argument gives others.
+#[tokio::test]
+async fn credentials_come_from_the_users_file_alone() {
+    let registered = Setup::new().approve_all().start().await;
+    let agent = Origin::start();
+    agent.answer("/a2a", OriginReply::status(500));
+    let mut card: Value = serde_json::from_str(&card("Rose", "gardening")).unwrap();
+    card["url"] = json!(agent.url("/a2a"));
+    card["securitySchemes"] = json!({"token": {"type": "http", "scheme": "bearer"}});
+    card["security"] = json!([{"token": []}]);
+    agent.answer("/rose.json", OriginReply::json(card.to_string()));
+    let id = registered.publish(&agent.url("/rose.json")).await;
+    let home = TempDir::new().unwrap();
+    let said = json!({"agent": id, "text": "hello"});
+    let start = || {
+        let mut command = registry(["mcp"]);
+        command
+            .env("A2A_REGISTRY_URL", &registered.url)
+            .env("A2A_AGENT_TOKEN", "of-a-variable")
+            .env("XDG_CONFIG_HOME", home.path());
+        Session::of(command)
+    };
+    let mut session = start();
+    session.shake_hands().await;
+    let refused = session.failure("talk_to_agent", said.clone()).await;
+    assert!(!refused.contains("of-a-variable"), "{refused}");
+    session.end().await;
+    assert!(
+        agent.requests("/a2a").is_empty(),
+        "nothing was sent without the credentials"
+    );
+    let mut keep = registered.anonymous(&["credentials", "add", &id, "--bearer", "of-the-file"]);
+    keep.env("XDG_CONFIG_HOME", home.path());
+    let kept = crate::support::program::Program::run(keep).await;
+    assert!(kept.status.success(), "{kept:#?}");
+    let mut session = start();
+    session.shake_hands().await;
+    session.failure("talk_to_agent", said).await;
+    let log = session.end().await;
+    let sent = agent.requests("/a2a");
+    assert_eq!(sent[0].header("authorization"), Some("Bearer of-the-file"));
+    assert!(!log.contains("of-the-file"), "{log}");
+}
