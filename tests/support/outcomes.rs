@@ -120,10 +120,13 @@ pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) 
                 identifier,
                 url: url.parse().unwrap(),
                 updated_at: None,
+                digest: None,
+                inline: None,
             });
             SourceVerdict::Catalog(Box::new(FetchedCatalog {
                 url: answered,
                 entries: cards.collect(),
+                others: Vec::new(),
                 findings: Findings::default(),
                 complete: read == Read::Whole,
                 freshness,

@@ -23,6 +23,7 @@ pub mod crawl;
 pub mod data_dir;
 mod database;
 pub mod domains;
+pub mod entry_rows;
 pub mod error;
 pub mod events;
 mod filters;

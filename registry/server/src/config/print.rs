@@ -23,6 +23,7 @@ impl Config {
             identity,
             search,
             embedding,
+            ard,
             limits,
             log,
         } = self;
@@ -34,6 +35,7 @@ impl Config {
             section("identity", identity)?,
             section("search", search)?,
             section("embedding", embedding)?,
+            section("ard", ard)?,
             section("limits", limits)?,
             section("log", log)?,
         ];
