@@ -18,6 +18,7 @@ use crate::domains::{lint_form, page as domain_page, register_page, routes as do
 use crate::events::routes as events;
 use crate::health::routes as health;
 use crate::http::allowed;
+use crate::http::envelope::DialectErrors;
 use crate::lint::routes as lint;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
@@ -191,6 +192,9 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
 }
+
+/// How failures are written where a dialect has a form of its own.
+pub const DIALECT_ERRORS: &[DialectErrors] = &[];
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[
