@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 53] = [
+const ORDER: [&str; 55] = [
     "config",
     "error",
     "filters",
@@ -41,10 +41,12 @@ const ORDER: [&str; 53] = [
     "visits",
     "ownership",
     "crawl",
+    "catalog_entry",
     "agents",
     "meaning",
     "search",
     "collections",
+    "ard",
     "domains",
     "agent_page",
     "reviews",

@@ -11,6 +11,7 @@ pub mod meanings;
 pub mod orders;
 pub mod outage;
 pub mod policies;
+pub(crate) mod published;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;
