@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 55] = [
+const ORDER: [&str; 58] = [
     "config",
     "error",
     "filters",
@@ -34,6 +34,7 @@ const ORDER: [&str; 55] = [
     "http",
     "pages",
     "lint",
+    "entry_rows",
     "sources",
     "signatures",
     "agent_facts",
@@ -42,11 +43,13 @@ const ORDER: [&str; 55] = [
     "ownership",
     "crawl",
     "catalog_entry",
+    "entry_documents",
     "agents",
     "meaning",
     "search",
     "collections",
     "ard",
+    "entries",
     "domains",
     "agent_page",
     "reviews",

@@ -111,6 +111,14 @@ text_enum! {
 }
 
 impl EventKind {
+    /// Whether its subject is the id of an entry.
+    pub const fn is_of_entry(self) -> bool {
+        matches!(
+            self,
+            Self::EntryListed | Self::EntryChanged | Self::EntryEnded
+        )
+    }
+
     /// Whether a person or a rule has done or decided this, as opposed to an observation or its consequence.
     pub const fn is_act(self) -> bool {
         !matches!(

@@ -2,7 +2,6 @@
 //! (docs/model.md#entries).
 
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, entry};
 use a2a_registry_store::{Write, entries};
 use serde_json::json;
@@ -11,6 +10,7 @@ use uuid::Uuid;
 use crate::commit::ledger::Ledger;
 use crate::config::{Config, KeptEntries};
 use crate::error::AppError;
+use crate::visibility::stands_behind_entries;
 
 /// Most entries that are kept of one domain.
 pub const MAX_KEPT: usize = 200;
@@ -22,18 +22,7 @@ pub fn keeps_entries(config: &Config) -> bool {
 
 /// Whether entries of this domain's catalogs are kept: its owner has proved it, and has not opted out.
 pub fn keeps_entries_of(config: &Config, row: &domain::Model) -> bool {
-    keeps_entries(config) && stands(row)
-}
-
-/// Whether an entry may be shown at that time. The same rule for many rows is in the queries of
-/// [`a2a_registry_store::entries`].
-pub fn is_shown(row: &entry::Model, of: &domain::Model, now: Timestamp) -> bool {
-    stands(of) && !row.denied && row.verified_until.is_none_or(|until| until > now.0)
-}
-
-/// Whether a domain stands behind what its catalogs list.
-fn stands(row: &domain::Model) -> bool {
-    row.is_proved() && row.opted_out_by.is_none() && row.deleted_at.is_none()
+    keeps_entries(config) && stands_behind_entries(row)
 }
 
 /// Appends the event of an entry, whose subject is the row's id.

@@ -25,6 +25,8 @@ pub mod crawl;
 pub mod data_dir;
 mod database;
 pub mod domains;
+pub mod entries;
+mod entry_documents;
 pub mod entry_rows;
 pub mod error;
 pub mod events;

@@ -1,6 +1,6 @@
 //! Entries of catalogs that are no cards.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use sea_orm::sea_query::{Condition, Expr, LikeExpr, OnConflict, Query, SimpleExpr};
 use sea_orm::{
@@ -12,6 +12,9 @@ use uuid::Uuid;
 use super::entity::{agent, domain, entry, source};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
+
+/// Most ids in one statement.
+const IDS: usize = 1_000;
 
 /// Which entries are wanted. Only those that may be shown are found.
 #[derive(Debug, Clone, Default)]
@@ -57,13 +60,11 @@ pub async fn entries_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<(entry::Model, domain::Model)>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
+    let mut rows = Vec::new();
+    for ids in ids.chunks(IDS) {
+        let query = entry::Entity::find().filter(entry::Column::Id.is_in(ids.iter().copied()));
+        rows.extend(query.all(on.connection()).await?);
     }
-    let rows = entry::Entity::find()
-        .filter(entry::Column::Id.is_in(ids.iter().copied()))
-        .all(on.connection())
-        .await?;
     with_domains(on, rows).await
 }
 
@@ -155,6 +156,24 @@ pub async fn urns_among(
     Ok(found.into_iter().flatten().collect())
 }
 
+/// The URLs of these catalogs, by their keys.
+pub async fn catalog_urls(
+    on: &impl Handle,
+    ids: &[i64],
+) -> Result<HashMap<i64, String>, StoreError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let found: Vec<(i64, String)> = source::Entity::find()
+        .select_only()
+        .columns([source::Column::Id, source::Column::Url])
+        .filter(source::Column::Id.is_in(ids.iter().copied()))
+        .into_tuple()
+        .all(on.connection())
+        .await?;
+    Ok(found.into_iter().collect())
+}
+
 /// The number of all entries.
 pub async fn entries_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(entry::Entity::find().count(on.connection()).await?)
@@ -175,7 +194,7 @@ fn contains(word: &str) -> SimpleExpr {
 }
 
 /// The entries of proved domains that have not opted out and are not denied, as far as their authority still counts. The
-/// same rule for one row is `entries::standing::is_shown` of the server.
+/// same rule for one row is `visibility::entry_is_shown` of the server.
 fn shown(now: i64) -> Select<entry::Entity> {
     let standing = Query::select()
         .column(domain::Column::Id)

@@ -37,7 +37,7 @@ pub(crate) async fn search(
         page_token: request.page_token.clone(),
         ..SearchQuery::default()
     };
-    let extra = extra(conditions(&request.query)?);
+    let extra = extra(context, part, conditions(&request.query)?);
     part.within(context, caller).await?;
     let found = found(context, caller, &query, &extra).await?;
     let source = part.base(context);

@@ -20,8 +20,9 @@ use crate::commit::approver::CRAWLER;
 use crate::commit::ledger::Ledger;
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
-use crate::entry_rows::{MAX_KEPT, end_entries, entry_event, is_shown, keeps_entries_of};
+use crate::entry_rows::{MAX_KEPT, end_entries, entry_event, keeps_entries_of};
 use crate::error::AppError;
+use crate::visibility::entry_is_shown;
 
 /// How long the result of verifying a manifest counts while the signer cannot be asked again.
 const VERIFIED_FOR: i64 = 7 * DAY;
@@ -196,7 +197,7 @@ impl EntryReader {
         let foreign = foreign
             .filter(|(row, _)| row.domain_id != domain.id)
             .map(|(row, of)| {
-                let shown = is_shown(&row, &of, now);
+                let shown = entry_is_shown(&row, &of, now);
                 (row.identifier.clone(), (row, shown))
             });
         let catalogs = group.of_domain(domain.id).filter(|row| {
