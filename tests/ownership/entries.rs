@@ -6,7 +6,8 @@ use std::sync::Arc;
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_crawler::catalog::Endorsement;
 use a2a_crawler::catalog::manifest::ManifestFault;
-use a2a_registry_api::{Act, DomainPatch};
+use a2a_registry_api::{Act, DomainPatch, EntryList};
+use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_search::SearchRequest;
 use a2a_registry_server::agents::acts::agent_retire;
@@ -65,6 +66,17 @@ fn lists(entries: &[Value]) -> OriginAnswer {
     OriginAnswer::Document(document(entries), Endorsement::None)
 }
 
+/// The whole list, as anybody sees it.
+pub async fn entries_in(stage: &Stage) -> EntryList {
+    let query = EntryQuery {
+        page_size: Some(100),
+        ..EntryQuery::default()
+    };
+    entry_list(&stage.app, &Caller::default(), &query)
+        .await
+        .unwrap()
+}
+
 async fn keeping(url: &str) -> OwnershipSetup {
     let stage = Stage::with(url, |config| config.ard.entries = KeptEntries::Verified).await;
     OwnershipSetup::on(stage)
@@ -88,8 +100,8 @@ impl OwnershipSetup {
 
     /// The identifiers of the entries in the list.
     async fn listed(&self) -> Vec<String> {
-        let list = entry_list(&self.stage.app, &Caller::default(), &EntryQuery::default());
-        let entries = list.await.unwrap().entries.into_iter();
+        let list = entries_in(&self.stage).await;
+        let entries = list.entries.into_iter();
         entries.map(|one| one.identifier).collect()
     }
 
@@ -172,8 +184,7 @@ async fn entries_of_a_proved_domain_are_kept_as_they_are_listed(url: &str) {
     sorted.sort();
     assert_eq!(shown, sorted);
 
-    let list = entry_list(&setup.stage.app, &Caller::default(), &EntryQuery::default());
-    let list = list.await.unwrap();
+    let list = entries_in(&setup.stage).await;
     assert!(
         list.entries
             .iter()
@@ -221,8 +232,8 @@ async fn entries_of_a_proved_domain_are_kept_as_they_are_listed(url: &str) {
     setup.fetch(DOMAIN, &lists(&[other])).await;
     assert_eq!(setup.shown().await.len(), 3);
     assert!(setup.stage.app.index().applied_seq() > repeated && repeated >= seq);
-    let list = entry_list(&setup.stage.app, &Caller::default(), &EntryQuery::default());
-    assert_eq!(list.await.unwrap().entries[0].display_name, "Another name");
+    let list = entries_in(&setup.stage).await;
+    assert_eq!(list.entries[0].display_name, "Another name");
 }
 
 /// No caller finds, counts, completes or looks up an entry where agents are.
@@ -336,8 +347,7 @@ async fn nothing_is_kept_while_it_is_off_or_nobody_has_proved_the_domain(url: &s
     setup.proved("acme", DOMAIN).await;
     setup.fetch(DOMAIN, &lists(&[sorter()])).await;
     assert_eq!(setup.count().await, 0);
-    let list = entry_list(&setup.stage.app, &Caller::default(), &EntryQuery::default());
-    let list = list.await.unwrap();
+    let list = entries_in(&setup.stage).await;
     assert_eq!(list.entries, []);
     assert_eq!(list.hints[0].kind, "off");
     let OwnershipSetup { stage, names } = setup;
@@ -415,9 +425,9 @@ async fn denied_domains_show_no_entries(url: &str) {
     assert_eq!(setup.shown().await, [SORTER]);
     let OwnershipSetup { stage, names } = setup;
     drop(names);
-    let pattern = || DOMAIN.parse().unwrap();
+    let denied = vec![DomainPattern(DOMAIN.into())];
     let stage = stage
-        .restart(|config| config.governance.deny_domains = vec![pattern()])
+        .restart(|config| config.governance.deny_domains = denied)
         .await;
     let setup = OwnershipSetup::on(stage);
     assert_eq!(setup.shown().await, Vec::<String>::new());
@@ -454,8 +464,8 @@ async fn a_name_of_another_publisher_needs_its_signature(url: &str) {
     let ard = OriginAnswer::Document(text, endorsed_by(DOMAIN));
     setup.fetch(NEIGHBOUR, &ard).await;
     assert_eq!(setup.shown().await, [SORTER]);
-    let list = entry_list(&setup.stage.app, &Caller::default(), &EntryQuery::default());
-    let first = list.await.unwrap().entries.remove(0);
+    let mut list = entries_in(&setup.stage).await;
+    let first = list.entries.remove(0);
     assert_eq!(
         (first.domain.as_str(), first.authority.as_str()),
         (NEIGHBOUR, "manifest-verified")
@@ -497,8 +507,8 @@ async fn the_publishers_own_entry_counts_more(url: &str) {
     setup.fetch(DOMAIN, &lists(&[sorter()])).await;
     setup.fetch(NEIGHBOUR, &theirs).await;
     assert_eq!(setup.shown().await, [SORTER]);
-    let list = entry_list(&setup.stage.app, &Caller::default(), &EntryQuery::default());
-    assert_eq!(list.await.unwrap().entries[0].domain, DOMAIN);
+    let list = entries_in(&setup.stage).await;
+    assert_eq!(list.entries[0].domain, DOMAIN);
 }
 
 async fn entries_end_as_sources_do(url: &str) {
@@ -551,7 +561,7 @@ async fn an_agents_identifier_is_no_entry(url: &str) {
     let (admin, id) = (&setup.stage.admin, agent.id.to_string());
     let retire = Act {
         reason: "gone".into(),
-        ..Act::default()
+        hold: None,
     };
     agent_retire(&setup.stage.app, admin, &id, &retire)
         .await

@@ -8,13 +8,11 @@ use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_crawler::{Clock, Slot, SourceTask, VisitOutcome};
 use a2a_registry_api::Recrawl;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::KeptEntries;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::entries::{EntryQuery, entry_list};
 use a2a_registry_store::domains::sources_of;
 use a2a_registry_store::entity::source;
 use ring::rand::SystemRandom;
@@ -22,6 +20,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
+use super::entries::entries_in;
 use super::site::Site;
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
@@ -107,8 +106,8 @@ impl OwnershipSetup {
 
     /// What is listed, as identifier, authority and result of the verification.
     async fn verified(&self) -> Vec<(String, String, Option<String>)> {
-        let list = entry_list(&self.stage.app, &Caller::default(), &EntryQuery::default());
-        let entries = list.await.unwrap().entries.into_iter();
+        let list = entries_in(&self.stage).await;
+        let entries = list.entries.into_iter();
         let result = |one: a2a_registry_api::EntryView| one.verification.map(|it| it.result);
         entries
             .map(|one| (one.identifier.clone(), one.authority.clone(), result(one)))

@@ -12,7 +12,7 @@ use crate::catalog::{CatalogDocument, CatalogWalk, Findings, NestedCatalog, Read
 use crate::{Attempt, AttemptOutcome, FetchedCatalog, Freshness, SourceVerdict, Validators};
 
 /// Media types of both standards; ARD has none of its own.
-const ACCEPT: &str = "application/ai-catalog+json, application/json";
+pub(super) const ACCEPT: &str = "application/ai-catalog+json, application/json";
 
 /// What the documents of one catalog are read into.
 struct Reading<'r, 'w> {

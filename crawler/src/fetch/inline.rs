@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use super::catalog::ACCEPT;
 use super::freshness::freshness;
 use super::source::failed;
 use super::{Fetcher, GetOptions, HttpResponse, KeySetRules, bounded};
@@ -22,6 +23,7 @@ impl Fetcher {
         document.set_fragment(None);
         let validators = validators.filter(|v| v.url == document.as_str());
         let options = GetOptions {
+            accept: ACCEPT,
             validators,
             body: MAX_BYTES,
             ..GetOptions::default()

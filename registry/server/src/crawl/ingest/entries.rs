@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::manifest::PROFILE;
 use a2a_crawler::catalog::{Authority, Endorsement, TypedEntry, publisher_of};
 use a2a_crawler::fetch::bounded;
 use a2a_crawler::liveness::{NOT_FOUND_FETCHES, NOT_FOUND_PERIOD};
+use a2a_crawler::{AttemptOutcome, FetchedCatalog};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::{SourceKind, SourceState};
@@ -98,14 +98,35 @@ pub(crate) async fn ingest_entries(
     reading.write(write, ledger).await
 }
 
-/// Counts a fetch that shows again which entries are missing: the catalog has not changed, or it is not there.
+/// A fetch of a catalog without content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WithoutContent {
+    /// It has not changed, so what was missing is missing again.
+    NotModified,
+    /// It is not there: 404 or 410.
+    Absent,
+    /// It could not be fetched, which says nothing about what it lists.
+    Failed,
+}
+
+impl WithoutContent {
+    /// What a failed fetch says.
+    pub(crate) const fn of(outcome: AttemptOutcome) -> Self {
+        match outcome {
+            AttemptOutcome::NotFound | AttemptOutcome::Gone => Self::Absent,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// Follows a fetch of a catalog without content: counts what is missing, and ends what was verified too long ago.
 pub(crate) async fn entries_missed(
     context: &Context,
     write: &Write,
     group: &Group,
     ledger: &mut Ledger<'_>,
     source: i64,
-    is_absent: bool,
+    fetch: WithoutContent,
 ) -> Result<(), AppError> {
     let catalog = group
         .sources
@@ -120,12 +141,14 @@ pub(crate) async fn entries_missed(
     }
     let known = entries::entries_of(write, &[domain.id]).await?;
     let mut reading = EntryReader::of(ledger.now(), catalog.clone(), domain.clone(), known);
-    let fetches = match is_absent {
-        true => ABSENT_FETCHES,
-        false => NOT_FOUND_FETCHES.cast_signed(),
+    let fetches = match fetch {
+        WithoutContent::Absent => ABSENT_FETCHES,
+        _ => NOT_FOUND_FETCHES.cast_signed(),
     };
-    reading.miss(ledger.now(), fetches, |row| {
-        is_absent || row.unlisted_since.is_some()
+    reading.miss(ledger.now(), fetches, |row| match fetch {
+        WithoutContent::NotModified => row.unlisted_since.is_some(),
+        WithoutContent::Absent => true,
+        WithoutContent::Failed => false,
     });
     reading.write(write, ledger).await?;
     Ok(())
@@ -348,14 +371,25 @@ impl EntryReader {
         self.ended.push(row);
     }
 
-    /// Marks the entries of this catalog that it does not list, and ends those that it has not listed for long enough.
+    /// Marks the entries of this catalog that it does not list, and ends those that it has not listed for long enough, or
+    /// whose verification is too old.
     fn miss(&mut self, now: Timestamp, fetches: i32, missing: impl Fn(&entry::Model) -> bool) {
         let of_this = self
             .known
             .values()
             .filter(|row| row.catalog_id == self.catalog.id);
+        let is_over = |row: &entry::Model| row.verified_until.is_some_and(|until| until <= now.0);
+        let over: Vec<entry::Model> = of_this
+            .clone()
+            .filter(|row| is_over(row))
+            .cloned()
+            .collect();
         let missed: Vec<entry::Model> = of_this.filter(|row| missing(row)).cloned().collect();
-        for mut row in missed {
+        for row in over {
+            self.put.remove(&row.identifier);
+            self.end(row);
+        }
+        for mut row in missed.into_iter().filter(|row| !is_over(row)) {
             let since = *row.unlisted_since.get_or_insert(now.0);
             row.unlisted_looks = row.unlisted_looks.saturating_add(1);
             let lasted = Duration::microseconds(now.0.saturating_sub(since));

@@ -39,7 +39,7 @@ use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};
-use crate::crawl::ingest::entries::{entries_missed, ingest_entries};
+use crate::crawl::ingest::entries::{WithoutContent, entries_missed, ingest_entries};
 use crate::crawl::ingest::evidence::note_fetches;
 use crate::crawl::ingest::group::{Group, HostLimits};
 use crate::crawl::ingest::source::{FetchedContent, JitterPlacement};
@@ -181,11 +181,10 @@ async fn ingest_source(
             group.failed(source, AttemptOutcome::NotACard, None, now, placement);
         }
         SourceVerdict::Fetched(fetched) => {
-            let changed =
-                ingest_card(context, write, group, ledger, result.source_key, fetched).await?;
+            let changed = ingest_card(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;
-            group.succeeded(result.source_key, freshness, success, now, placement);
+            group.succeeded(source, freshness, success, now, placement);
         }
         SourceVerdict::Catalog(fetched) => {
             let mut changed =
@@ -193,35 +192,30 @@ async fn ingest_source(
             changed |= ingest_entries(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;
-            group.succeeded(result.source_key, freshness, success, now, placement);
+            group.succeeded(source, freshness, success, now, placement);
         }
         SourceVerdict::NotModified(freshness) => {
             catalog_is_the_same(write, group, ledger, source).await?;
-            entries_missed(context, write, group, ledger, source, false).await?;
-            group.succeeded(
-                result.source_key,
-                freshness,
-                FetchedContent::NotModified,
-                now,
-                placement,
-            );
+            let fetch = WithoutContent::NotModified;
+            entries_missed(context, write, group, ledger, source, fetch).await?;
+            let success = FetchedContent::NotModified;
+            group.succeeded(source, freshness, success, now, placement);
         }
         SourceVerdict::Failed {
             outcome,
             retry_after,
-        } if group.is_catalog(result.source_key) => {
+        } if group.is_catalog(source) => {
             group.catalog_failed(source, *outcome, *retry_after, now, placement);
-            if matches!(outcome, AttemptOutcome::NotFound | AttemptOutcome::Gone) {
-                entries_missed(context, write, group, ledger, source, true).await?;
-            }
+            let fetch = WithoutContent::of(*outcome);
+            entries_missed(context, write, group, ledger, source, fetch).await?;
         }
         SourceVerdict::Failed {
             outcome,
             retry_after,
         } => {
-            group.failed(result.source_key, *outcome, *retry_after, now, placement);
+            group.failed(source, *outcome, *retry_after, now, placement);
             if *outcome == AttemptOutcome::TlsInvalid {
-                distrust(group, result.source_key);
+                distrust(group, source);
             }
         }
     }

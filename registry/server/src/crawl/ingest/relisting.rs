@@ -84,11 +84,8 @@ impl Group {
         row.catalog_id = Some(catalog.id);
         row.unlisted_since = None;
         row.unlisted_looks = 0;
-        if !taken && row.entry_digest != entry.digest {
-            row.entry_digest.clone_from(&entry.digest);
-            // Another digest promises another card.
-            row.next_due_at = row.next_due_at.min(now.0);
-            row.full_wanted = true;
+        if !taken {
+            follow_digest(row, entry, now);
         }
         if taken {
             return Relisting::Elsewhere;
@@ -151,5 +148,14 @@ impl Group {
                 row.full_wanted = true;
             }
         }
+    }
+}
+
+/// Takes over the digest that an entry states. Another digest promises another card, which is fetched now.
+fn follow_digest(row: &mut source::Model, entry: &CatalogEntry, now: Timestamp) {
+    if row.entry_digest != entry.digest {
+        row.entry_digest.clone_from(&entry.digest);
+        row.next_due_at = row.next_due_at.min(now.0);
+        row.full_wanted = true;
     }
 }
