@@ -86,6 +86,7 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
         ended_at: None,
         answered_by: None,
         limit_met: None,
+        entry_digest: None,
     }
 }
 

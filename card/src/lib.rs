@@ -46,6 +46,7 @@ mod convert;
 mod diff;
 mod digest;
 mod document;
+mod exact_json;
 mod facets;
 mod family;
 mod finding;
@@ -79,6 +80,7 @@ pub use diff::{
     diff_verified,
 };
 pub use digest::{content_digest, digest};
+pub use exact_json::{canonical_json, exact_json};
 pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
 pub use family::{Family, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS};
@@ -95,10 +97,10 @@ pub use rule::{Rule, Severity};
 pub use sarif::{sarif, sarif_of_refusal};
 pub use scan::MAX_DEPTH;
 pub use signature::{
-    Algorithm, CanonicalForm, Concern, KeySet, KeySetError, MAX_KEY_FILE_BYTES, MAX_KEY_SET_BYTES,
-    MAX_KEYS, MAX_SIGNATURES, MAX_TOKEN_BYTES, MAX_UNCOVERED, MAX_VERIFICATIONS, ProtectedHeader,
-    SignError, SignatureEntry, SignatureFault, SignatureState, SignedClaims, SigningKey,
-    SigningKeyError, TokenFault, Uncovered, UnknownSignatureState, VerificationResult,
+    Algorithm, CanonicalForm, Concern, DetachedJws, KeySet, KeySetError, MAX_KEY_FILE_BYTES,
+    MAX_KEY_SET_BYTES, MAX_KEYS, MAX_SIGNATURES, MAX_TOKEN_BYTES, MAX_UNCOVERED, MAX_VERIFICATIONS,
+    ProtectedHeader, SignError, SignatureEntry, SignatureFault, SignatureState, SignedClaims,
+    SigningKey, SigningKeyError, TokenFault, Uncovered, UnknownSignatureState, VerificationResult,
     canonical_payload, sign, signature_entries, signature_state, signing_summary, uncovered,
     uncovered_findings, verified_state, verified_summary, verify,
 };

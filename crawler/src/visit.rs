@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 use url::Url;
 
-use crate::catalog::{CatalogEntry, Findings};
+use crate::catalog::{CatalogEntry, Findings, TypedEntry};
 
 /// Most sources that one visit fetches; the others that are due wait for the next visit.
 pub const MAX_SOURCES_PER_VISIT: usize = 8;
@@ -60,6 +60,15 @@ pub enum Slot {
     Catalog {
         /// URL of the first catalog. Only cards on the origin of this URL count.
         url: Url,
+        /// Whether entries that are neither cards nor catalogs are read too, and their manifests verified.
+        others: bool,
+    },
+    /// The card inside the catalog at this URL, in the entry with this identifier.
+    Inline {
+        /// URL of the document; its fragment is ignored.
+        url: Url,
+        /// The identifier of the entry.
+        identifier: String,
     },
 }
 
@@ -281,12 +290,15 @@ pub struct FetchedCatalog {
     /// The cards on the catalog's own origin, each identifier once, at most
     /// [`MAX_ENTRIES`](crate::catalog::MAX_ENTRIES).
     pub entries: Vec<CatalogEntry>,
+    /// The entries that are neither cards nor catalogs, each identifier once; empty unless they were wanted.
+    pub others: Vec<TypedEntry>,
     /// The entries that were skipped.
     pub findings: Findings,
     /// Whether everything was read: only then does a missing entry mean that the card has left the catalog.
     pub complete: bool,
     /// How long the catalog is fresh, and the validators for the next request. There are no validators where it names
-    /// other catalogs by URL, since a 304 would hide their changes.
+    /// other catalogs by URL, or where signed manifests were verified, since a 304 would hide their changes and those of
+    /// their signers.
     pub freshness: Freshness,
 }
 

@@ -155,6 +155,7 @@ const TABLE: &[(&str, Row)] = &[
     ("saved_search_delete", OTHERS),
     ("feed_renew", ACCOUNTS),
     ("feed_revoke", ACCOUNTS),
+    ("entry_list", ANYONE),
     ("collection_list", ANYONE),
     ("collection_show", ANYONE),
     ("collection_put", CURATORS),

@@ -2,7 +2,7 @@
 //! fingerprint.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use a2a_registry_api::DomainView;
 use tempfile::NamedTempFile;
@@ -50,6 +50,24 @@ impl Site {
             }
         }
         panic!("250 sites at once");
+    }
+
+    /// Another host with a certificate of the same authority, at an address of its own.
+    pub async fn beside(&self, host: &str) -> (Origin, TlsFront, IpAddr) {
+        let origin = Origin::start();
+        for last in 1..=250 {
+            let address = SocketAddr::from((Ipv4Addr::new(127, 0, 44, last), 443));
+            let identity = self.authority.identity(host);
+            if let Ok(front) = TlsFront::bind(address, identity, &origin).await {
+                return (origin, front, address.ip());
+            }
+        }
+        panic!("250 sites at once");
+    }
+
+    /// The certificate of the authority.
+    pub fn root(&self) -> Vec<u8> {
+        self.authority.pem().into()
     }
 
     /// The listening address.

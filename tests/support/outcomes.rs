@@ -1,6 +1,9 @@
 //! Simulated responses of origins: cards, and outcomes of visits that were never made.
 
-use a2a_crawler::catalog::{CatalogEntry, Findings};
+use a2a_crawler::catalog::{
+    CatalogEntry, CatalogWalk, Endorsement, Findings, ReadOptions, WalkedCatalog, read,
+};
+use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, FetchedCatalog, FetchedKeySet, Freshness, SourceOutcome,
     SourceVerdict, Validators,
@@ -24,6 +27,8 @@ pub enum OriginAnswer {
     Signed(Vec<u8>, FetchedKeySet),
     /// 200 with a catalog that names these cards, as identifier and URL, and how much of it was read.
     Catalog(Vec<(String, String)>, Read),
+    /// 200 with this document as the catalog, and whether a manifest endorses its entries that are no cards.
+    Document(String, Endorsement),
     /// 304.
     NotModified,
     /// 429 with this `Retry-After` in seconds.
@@ -85,7 +90,7 @@ pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) 
         OriginAnswer::Card(_) | OriginAnswer::Signed(..) | OriginAnswer::Redirected(..) => {
             (AttemptOutcome::Card, Some(200))
         }
-        OriginAnswer::Catalog(..) | OriginAnswer::CatalogOf(..) => {
+        OriginAnswer::Catalog(..) | OriginAnswer::CatalogOf(..) | OriginAnswer::Document(..) => {
             (AttemptOutcome::Catalog, Some(200))
         }
         OriginAnswer::NotModified => (AttemptOutcome::NotModified, Some(304)),
@@ -120,12 +125,26 @@ pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) 
                 identifier,
                 url: url.parse().unwrap(),
                 updated_at: None,
+                digest: None,
+                inline: None,
             });
             SourceVerdict::Catalog(Box::new(FetchedCatalog {
                 url: answered,
                 entries: cards.collect(),
+                others: Vec::new(),
                 findings: Findings::default(),
                 complete: read == Read::Whole,
+                freshness,
+            }))
+        }
+        OriginAnswer::Document(text, endorsement) => {
+            let walked = walked(&text, &answered, &endorsement);
+            SourceVerdict::Catalog(Box::new(FetchedCatalog {
+                url: answered,
+                entries: walked.cards,
+                others: walked.others,
+                findings: walked.findings,
+                complete: walked.complete,
                 freshness,
             }))
         }
@@ -153,6 +172,24 @@ pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) 
         }],
         verdict,
     }
+}
+
+/// The content of a catalog's document at that URL.
+fn walked(text: &str, url: &str, endorsement: &Endorsement) -> WalkedCatalog {
+    let options = ReadOptions {
+        depth: 0,
+        most: usize::MAX,
+        others: true,
+    };
+    let base = url.parse().unwrap();
+    let reading = read(text.as_bytes(), &base, options).unwrap();
+    let guard = Guard::new(GuardConfig::default());
+    let mut walk = CatalogWalk::new(&guard, &base);
+    walk.take(&base, text.len(), reading);
+    for other in walk.others_mut() {
+        other.endorsement = endorsement.clone();
+    }
+    walk.end()
 }
 
 /// A card without a finding of severity error.

@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 58] = [
+const ORDER: [&str; 61] = [
     "config",
     "dialects",
     "error",
@@ -35,6 +35,7 @@ const ORDER: [&str; 58] = [
     "http",
     "pages",
     "lint",
+    "entry_rows",
     "sources",
     "signatures",
     "agent_facts",
@@ -43,12 +44,14 @@ const ORDER: [&str; 58] = [
     "ownership",
     "crawl",
     "catalog_entry",
+    "entry_documents",
     "agents",
     "meaning",
     "search",
     "collections",
     "federation",
     "ard",
+    "entries",
     "domains",
     "agent_page",
     "reviews",

@@ -141,7 +141,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Reads a JWK; `None` if it cannot verify a card.
-    fn read(jwk: &Value) -> Option<Key> {
+    pub(super) fn read(jwk: &Value) -> Option<Key> {
         let jwk = jwk.as_object()?;
         let text = |name: &str| jwk.get(name).map(Value::as_str);
         let public = PublicKey::read(jwk)?;

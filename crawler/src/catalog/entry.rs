@@ -1,23 +1,34 @@
 //! One entry of a catalog, member by member.
 
+use a2a_card::{canonical_json, digest, exact_json};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use url::Url;
 
 use super::MAX_IDENTIFIER_BYTES;
+use super::authority::authority;
 use super::finding::PassedOver;
+use super::identifier::current;
+use super::typed::TypedEntry;
 use crate::guard::{MAX_URL_BYTES, normalised};
 
-/// An entry that names an A2A agent card.
+/// An entry that names or contains an A2A agent card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogEntry {
     /// The publisher's identifier of the agent; compared exactly. The retired prefix `urn:ai:` reads as `urn:air:`.
     pub identifier: String,
-    /// URL of the card, in normal form and without a fragment.
+    /// URL of the card, in normal form and without a fragment. For a card inside the entry it is the URL of the document
+    /// with the identifier as its fragment: that is where the card can be seen, and no other card has this URL.
     pub url: Url,
     /// When the publisher says that it last changed; of two entries with one identifier the later one counts.
     pub updated_at: Option<OffsetDateTime>,
+    /// The digest of the card's bytes that the entry states for the card at its URL: `sha256:` and 64 digits. One of a card
+    /// inside the entry was compared already.
+    pub digest: Option<String>,
+    /// The card inside the entry, byte for byte as it stands in the document.
+    pub inline: Option<Vec<u8>>,
 }
 
 /// The kind of an entry.
@@ -26,54 +37,91 @@ pub(super) enum Kind<'a> {
     /// A catalog at another URL.
     Elsewhere(Url),
     /// A catalog inside the entry.
-    Inline(&'a Value),
+    Inline(&'a RawValue),
+    /// Anything else.
+    Other(TypedEntry),
 }
 
 const CARD: &str = "application/a2a-agent-card+json";
 const CATALOG: &str = "application/ai-catalog+json";
 
-/// Reads an entry. Its URL is relative to `base`.
-pub(super) fn read_entry<'a>(value: &'a Value, base: &Url) -> Result<Kind<'a>, PassedOver> {
+/// Reads an entry. Its URL is relative to `base`, where the document came from. Of an entry that is neither card nor
+/// catalog nothing more than its type is read unless `others` says so.
+pub(super) fn read_entry<'a>(
+    raw: &'a RawValue,
+    base: &Url,
+    others: bool,
+) -> Result<Kind<'a>, PassedOver> {
+    let value: Value = serde_json::from_str(raw.get()).map_err(|_| PassedOver::Malformed)?;
     let entry = value.as_object().ok_or(PassedOver::Malformed)?;
     let kind = entry.get("type").and_then(Value::as_str);
-    match media_type(kind.ok_or(PassedOver::Malformed)?).as_str() {
-        CARD => {
-            let identifier = identifier(entry).ok_or(PassedOver::Malformed)?;
-            if names_other_publisher(entry, &identifier) {
-                return Err(PassedOver::OtherPublisher);
-            }
-            match content(entry, base)? {
-                EntryContent::Url(url) => Ok(Kind::Card(CatalogEntry {
-                    identifier,
-                    url,
-                    updated_at: updated_at(entry),
-                })),
-                EntryContent::Inline(_) => Err(PassedOver::InlineCard),
-            }
-        }
-        CATALOG => Ok(match content(entry, base)? {
-            EntryContent::Url(url) => Kind::Elsewhere(url),
-            EntryContent::Inline(document) => Kind::Inline(document),
-        }),
+    match essence(kind.ok_or(PassedOver::Malformed)?).as_str() {
+        CARD => read_card(raw, entry, base).map(Kind::Card),
+        CATALOG => match content(entry, base)? {
+            EntryContent::Url(url) => Ok(Kind::Elsewhere(url)),
+            EntryContent::Inline => Ok(Kind::Inline(data_of(raw)?)),
+        },
+        _ if others => TypedEntry::read(raw.get(), base).map(Kind::Other),
         _ => Err(PassedOver::NotACard),
     }
 }
 
+/// Reads an entry of a card.
+fn read_card(
+    raw: &RawValue,
+    entry: &Map<String, Value>,
+    base: &Url,
+) -> Result<CatalogEntry, PassedOver> {
+    let identifier = identifier(entry).ok_or(PassedOver::Malformed)?;
+    if authority(&identifier, "", declared_identity(entry), None).is_err() {
+        return Err(PassedOver::OtherPublisher);
+    }
+    let stated = stated_digest(entry)?.map(str::to_owned);
+    let updated_at = updated_at(entry);
+    let (url, digest, inline) = match content(entry, base)? {
+        EntryContent::Url(url) => (url, stated, None),
+        EntryContent::Inline => {
+            let bytes = data_of(raw)?.get().as_bytes().to_vec();
+            if stated.is_some() && stated != digest_of_data(&bytes) {
+                return Err(PassedOver::OtherDigest);
+            }
+            (inline_url(base, &identifier), None, Some(bytes))
+        }
+    };
+    Ok(CatalogEntry {
+        identifier,
+        url,
+        updated_at,
+        digest,
+        inline,
+    })
+}
+
+/// URL of a card inside the document at `base`.
+fn inline_url(base: &Url, identifier: &str) -> Url {
+    let mut url = normalised(base.clone());
+    url.set_fragment(Some(identifier));
+    url
+}
+
 /// Name of an entry in a finding: its identifier, its URL, or its number.
-pub(super) fn name_of(value: &Value, number: usize) -> String {
+pub(super) fn name_of(raw: &RawValue, number: usize) -> String {
+    let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     let text = |name| value.get(name).and_then(Value::as_str);
     let named = text("identifier").or_else(|| text("url"));
     let named = named.filter(|text| !text.trim().is_empty());
     named.map_or_else(|| format!("entry {number}"), str::to_owned)
 }
 
-enum EntryContent<'a> {
+/// The content of an entry.
+pub(super) enum EntryContent {
     Url(Url),
-    Inline(&'a Value),
+    /// The member `data`.
+    Inline,
 }
 
 /// The content of an entry: exactly one of `url` and `data`; a null counts as missing.
-fn content<'a>(entry: &'a Map<String, Value>, base: &Url) -> Result<EntryContent<'a>, PassedOver> {
+pub(super) fn content(entry: &Map<String, Value>, base: &Url) -> Result<EntryContent, PassedOver> {
     let given = |name| entry.get(name).filter(|value| !value.is_null());
     match (given("url"), given("data")) {
         (Some(Value::String(text)), None) if text.len() <= MAX_URL_BYTES => {
@@ -81,57 +129,56 @@ fn content<'a>(entry: &'a Map<String, Value>, base: &Url) -> Result<EntryContent
             url.set_fragment(None);
             Ok(EntryContent::Url(normalised(url)))
         }
-        (None, Some(data)) => Ok(EntryContent::Inline(data)),
+        (None, Some(_)) => Ok(EntryContent::Inline),
         _ => Err(PassedOver::Malformed),
     }
 }
 
+/// The member `data` of an entry as it stands in the document; of several the last, as elsewhere.
+fn data_of(raw: &RawValue) -> Result<&RawValue, PassedOver> {
+    let members = super::read::members(raw).ok_or(PassedOver::Malformed)?;
+    members.get("data").copied().ok_or(PassedOver::Malformed)
+}
+
+/// The digest of `data`: of its canonical form. `None` if JSON parsers read it differently.
+pub(super) fn digest_of_data(bytes: &[u8]) -> Option<String> {
+    Some(digest(&canonical_json(&exact_json(bytes)?)?))
+}
+
+/// The digest that an entry states. An algorithm that AI Catalog does not know states nothing.
+pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, PassedOver> {
+    let Some(text) = entry.get("digest").and_then(Value::as_str) else {
+        return Ok(None);
+    };
+    let Some(digits) = text.strip_prefix("sha256:") else {
+        return Ok(None);
+    };
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_whole = digits.len() == 64 && digits.bytes().all(is_digit);
+    is_whole
+        .then_some(Some(text))
+        .ok_or(PassedOver::OtherDigest)
+}
+
 /// The essence of a media type: without parameters, in lower case.
-fn media_type(text: &str) -> String {
+pub(super) fn essence(text: &str) -> String {
     let essence = text.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
 }
 
-fn identifier(entry: &Map<String, Value>) -> Option<String> {
+pub(super) fn identifier(entry: &Map<String, Value>) -> Option<String> {
     let text = entry.get("identifier")?.as_str()?;
     let usable = !text.trim().is_empty()
         && text.len() <= MAX_IDENTIFIER_BYTES
         && !text.contains(char::is_control);
-    let current = |text: &str| match text.strip_prefix("urn:ai:") {
-        Some(rest) => format!("urn:air:{rest}"),
-        None => text.to_owned(),
-    };
     usable.then(|| current(text))
 }
 
-/// Whether the entry's `trustManifest` names another publisher than its identifier (ARD 4.5.1). If one of the two
-/// names none, there is nothing to compare.
-fn names_other_publisher(entry: &Map<String, Value>, identifier: &str) -> bool {
-    let declared = entry
-        .get("trustManifest")
-        .and_then(|trust| trust.get("identity"));
-    let declared = declared
-        .and_then(Value::as_str)
-        .and_then(publisher_of_identity);
-    let publisher = identifier
-        .strip_prefix("urn:air:")
-        .and_then(|rest| rest.split(':').next());
-    match (declared, publisher) {
-        (Some(declared), Some(publisher)) => declared != publisher.to_ascii_lowercase(),
-        _ => false,
-    }
+/// What the entry's `trustManifest` declares as its identity (ARD 4.5.1).
+pub(super) fn declared_identity(entry: &Map<String, Value>) -> Option<&str> {
+    entry.get("trustManifest")?.get("identity")?.as_str()
 }
 
-/// Domain of `did:web:D`, `spiffe://D/…`, `https://D/…` or a bare `D`.
-fn publisher_of_identity(identity: &str) -> Option<String> {
-    let rest = ["did:web:", "spiffe://", "https://"]
-        .iter()
-        .find_map(|prefix| identity.strip_prefix(prefix))
-        .unwrap_or(identity);
-    let domain = rest.split(['/', ':']).next().unwrap_or_default();
-    domain.contains('.').then(|| domain.to_ascii_lowercase())
-}
-
-fn updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
+pub(super) fn updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(entry.get("updatedAt")?.as_str()?, &Rfc3339).ok()
 }

@@ -4,17 +4,26 @@
 //! the entries of a catalog and of those nested in it; [`Fetcher::fetch_source`](crate::fetch::Fetcher::fetch_source)
 //! makes the requests.
 
+mod authority;
 mod entry;
 mod finding;
+mod identifier;
+pub mod manifest;
 mod read;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod walk;
 
+pub use authority::{Authority, IdentityMismatch, authority};
 pub use entry::CatalogEntry;
 pub use finding::{Finding, Findings, MAX_FINDINGS, PassedOver};
-pub use read::{CatalogDocument, NoCatalog, read};
-pub use walk::{CatalogWalk, NestedCatalog};
+pub use identifier::publisher_of;
+pub use read::{CatalogDocument, NoCatalog, ReadOptions, read};
+pub use typed::{
+    Endorsement, MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_MEDIA_TYPE, MAX_NAME, MCP_SERVER, TypedEntry,
+};
+pub use walk::{CatalogWalk, NestedCatalog, WalkedCatalog};
 
 /// Path of a domain's catalog in ARD.
 pub const ARD_PATH: &str = "/.well-known/ard.json";
@@ -31,3 +40,6 @@ pub const MAX_REQUESTS: usize = 6;
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Most bytes of an entry's identifier.
 pub const MAX_IDENTIFIER_BYTES: usize = 512;
+/// Most cards that are read from inside a catalog and all catalogs nested in it. Each of them costs a request for its
+/// document whenever it is due.
+pub const MAX_INLINE_CARDS: usize = 10;

@@ -1,16 +1,19 @@
 //! Parser of one catalog document.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::entry::{CatalogEntry, Kind, name_of, read_entry};
 use super::finding::{Findings, PassedOver};
+use super::typed::TypedEntry;
 use super::{MAX_DEPTH, MAX_ENTRIES};
 
 /// Why a document is not a catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCatalog {
-    /// It is not JSON, or nested too deep for a catalog.
+    /// It is not JSON in UTF-8.
     #[error("it is not JSON: {0}")]
     NotJson(String),
     /// It is not an object with a list `entries`.
@@ -21,11 +24,24 @@ pub enum NoCatalog {
     Version(String),
 }
 
+/// What is read of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// How deep it is nested: 0 for the first.
+    pub depth: usize,
+    /// Most entries to read, never more than [`MAX_ENTRIES`].
+    pub most: usize,
+    /// Whether entries that are neither cards nor catalogs are read too.
+    pub others: bool,
+}
+
 /// The content of one document, with the catalogs nested in it inline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogDocument {
-    /// The cards that it names, in order.
+    /// The cards that it names or contains, in order.
     pub cards: Vec<CatalogEntry>,
+    /// The other entries, in order, where they are read.
+    pub others: Vec<TypedEntry>,
     /// The catalogs that it names by URL, with their depth: 1 for those that the first document names.
     pub nested: Vec<(Url, usize)>,
     /// The entries that were skipped.
@@ -36,40 +52,43 @@ pub struct CatalogDocument {
     pub complete: bool,
 }
 
-/// Parses a document from `base` that is nested `depth` deep (0 for the first), and reads at most `most` of its
-/// entries, never more than [`MAX_ENTRIES`].
+/// Parses a document from `base`.
 ///
 /// Only the list of entries is required. Every entry and every member is read on its own, and unknown ones are
 /// ignored. `specVersion` may be missing, as in ARD; a document of a higher major version is not read.
 ///
 /// # Errors
 /// [`NoCatalog`] if there is no such list.
-pub fn read(
-    bytes: &[u8],
-    base: &Url,
-    depth: usize,
-    most: usize,
-) -> Result<CatalogDocument, NoCatalog> {
+pub fn read(bytes: &[u8], base: &Url, options: ReadOptions) -> Result<CatalogDocument, NoCatalog> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let value: Value =
+    let document: &RawValue =
         serde_json::from_slice(bytes).map_err(|error| NoCatalog::NotJson(error.to_string()))?;
     let mut reading = CatalogDocument {
         complete: true,
         ..CatalogDocument::default()
     };
-    let most = most.min(MAX_ENTRIES);
-    read_document(&value, base, depth, most, &mut reading)?;
+    let options = ReadOptions {
+        most: options.most.min(MAX_ENTRIES),
+        ..options
+    };
+    read_document(document, base, options, &mut reading)?;
     Ok(reading)
 }
 
+/// The members of an object as they stand in the document, of several with one name the last; `None` for another value.
+pub(super) fn members(raw: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
+    serde_json::from_str(raw.get()).ok()
+}
+
 fn read_document(
-    value: &Value,
+    document: &RawValue,
     base: &Url,
-    depth: usize,
-    most: usize,
+    options: ReadOptions,
     reading: &mut CatalogDocument,
 ) -> Result<(), NoCatalog> {
-    let version = value.get("specVersion").and_then(Value::as_str);
+    let members = members(document).ok_or(NoCatalog::NoEntries)?;
+    let version = members.get("specVersion");
+    let version = version.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     if let Some(version) = version
         && let Some(Ok(major)) = version.split('.').next().map(str::parse::<u64>)
         && major > 1
@@ -77,9 +96,10 @@ fn read_document(
         let shown = version.chars().take(20).collect();
         return Err(NoCatalog::Version(shown));
     }
-    let entries = value.get("entries").and_then(Value::as_array);
-    for (number, entry) in entries.ok_or(NoCatalog::NoEntries)?.iter().enumerate() {
-        if reading.entries >= most {
+    let entries = members.get("entries");
+    let entries = entries.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+    for (number, entry) in entries.ok_or(NoCatalog::NoEntries)?.into_iter().enumerate() {
+        if reading.entries >= options.most {
             reading.complete = false;
             reading
                 .findings
@@ -87,25 +107,35 @@ fn read_document(
             break;
         }
         reading.entries += 1;
-        let passed_over = match read_entry(entry, base) {
-            Ok(Kind::Card(card)) => {
-                reading.cards.push(card);
-                continue;
-            }
-            Ok(Kind::Elsewhere(_) | Kind::Inline(_)) if depth >= MAX_DEPTH => PassedOver::TooDeep,
-            Ok(Kind::Elsewhere(url)) => {
-                reading.nested.push((url, depth + 1));
-                continue;
-            }
-            Ok(Kind::Inline(document)) => {
-                match read_document(document, base, depth + 1, most, reading) {
-                    Ok(()) => continue,
-                    Err(_) => PassedOver::Malformed,
-                }
-            }
-            Err(passed_over) => passed_over,
-        };
-        reading.findings.add(passed_over, &name_of(entry, number));
+        if let Err(passed_over) = take_entry(entry, base, options, reading) {
+            reading.findings.add(passed_over, &name_of(entry, number));
+        }
+    }
+    Ok(())
+}
+
+/// Adds an entry to what was read.
+fn take_entry(
+    entry: &RawValue,
+    base: &Url,
+    options: ReadOptions,
+    reading: &mut CatalogDocument,
+) -> Result<(), PassedOver> {
+    let depth = options.depth;
+    match read_entry(entry, base, options.others)? {
+        Kind::Card(card) => reading.cards.push(card),
+        Kind::Other(other) => reading.others.push(other),
+        Kind::Elsewhere(_) | Kind::Inline(_) if depth >= MAX_DEPTH => {
+            return Err(PassedOver::TooDeep);
+        }
+        Kind::Elsewhere(url) => reading.nested.push((url, depth + 1)),
+        Kind::Inline(document) => {
+            let deeper = ReadOptions {
+                depth: depth + 1,
+                ..options
+            };
+            read_document(document, base, deeper, reading).map_err(|_| PassedOver::Malformed)?;
+        }
     }
     Ok(())
 }

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::PassedOver::{
-    ForeignOrigin, ForeignSite, InlineCard, Loop, Malformed, NotACard, OtherPublisher, Refused,
-    Repeated, TooDeep, TooMany,
+    ForeignOrigin, ForeignSite, Loop, Malformed, NotACard, OtherDigest, OtherPublisher, Refused,
+    Repeated, TooDeep, TooMany, TooManyInline,
 };
 use super::{
     CatalogDocument, CatalogEntry, CatalogWalk, Findings, MAX_DEPTH, MAX_ENTRIES, MAX_FINDINGS,
-    MAX_IDENTIFIER_BYTES, MAX_REQUESTS, NoCatalog, PassedOver, read,
+    MAX_IDENTIFIER_BYTES, MAX_INLINE_CARDS, MAX_REQUESTS, NoCatalog, PassedOver, ReadOptions,
+    WalkedCatalog, read,
 };
 use crate::guard::{Guard, GuardConfig};
 
@@ -29,9 +30,17 @@ fn card(identifier: &str, url: &str) -> Value {
     json!({"identifier": identifier, "displayName": "An agent", "type": CARD, "url": url})
 }
 
+fn options(depth: usize, most: usize) -> ReadOptions {
+    ReadOptions {
+        depth,
+        most,
+        others: false,
+    }
+}
+
 fn reading(entries: &[Value]) -> CatalogDocument {
     let document = json!({"specVersion": "1.0", "entries": entries}).to_string();
-    read(document.as_bytes(), &base(), 0, usize::MAX).unwrap()
+    read(document.as_bytes(), &base(), options(0, usize::MAX)).unwrap()
 }
 
 fn passed(findings: &Findings) -> Vec<PassedOver> {
@@ -115,8 +124,11 @@ fn an_entry_is_read_member_by_member() {
         (with("data", json!({"name": "both"})), Some(Malformed)),
         (
             json!({"identifier": "a", "type": CARD, "data": {"name": "inline"}}),
-            Some(InlineCard),
+            None,
         ),
+        (with("digest", json!("sha256:short")), Some(OtherDigest)),
+        (with("digest", json!("md5:whatever")), None),
+        (with("digest", json!(7)), None),
         (json!("no object"), Some(Malformed)),
         (json!(null), Some(Malformed)),
     ] {
@@ -168,7 +180,7 @@ fn only_a_document_with_entries_is_a_catalog() {
         ("[]", Err(NoCatalog::NoEntries)),
         ("null", Err(NoCatalog::NoEntries)),
     ] {
-        let found = read(document.as_bytes(), &base(), 0, 10);
+        let found = read(document.as_bytes(), &base(), options(0, 10));
         assert_eq!(found.map(|reading| reading.entries), expected, "{document}");
     }
     for broken in [
@@ -177,7 +189,7 @@ fn only_a_document_with_entries_is_a_catalog() {
         "{\"entries\":[",
         &"[".repeat(100_000),
     ] {
-        let found = read(broken.as_bytes(), &base(), 0, 10);
+        let found = read(broken.as_bytes(), &base(), options(0, 10));
         assert!(matches!(found, Err(NoCatalog::NotJson(_))));
     }
 }
@@ -195,7 +207,7 @@ fn inline(levels: usize) -> Value {
 fn inline_catalogs_count_for_the_depth() {
     for levels in 0..=MAX_DEPTH + 2 {
         let bytes = inline(levels).to_string();
-        let found = read(bytes.as_bytes(), &base(), 0, 100).unwrap();
+        let found = read(bytes.as_bytes(), &base(), options(0, 100)).unwrap();
         let reached = levels <= MAX_DEPTH;
         assert_eq!(found.cards.len(), usize::from(reached), "{levels}");
         assert_eq!(
@@ -204,7 +216,7 @@ fn inline_catalogs_count_for_the_depth() {
         );
     }
     let elsewhere = json!({"entries": [{"type": CATALOG, "url": "/next.json"}]}).to_string();
-    let at = |depth| read(elsewhere.as_bytes(), &base(), depth, 10).unwrap();
+    let at = |depth| read(elsewhere.as_bytes(), &base(), options(depth, 10)).unwrap();
     assert_eq!(at(MAX_DEPTH - 1).nested[0].1, MAX_DEPTH);
     assert_eq!(at(MAX_DEPTH).nested, []);
     assert_eq!(passed(&at(MAX_DEPTH).findings), [TooDeep]);
@@ -248,10 +260,20 @@ fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<PassedOve
             .find(|(url, _)| nested.url.path() == *url)
             .unwrap();
         let document = json!({"entries": found.1}).to_string();
-        let reading = read(document.as_bytes(), &nested.url, nested.depth, 1_000).unwrap();
+        let reading = read(
+            document.as_bytes(),
+            &nested.url,
+            options(nested.depth, 1_000),
+        )
+        .unwrap();
         walk.take(&nested.url, 10, reading);
     }
-    let (cards, findings, complete) = walk.end();
+    let WalkedCatalog {
+        cards,
+        findings,
+        complete,
+        ..
+    } = walk.end();
     (cards, passed(&findings), complete, asked)
 }
 
@@ -305,7 +327,7 @@ fn findings_tell_a_scheme_and_a_port_from_a_host() {
         nested("http://house.example.com/c.json"),
     ];
     walk.take(&first, 1, reading(&entries));
-    let findings = walk.end().1;
+    let findings = walk.end().findings;
     let texts: Vec<String> = findings.kept.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
@@ -328,7 +350,7 @@ fn two_names_on_one_public_suffix_are_strangers() {
         reading(&[nested("https://two.github.io/c.json")]),
     );
     assert_eq!(walk.next_nested(), None);
-    assert_eq!(passed(&walk.end().1), [ForeignSite]);
+    assert_eq!(passed(&walk.end().findings), [ForeignSite]);
 }
 
 #[test]
@@ -428,15 +450,221 @@ proptest! {
     #[test]
     fn no_document_breaks_the_reader(entries in prop::collection::vec(any_json(), 0..8), depth in 0..7_usize) {
         let document = json!({"entries": entries}).to_string();
-        let found = read(document.as_bytes(), &base(), depth, 5).unwrap();
+        let found = read(document.as_bytes(), &base(), options(depth, 5)).unwrap();
         prop_assert!(found.entries <= 5 && found.cards.len() <= found.entries);
         prop_assert!(found.nested.iter().all(|(_, depth)| *depth <= MAX_DEPTH.max(1)));
     }
 
     #[test]
     fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0..400_usize) {
-        let _any = read(&bytes, &base(), 0, 5);
+        let _any = read(&bytes, &base(), options(0, 5));
         let whole = inline(4).to_string();
-        let _cut = read(&whole.as_bytes()[..cut.min(whole.len())], &base(), 0, 5);
+        let _cut = read(&whole.as_bytes()[..cut.min(whole.len())], &base(), options(0, 5));
     }
+}
+
+/// A card inside an entry is taken byte for byte, at a place of its own.
+#[test]
+fn a_card_inside_an_entry_is_taken_as_it_stands() {
+    let data = "{ \"name\":\"A\",\n  \"name\" : \"B\", \"n\": 1.0 }";
+    let document = format!(
+        r#"{{"entries":[{{"identifier":"urn:air:house.example.com:a b","type":"{CARD}","data":{data}}}]}}"#
+    );
+    let found = read(document.as_bytes(), &base(), options(0, 10)).unwrap();
+    assert_eq!(passed(&found.findings), []);
+    let card = &found.cards[0];
+    assert_eq!(card.inline.as_deref(), Some(data.as_bytes()));
+    assert_eq!(
+        card.url.as_str(),
+        "https://house.example.com/.well-known/ard.json#urn:air:house.example.com:a%20b"
+    );
+}
+
+/// The digest of `data` is that of its canonical form; what has none cannot be compared.
+#[test]
+fn a_stated_digest_of_data_is_compared() {
+    let digest = a2a_card::digest(br#"{"name":"A","n":1}"#);
+    let canonical = a2a_card::digest(br#"{"n":1,"name":"A"}"#);
+    for (data, stated, expected) in [
+        (r#"{"name":"A","n":1.0}"#, canonical.as_str(), None),
+        (r#"{"name":"A","n":1}"#, &digest, Some(OtherDigest)),
+        (
+            r#"{"name":"A","name":"A","n":1}"#,
+            &canonical,
+            Some(OtherDigest),
+        ),
+        (r#"{"name":"A","n":1}"#, "sha256:AA", Some(OtherDigest)),
+    ] {
+        let document = format!(
+            r#"{{"entries":[{{"identifier":"a","type":"{CARD}","digest":"{stated}","data":{data}}}]}}"#
+        );
+        let found = read(document.as_bytes(), &base(), options(0, 10)).unwrap();
+        assert_eq!(passed(&found.findings), Vec::from_iter(expected), "{data}");
+    }
+}
+
+#[test]
+fn cards_inside_catalogs_are_bounded() {
+    let one = |number: usize| json!({"identifier": format!("a{number}"), "type": CARD, "data": {"name": "A"}});
+    let entries: Vec<Value> = (0..MAX_INLINE_CARDS + 2).map(one).collect();
+    let (cards, findings, ..) = walked(&[("", entries.clone())]);
+    assert_eq!(cards.len(), MAX_INLINE_CARDS);
+    assert_eq!(findings, [TooManyInline, TooManyInline]);
+    // Nor do more come in by replacing cards that have a URL.
+    let mut urls: Vec<Value> = (0..MAX_INLINE_CARDS + 2)
+        .map(|number| card(&format!("a{number}"), &format!("/{number}")))
+        .collect();
+    urls.iter_mut()
+        .for_each(|one| one["updatedAt"] = json!("2026-01-01T00:00:00Z"));
+    urls.extend(entries.into_iter().map(|mut one| {
+        one["updatedAt"] = json!("2026-02-01T00:00:00Z");
+        one
+    }));
+    let (cards, ..) = walked(&[("", urls)]);
+    let inline = cards.iter().filter(|card| card.inline.is_some());
+    assert_eq!(inline.count(), MAX_INLINE_CARDS);
+}
+
+fn others(entries: &str) -> CatalogDocument {
+    let document = format!(r#"{{"entries":[{entries}]}}"#);
+    let all = ReadOptions {
+        others: true,
+        ..options(0, 100)
+    };
+    read(document.as_bytes(), &base(), all).unwrap()
+}
+
+/// Half a character, a name twice or a broken entry costs that entry, never the document.
+#[test]
+fn other_entries_are_kept_as_they_stand_unless_parsers_disagree() {
+    let id = r#""identifier":"urn:air:house.example.com:x""#;
+    let large = "x".repeat(64 * 1024);
+    for (entry, expected) in [
+        (
+            format!(r#"{{{id},"type":"text/markdown","url":"/a"}}"#),
+            None,
+        ),
+        (
+            format!(r#"{{{id},"type":"never/heard-of-it","data":[1,2]}}"#),
+            None,
+        ),
+        (
+            format!(r#"{{{id},"type":"a/b","url":"/a","metadata":{{"big":9007199254740992}}}}"#),
+            None,
+        ),
+        (
+            format!(r#"{{{id},"type":"a/b","url":"/a","metadata":{{"big":9007199254740993}}}}"#),
+            Some(PassedOver::Ambiguous),
+        ),
+        (
+            format!(r#"{{{id},{id},"type":"a/b","url":"/a"}}"#),
+            Some(PassedOver::Ambiguous),
+        ),
+        (
+            format!(r#"{{{id},"type":"a/b","url":"/a","x":"\ud800"}}"#),
+            Some(Malformed),
+        ),
+        (
+            format!(r#"{{{id},"type":"a/b","url":"/a","metadata":{{"x":"{large}"}}}}"#),
+            Some(PassedOver::TooLarge),
+        ),
+        (
+            format!(r#"{{{id},"type":"a/b","url":"javascript:alert(1)"}}"#),
+            Some(Malformed),
+        ),
+        (
+            format!(r#"{{{id},"type":"a/b","url":"/a","data":1}}"#),
+            Some(Malformed),
+        ),
+        (format!(r#"{{{id},"type":"a/b"}}"#), Some(Malformed)),
+        (format!(r#"{{{id},"type":"","url":"/a"}}"#), Some(Malformed)),
+        (r#"{"type":"a/b","url":"/a"}"#.to_owned(), Some(Malformed)),
+        (
+            format!(
+                r#"{{{id},"type":"a/b","url":"/a","trustManifest":{{"identity":"other.example"}}}}"#
+            ),
+            Some(OtherPublisher),
+        ),
+    ] {
+        let found = others(&format!(r#"{entry},{{{id},"type":"a/b","url":"/next"}}"#));
+        assert_eq!(
+            passed(&found.findings),
+            Vec::from_iter(expected),
+            "{entry:.200}"
+        );
+        assert_eq!(found.others.len(), 1 + usize::from(expected.is_none()));
+        if expected.is_none() {
+            assert_eq!(found.others[0].raw, entry);
+        }
+    }
+}
+
+#[test]
+fn other_entries_are_read_member_by_member() {
+    let found = others(
+        r#"{"identifier":"urn:ai:house.example.com:tools:sorter","type":"Application/MCP-Server+JSON; v=1",
+            "url":"mcp.json","displayName":" A \u202e sorter\n","description":7,"version":"1.2",
+            "updatedAt":"2026-01-01T00:00:00Z"}"#,
+    );
+    let entry = &found.others[0];
+    assert_eq!(entry.identifier, "urn:air:house.example.com:tools:sorter");
+    assert_eq!(
+        entry.listed_as.as_deref(),
+        Some("urn:ai:house.example.com:tools:sorter")
+    );
+    assert_eq!(entry.media_type, "application/mcp-server-card+json; v=1");
+    assert_eq!(entry.display_name, "A sorter");
+    assert_eq!(entry.description, None);
+    assert_eq!(
+        entry.url.as_ref().unwrap().as_str(),
+        "https://house.example.com/.well-known/mcp.json"
+    );
+    assert_eq!(entry.served_by, "house.example.com");
+    assert_eq!(entry.authority(), super::Authority::DomainVerified);
+    let registry = others(
+        r#"{"identifier":"urn:air:a.example:r","type":"application/ai-registry+json","url":"https://a.example/ard"}"#,
+    );
+    assert!(registry.others[0].is_registry() && !entry.is_registry());
+    assert_eq!(registry.others[0].display_name, "r");
+    assert_eq!(registry.others[0].authority(), super::Authority::Unverified);
+}
+
+/// Of several entries with one identifier the newest counts, and a card of that identifier before all of them.
+#[test]
+fn one_identifier_is_one_entry() {
+    let one = |version: &str, at: &str, url: &str| json!({"identifier": "urn:air:house.example.com:x", "type": "a/b", "url": url, "version": version, "updatedAt": at});
+    let walk = |entries: &[Value]| {
+        let guard = Guard::new(GuardConfig::default());
+        let first = base();
+        let mut walk = CatalogWalk::new(&guard, &first);
+        let texts: Vec<String> = entries.iter().map(Value::to_string).collect();
+        walk.take(&first, 10, others(&texts.join(",")));
+        walk.end()
+    };
+    let (old, new) = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z");
+    for (entries, expected, findings) in [
+        (vec![one("1", old, "/1"), one("2", new, "/2")], "/2", vec![]),
+        (vec![one("2", new, "/2"), one("1", old, "/1")], "/2", vec![]),
+        (
+            vec![one("1.9", old, "/1"), one("1.10", old, "/2")],
+            "/2",
+            vec![],
+        ),
+        (
+            vec![one("1", old, "/1"), one("1", new, "/2")],
+            "/1",
+            vec![Repeated],
+        ),
+    ] {
+        let walked = walk(&entries);
+        assert_eq!(walked.others.len(), 1);
+        assert_eq!(walked.others[0].url.as_ref().unwrap().path(), expected);
+        assert_eq!(passed(&walked.findings), findings);
+    }
+    let both = [
+        one("1", old, "/1"),
+        card("urn:air:house.example.com:x", "/card.json"),
+    ];
+    let walked = walk(&both);
+    assert_eq!((walked.cards.len(), walked.others.len()), (1, 0));
 }

@@ -7,7 +7,8 @@ use url::Url;
 use super::entry::CatalogEntry;
 use super::finding::{Findings, PassedOver};
 use super::read::CatalogDocument;
-use super::{MAX_BYTES, MAX_ENTRIES, MAX_REQUESTS};
+use super::typed::TypedEntry;
+use super::{MAX_BYTES, MAX_ENTRIES, MAX_INLINE_CARDS, MAX_REQUESTS};
 use crate::guard::{Guard, normalised};
 
 /// A catalog that is named by URL.
@@ -17,6 +18,19 @@ pub struct NestedCatalog {
     pub url: Url,
     /// Depth at which it is nested.
     pub depth: usize,
+}
+
+/// The content of a catalog and of all nested in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalkedCatalog {
+    /// The cards, each identifier once.
+    pub cards: Vec<CatalogEntry>,
+    /// The entries that are neither cards nor catalogs, each identifier once, and none that a card has.
+    pub others: Vec<TypedEntry>,
+    /// The skipped entries.
+    pub findings: Findings,
+    /// Whether everything was read.
+    pub complete: bool,
 }
 
 /// The entries collected so far, and the catalogs still to fetch. Breadth first, so that the domain's own entries
@@ -29,6 +43,10 @@ pub struct CatalogWalk<'a> {
     queue: VecDeque<NestedCatalog>,
     known: HashMap<String, usize>,
     cards: Vec<CatalogEntry>,
+    /// The places of `others` by identifier.
+    known_others: HashMap<String, usize>,
+    others: Vec<TypedEntry>,
+    inline: usize,
     findings: Findings,
     entries: usize,
     bytes: usize,
@@ -48,6 +66,9 @@ impl<'a> CatalogWalk<'a> {
             queue: VecDeque::new(),
             known: HashMap::new(),
             cards: Vec::new(),
+            known_others: HashMap::new(),
+            others: Vec::new(),
+            inline: 0,
             findings: Findings::default(),
             entries: 0,
             bytes: 0,
@@ -82,6 +103,9 @@ impl<'a> CatalogWalk<'a> {
         for card in reading.cards {
             self.take_card(card);
         }
+        for other in reading.others {
+            self.take_other(other);
+        }
         for (url, depth) in reading.nested {
             self.take_nested(NestedCatalog { url, depth });
         }
@@ -106,16 +130,52 @@ impl<'a> CatalogWalk<'a> {
         Some(nested)
     }
 
-    /// The cards, each identifier once, the skipped entries, and whether everything was read.
-    pub fn end(self) -> (Vec<CatalogEntry>, Findings, bool) {
-        (self.cards, self.findings, self.complete)
+    /// The catalog at which it started.
+    pub const fn first(&self) -> &Url {
+        &self.first
+    }
+
+    /// Whether one more request may be made for something that an entry refers to; if so it is counted.
+    pub const fn may_ask(&mut self) -> bool {
+        let may = self.requests < MAX_REQUESTS;
+        if may {
+            self.requests += 1;
+        }
+        may
+    }
+
+    /// The entries so far that are neither cards nor catalogs.
+    pub const fn others_mut(&mut self) -> &mut Vec<TypedEntry> {
+        &mut self.others
+    }
+
+    /// What was found in all documents.
+    pub fn end(mut self) -> WalkedCatalog {
+        // A card is an agent of the domain, and its identifier that agent's.
+        let cards = &self.known;
+        self.others
+            .retain(|other| !cards.contains_key(&other.identifier));
+        WalkedCatalog {
+            cards: self.cards,
+            others: self.others,
+            findings: self.findings,
+            complete: self.complete,
+        }
     }
 
     fn take_card(&mut self, card: CatalogEntry) {
+        let mut place = card.url.clone();
+        place.set_fragment(None);
+        let before = self.known.get(&card.identifier);
+        let before = before.and_then(|place| self.cards.get(*place));
+        let was_inline = before.is_some_and(|before| before.inline.is_some());
+        let adds_inline = card.inline.is_some() && !was_inline;
         let why = if card.url.origin() != self.first.origin() {
             Some(PassedOver::ForeignOrigin)
-        } else if self.guard.check_parsed(card.url.clone()).is_err() {
+        } else if self.guard.check_parsed(place).is_err() {
             Some(PassedOver::Refused)
+        } else if adds_inline && self.inline >= MAX_INLINE_CARDS {
+            Some(PassedOver::TooManyInline)
         } else {
             None
         };
@@ -124,6 +184,7 @@ impl<'a> CatalogWalk<'a> {
             return;
         }
         let Some(&place) = self.known.get(&card.identifier) else {
+            self.inline += usize::from(adds_inline);
             self.known.insert(card.identifier.clone(), self.cards.len());
             self.cards.push(card);
             return;
@@ -135,7 +196,27 @@ impl<'a> CatalogWalk<'a> {
             self.findings.add(PassedOver::Repeated, &card.identifier);
         }
         if before.updated_at.is_some() && before.updated_at < card.updated_at {
+            self.inline += usize::from(adds_inline);
             *before = card;
+        }
+    }
+
+    /// Takes an entry that is neither a card nor a catalog. Of two with one identifier the newer counts; the other is
+    /// history, or, where both have one version, a mistake.
+    fn take_other(&mut self, other: TypedEntry) {
+        let Some(&place) = self.known_others.get(&other.identifier) else {
+            let place = self.others.len();
+            self.known_others.insert(other.identifier.clone(), place);
+            self.others.push(other);
+            return;
+        };
+        let Some(before) = self.others.get_mut(place) else {
+            return;
+        };
+        if before.version == other.version {
+            self.findings.add(PassedOver::Repeated, &other.identifier);
+        } else if other.is_newer_than(before) {
+            *before = other;
         }
     }
 

@@ -7,10 +7,12 @@
 mod body;
 mod catalog;
 mod client;
+mod endorsement;
 mod exchange;
 mod failure;
 mod form;
 mod freshness;
+mod inline;
 mod keys;
 mod limits;
 mod own;

@@ -44,7 +44,13 @@ impl Fetcher {
                 (vec![attempt], verdict)
             }
             Slot::WellKnown { origin } => self.fetch_well_known(origin, validators, rules).await,
-            Slot::Catalog { url } => self.fetch_catalog(url, validators).await,
+            Slot::Catalog { url, others } => self.fetch_catalog(url, validators, *others).await,
+            Slot::Inline { url, identifier } => {
+                let (attempt, verdict) = self
+                    .fetch_inline_card(url, identifier, validators, rules)
+                    .await;
+                (vec![attempt], verdict)
+            }
         };
         SourceOutcome {
             source_key: task.source_key,

@@ -32,7 +32,7 @@ fn document(entries: &[Value]) -> String {
 async fn ask_with(fetcher: &Fetcher, url: Url, validators: Option<Validators>) -> SourceOutcome {
     let task = SourceTask {
         source_key: 7,
-        slot: Slot::Catalog { url },
+        slot: Slot::Catalog { url, others: false },
         validators,
     };
     let outcome = fetcher.fetch_source(&task).await;

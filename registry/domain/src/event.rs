@@ -55,6 +55,12 @@ text_enum! {
         AgentUpdated = "agent.updated",
         /// A card was derived again with another result.
         AgentDerived = "agent.derived",
+        /// A catalog lists an entry that is no card for the first time.
+        EntryListed = "entry.listed",
+        /// Such an entry has changed, or who may find it.
+        EntryChanged = "entry.changed",
+        /// Such an entry has ended.
+        EntryEnded = "entry.ended",
         /// A review was opened.
         ReviewOpened = "review.opened",
         /// A review was decided, superseded or withdrawn.
@@ -105,6 +111,14 @@ text_enum! {
 }
 
 impl EventKind {
+    /// Whether its subject is the id of an entry.
+    pub const fn is_of_entry(self) -> bool {
+        matches!(
+            self,
+            Self::EntryListed | Self::EntryChanged | Self::EntryEnded
+        )
+    }
+
     /// Whether a person or a rule has done or decided this, as opposed to an observation or its consequence.
     pub const fn is_act(self) -> bool {
         !matches!(
@@ -115,6 +129,9 @@ impl EventKind {
                 | Self::AgentLiveness
                 | Self::AgentUpdated
                 | Self::AgentDerived
+                | Self::EntryListed
+                | Self::EntryChanged
+                | Self::EntryEnded
                 | Self::ReviewOpened
                 | Self::ReviewClosed
         )

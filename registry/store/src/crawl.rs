@@ -85,6 +85,7 @@ impl Write {
             .update_columns([
                 C::Identifier,
                 C::CatalogId,
+                C::EntryDigest,
                 C::UnlistedSince,
                 C::UnlistedLooks,
                 C::AgentId,

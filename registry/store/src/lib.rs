@@ -16,6 +16,7 @@ pub mod decisions;
 pub mod domains;
 pub mod dry_runs;
 pub mod entity;
+pub mod entries;
 mod error;
 pub mod events;
 pub mod feeds;

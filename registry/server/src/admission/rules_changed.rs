@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_domain::admission_rules::Rule;
+use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
-use a2a_registry_store::entity::review;
+use a2a_registry_store::entity::{domain, entry, review};
 use a2a_registry_store::reviews::ReviewFilter;
-use a2a_registry_store::{agents, decisions, reviews, settings};
+use a2a_registry_store::{agents, decisions, entries, reviews, settings};
 use uuid::Uuid;
 
 use crate::admission::decision::{decide_waiting, revoke_approval};
@@ -16,6 +17,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
+use crate::entry_rows::entry_event;
 use crate::error::AppError;
 
 /// The setting that holds the rules of the last start.
@@ -91,6 +93,7 @@ async fn decide_again(context: &Context, open: &[review::Model]) -> Result<(), A
 
 /// Puts agents on hold whose domain `deny_domains` lists, and lifts the hold of the others.
 async fn apply_denials(context: &Context) -> Result<(), AppError> {
+    apply_denials_to_entries(context).await?;
     let held: BTreeSet<Uuid> = agents::agents_held(&context.store, Hold::Denied)
         .await?
         .into_iter()
@@ -113,6 +116,42 @@ async fn apply_denials(context: &Context) -> Result<(), AppError> {
             .map(|row| row.id)
             .collect();
         change_denials(context, &changed).await?;
+    }
+}
+
+/// Hides the entries of domains that `deny_domains` lists, and shows those of the others.
+async fn apply_denials_to_entries(context: &Context) -> Result<(), AppError> {
+    let mut after = None;
+    loop {
+        let page = entries::entries_walk(&context.store, after, PAGE).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(());
+        };
+        after = Some(last.id);
+        let denied = |domain: &domain::Model| context.rules.denies(&domain.name);
+        let changed = page
+            .into_iter()
+            .filter(|(row, of)| row.denied != denied(of));
+        let changed: Vec<entry::Model> = changed.map(|(row, _)| row).collect();
+        if changed.is_empty() {
+            continue;
+        }
+        let write = context.store.write().await?;
+        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+        for row in &changed {
+            entry_event(&mut ledger, EventKind::EntryChanged, row, POLICY);
+        }
+        for hides in [true, false] {
+            let ids: Vec<Uuid> = changed
+                .iter()
+                .filter(|row| row.denied != hides)
+                .map(|row| row.id)
+                .collect();
+            write.entries_set_denied(&ids, hides).await?;
+        }
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        after_write(context, &touched);
     }
 }
 

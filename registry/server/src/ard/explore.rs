@@ -47,7 +47,7 @@ pub(crate) async fn explore(
         collection: part.names(),
         ..SearchQuery::default()
     };
-    let extra = extra(conditions(&request.query)?);
+    let extra = extra(context, part, conditions(&request.query)?);
     part.within(context, caller).await?;
     let counts = counted(context, caller, &query, &extra, facets).await?;
     let counts = asked.iter().zip(counts).map(|(facet, counts)| {

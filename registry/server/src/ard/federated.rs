@@ -148,7 +148,7 @@ async fn still_seen(
         .map(|result| result.entry.identifier.clone())
         .collect();
     let mut request = ListRequest {
-        visible_to: caller.labels(&context.policies.in_force()),
+        visible_to: asking.part.labels(context, caller),
         limit: mine.len(),
         ..ListRequest::default()
     };

@@ -70,7 +70,7 @@ pub(crate) async fn list(
     );
     request.filters.within = within.filters;
     request.filters.exact.push(any_entry());
-    request.visible_to = caller.labels(&context.policies.in_force());
+    request.visible_to = part.labels(context, caller);
     if let Some(token) = &query.page_token {
         let place: Vec<Place> = context.signer.position(&canonical, caller, token)?;
         request.after = Some(place.into_iter().map(ListValue::from).collect());
@@ -107,7 +107,7 @@ pub(crate) async fn retrieve(
     }
     let within = part.within(context, caller).await?;
     let mut request = ListRequest {
-        visible_to: caller.labels(&context.policies.in_force()),
+        visible_to: part.labels(context, caller),
         limit: 1,
         ..ListRequest::default()
     };

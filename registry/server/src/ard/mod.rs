@@ -20,9 +20,10 @@ use serde_json::from_slice;
 use uuid::Uuid;
 
 use crate::agents::records::records;
-use crate::caller::Caller;
+use crate::caller::{Caller, ENTRIES};
 use crate::catalog_entry::{ListedAgent, any_entry, base_of};
 use crate::context::Context;
+use crate::entry_rows::keeps_entries;
 use crate::error::{AppError, ErrorKind};
 use crate::search::find::Extra;
 use crate::search::within::Within;
@@ -59,6 +60,21 @@ impl Part {
         })
     }
 
+    /// The label of entries that are no agents, where the registry keeps some. Collections are of agents.
+    fn label(&self, context: &Context) -> Option<&'static str> {
+        let shows = self.collection.is_none() && keeps_entries(context.config());
+        shows.then_some(ENTRIES)
+    }
+
+    /// The labels of a caller here.
+    fn labels(&self, context: &Context, caller: &Caller) -> Vec<String> {
+        let mut labels = caller.labels(&context.policies.in_force());
+        // Who finds nothing at all finds no entries either.
+        let label = self.label(context).filter(|_| !labels.is_empty());
+        labels.extend(label.map(str::to_owned));
+        labels
+    }
+
     /// The base URL of this part: what clients append `/search` to.
     fn base(&self, context: &Context) -> String {
         let base = base(context);
@@ -75,13 +91,13 @@ pub(crate) fn base(context: &Context) -> String {
 }
 
 /// What is asked of the search core beside a query: entries only, and these conditions.
-fn extra(exact: Vec<ExactFilter>) -> Extra {
+fn extra(context: &Context, part: &Part, exact: Vec<ExactFilter>) -> Extra {
     let mut all = vec![any_entry()];
     all.extend(exact);
     Extra {
         door: DOOR,
         exact: all,
-        label: None,
+        label: part.label(context),
     }
 }
 

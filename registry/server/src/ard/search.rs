@@ -84,7 +84,7 @@ pub(super) async fn own_page(
         page_token: token,
         ..SearchQuery::default()
     };
-    let extra = extra(asking.conditions.clone());
+    let extra = extra(context, asking.part, asking.conditions.clone());
     found(context, caller, &query, &extra).await
 }
 

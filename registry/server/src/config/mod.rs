@@ -1,5 +1,6 @@
 //! Configuration: file < environment < flags, one struct per concern, validated whole at start.
 
+mod ard;
 mod embedding;
 mod federation;
 mod identity;
@@ -11,6 +12,7 @@ mod secret;
 mod sections;
 mod validate;
 
+pub use ard::{ArdConfig, KeptEntries};
 pub use embedding::EmbeddingConfig;
 pub use federation::{FederationConfig, PeerConfig};
 pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};

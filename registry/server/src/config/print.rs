@@ -25,6 +25,7 @@ impl Config {
             federation,
             embedding,
             mcp,
+            ard,
             limits,
             log,
         } = self;
@@ -38,6 +39,7 @@ impl Config {
             section("federation", federation)?,
             section("embedding", embedding)?,
             section("mcp", mcp)?,
+            section("ard", ard)?,
             section("limits", limits)?,
             section("log", log)?,
         ];

@@ -9,7 +9,7 @@ use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig};
+use crate::config::{ArdConfig, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig};
 
 /// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
 /// the environment.
@@ -34,6 +34,8 @@ pub struct Config {
     pub embedding: EmbeddingConfig,
     /// `[mcp]`
     pub mcp: McpConfig,
+    /// `[ard]`
+    pub ard: ArdConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[log]`

@@ -20,6 +20,7 @@ use url::Url;
 
 use crate::context::Context;
 use crate::crawl::ingest::ingest;
+use crate::entry_rows::keeps_entries_of;
 use crate::ownership::first_check::visits_permitted;
 use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
 use crate::visits::networks;
@@ -94,7 +95,10 @@ impl Frontier for DatabaseFrontier {
         let now = self.context.now();
         Ok(leased
             .into_iter()
-            .map(|(domain, sources)| visit(&domain, sources, now))
+            .map(|(domain, sources)| {
+                let others = keeps_entries_of(self.context.config(), &domain);
+                visit(&domain, sources, others, now)
+            })
             .collect())
     }
 
@@ -124,7 +128,13 @@ impl Frontier for DatabaseFrontier {
     }
 }
 
-fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) -> Visit {
+/// The visit of a domain; `others` says whether entries of catalogs that are no cards are read.
+fn visit(
+    domain: &domain::Model,
+    sources: Vec<source::Model>,
+    others: bool,
+    now: Timestamp,
+) -> Visit {
     Visit {
         domain_key: domain.id,
         domain: domain.name.clone(),
@@ -133,17 +143,22 @@ fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) ->
         sources: sources
             .into_iter()
             .take(MAX_SOURCES_PER_VISIT)
-            .filter_map(|source| task(source, now))
+            .filter_map(|source| task(source, others, now))
             .collect(),
     }
 }
 
-fn task(row: source::Model, now: Timestamp) -> Option<SourceTask> {
+fn task(row: source::Model, others: bool, now: Timestamp) -> Option<SourceTask> {
     let url = Url::parse(&row.url).ok()?;
     // This build cannot fetch a source of a kind that only a later build knows.
     let slot = match row.kind.known()? {
         SourceKind::WellKnown => Slot::WellKnown { origin: url },
-        SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url },
+        SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url, others },
+        // A card inside a catalog has the catalog's URL with a fragment; no other card has one.
+        SourceKind::Entry if url.fragment().is_some() => Slot::Inline {
+            url,
+            identifier: row.identifier.clone()?,
+        },
         SourceKind::Url | SourceKind::Entry => Slot::Url { url },
     };
     let last_full = row.last_full_at.map(|at| Timestamp(at).into());

@@ -21,6 +21,7 @@ use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
+use crate::entry_rows::follow_domain;
 use crate::error::AppError;
 use crate::ownership::proofs::update_proofs;
 use crate::ownership::{CheckResult, ProofResult};
@@ -145,6 +146,7 @@ pub(crate) async fn follow_proofs(
         ledger.event(EventKind::DomainState, &row.name, actor, data);
     }
     update_agents(context, write, ledger, row, before, &ownership).await?;
+    follow_domain(context.config(), write, ledger, row, actor).await?;
     follow_redirects(context, write, ledger, followers).await?;
     if ownership.state == DomainState::OptedOut {
         write.domain_rest(row.id).await?;

@@ -14,6 +14,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
+use crate::entry_rows::end_entries_of;
 use crate::error::AppError;
 use crate::ownership::apply_check::follow_redirects;
 
@@ -56,6 +57,7 @@ pub(crate) async fn begin_generation(
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     let data = json!({"generation": row.generation, "reason": reason});
     ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
+    end_entries_of(write, &mut ledger, row.id, actor).await?;
     let mut covering = DomainCoverage::load(write, row).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;

@@ -91,7 +91,9 @@ impl<'a> Search<'a> {
     ) -> Result<Self, AppError> {
         demand_database(context)?;
         let mut labels = caller.labels(&context.policies.in_force());
-        labels.extend(extra.label.map(str::to_owned));
+        // Who finds nothing at all finds no entries either.
+        let label = extra.label.filter(|_| !labels.is_empty());
+        labels.extend(label.map(str::to_owned));
         let within = Within::load(context, caller, &query.collection).await?;
         let mut canonical = query.canonical() + &within.written;
         if !extra.door.is_empty() {

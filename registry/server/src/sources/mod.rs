@@ -178,5 +178,6 @@ pub(crate) fn new_source(
         ended_at: None,
         answered_by: None,
         limit_met: None,
+        entry_digest: None,
     }
 }

@@ -121,6 +121,7 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("saved_search_delete", ACCOUNTS),
     ("feed_renew", ACCOUNTS),
     ("feed_revoke", ACCOUNTS),
+    ("entry_list", ANYONE),
     ("collection_list", ANYONE),
     ("collection_show", ANYONE),
     ("collection_put", CURATORS),

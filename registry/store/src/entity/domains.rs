@@ -231,6 +231,8 @@ pub mod source {
         pub answered_by: Option<String>,
         /// The limit that was reached, where a card was fetched but no agent was created from it.
         pub limit_met: Option<String>,
+        /// The digest of its card that the catalog states.
+        pub entry_digest: Option<String>,
     }
 
     /// None: joins are written where they are needed.

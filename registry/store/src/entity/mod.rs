@@ -4,6 +4,7 @@ mod accounts;
 mod agents;
 mod collections;
 mod domains;
+mod entries;
 mod governance;
 mod ownership;
 mod policies;
@@ -16,6 +17,7 @@ pub use accounts::{
 pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
 pub use collections::{collection, feed, saved_search};
 pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
+pub use entries::entry;
 pub use governance::{decision, event, review};
 pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
 pub use policies::{dry_run_change, policy_set, waiver};

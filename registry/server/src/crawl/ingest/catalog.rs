@@ -276,6 +276,7 @@ fn named(catalog: &source::Model, entry: &CatalogEntry, now: Timestamp) -> sourc
     let first_look = catalog.last_success_at.is_none();
     source::Model {
         identifier: Some(entry.identifier.clone()),
+        entry_digest: entry.digest.clone(),
         catalog_id: Some(catalog.id),
         approve_as: catalog.approve_as.filter(|_| first_look),
         ..new_source(catalog.domain_id, SourceKind::Entry, url, now)

@@ -7,6 +7,7 @@
 pub mod arrival;
 pub mod card;
 pub mod catalog;
+pub mod entries;
 pub mod evidence;
 pub mod group;
 pub mod relisting;
@@ -38,6 +39,7 @@ use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};
+use crate::crawl::ingest::entries::{WithoutContent, entries_missed, ingest_entries};
 use crate::crawl::ingest::evidence::note_fetches;
 use crate::crawl::ingest::group::{Group, HostLimits};
 use crate::crawl::ingest::source::{FetchedContent, JitterPlacement};
@@ -46,6 +48,10 @@ use crate::memory::last_crawl::{NOTED, store_last_crawl};
 use crate::visits::SPACING;
 use crate::visits::leasing::is_exempt;
 use crate::visits::outage::{remember_outage, store_outage};
+
+/// What is wrong with a card whose bytes are not those that the catalog promises.
+const OTHER_DIGEST: &str = "the catalog states another digest for this card, so it is not taken; \
+     it is compared again when the catalog is fetched";
 
 /// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
 /// made that visit.
@@ -167,45 +173,49 @@ async fn ingest_source(
 ) -> Result<(), AppError> {
     let now = ledger.now();
     group.record_attempts(result, now);
+    let source = result.source_key;
     match &result.verdict {
+        SourceVerdict::Fetched(fetched) if group.has_other_digest(source, &fetched.bytes) => {
+            group.explain(source, OTHER_DIGEST);
+            group.want_catalogs_of(source);
+            group.failed(source, AttemptOutcome::NotACard, None, now, placement);
+        }
         SourceVerdict::Fetched(fetched) => {
-            let changed =
-                ingest_card(context, write, group, ledger, result.source_key, fetched).await?;
+            let changed = ingest_card(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;
-            group.succeeded(result.source_key, freshness, success, now, placement);
+            group.succeeded(source, freshness, success, now, placement);
         }
         SourceVerdict::Catalog(fetched) => {
-            let changed =
-                ingest_catalog(context, write, group, ledger, result.source_key, fetched).await?;
+            let mut changed =
+                ingest_catalog(context, write, group, ledger, source, fetched).await?;
+            changed |= ingest_entries(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;
-            group.succeeded(result.source_key, freshness, success, now, placement);
+            group.succeeded(source, freshness, success, now, placement);
         }
         SourceVerdict::NotModified(freshness) => {
-            catalog_is_the_same(write, group, ledger, result.source_key).await?;
-            group.succeeded(
-                result.source_key,
-                freshness,
-                FetchedContent::NotModified,
-                now,
-                placement,
-            );
+            catalog_is_the_same(write, group, ledger, source).await?;
+            let fetch = WithoutContent::NotModified;
+            entries_missed(context, write, group, ledger, source, fetch).await?;
+            let success = FetchedContent::NotModified;
+            group.succeeded(source, freshness, success, now, placement);
         }
         SourceVerdict::Failed {
             outcome,
             retry_after,
-        } if group.is_catalog(result.source_key) => {
-            let source = result.source_key;
+        } if group.is_catalog(source) => {
             group.catalog_failed(source, *outcome, *retry_after, now, placement);
+            let fetch = WithoutContent::of(*outcome);
+            entries_missed(context, write, group, ledger, source, fetch).await?;
         }
         SourceVerdict::Failed {
             outcome,
             retry_after,
         } => {
-            group.failed(result.source_key, *outcome, *retry_after, now, placement);
+            group.failed(source, *outcome, *retry_after, now, placement);
             if *outcome == AttemptOutcome::TlsInvalid {
-                distrust(group, result.source_key);
+                distrust(group, source);
             }
         }
     }

@@ -84,6 +84,9 @@ impl Group {
         row.catalog_id = Some(catalog.id);
         row.unlisted_since = None;
         row.unlisted_looks = 0;
+        if !taken {
+            follow_digest(row, entry, now);
+        }
         if taken {
             return Relisting::Elsewhere;
         }
@@ -116,6 +119,23 @@ impl Group {
         Relisting::Anew
     }
 
+    /// Whether the catalog that names a source states another digest than these bytes have. What was registered stands for
+    /// itself.
+    pub(crate) fn has_other_digest(&self, source: i64, bytes: &[u8]) -> bool {
+        let row = self.sources.get(&source);
+        let row = row.filter(|row| row.kind == SourceKind::Entry);
+        let stated = row.and_then(|row| row.entry_digest.as_deref());
+        stated.is_some_and(|stated| stated != a2a_card::digest(bytes))
+    }
+
+    /// Has the catalogs of a source's domain fetched in full the next time.
+    pub(crate) fn want_catalogs_of(&mut self, source: i64) {
+        let Some(row) = self.sources.get(&source).cloned() else {
+            return;
+        };
+        self.want_other_catalogs(&row);
+    }
+
     /// Has the other catalogs of a domain fetched in full the next time.
     pub(crate) fn want_other_catalogs(&mut self, catalog: &source::Model) {
         let others: Vec<i64> = self
@@ -128,5 +148,14 @@ impl Group {
                 row.full_wanted = true;
             }
         }
+    }
+}
+
+/// Takes over the digest that an entry states. Another digest promises another card, which is fetched now.
+fn follow_digest(row: &mut source::Model, entry: &CatalogEntry, now: Timestamp) {
+    if row.entry_digest != entry.digest {
+        row.entry_digest.clone_from(&entry.digest);
+        row.next_due_at = row.next_due_at.min(now.0);
+        row.full_wanted = true;
     }
 }

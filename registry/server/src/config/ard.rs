@@ -1,0 +1,22 @@
+//! `[ard]`: discovery by ARD.
+
+use serde::{Deserialize, Serialize};
+
+/// `[ard]`: discovery by ARD.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArdConfig {
+    /// Which entries of catalogs are kept that are no agent cards.
+    pub entries: KeptEntries,
+}
+
+/// Which entries of catalogs are kept that are no agent cards.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeptEntries {
+    /// None.
+    #[default]
+    Off,
+    /// Those that domains list whose ownership is proved, as far as their publisher stands behind them.
+    Verified,
+}

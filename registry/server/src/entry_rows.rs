@@ -1,0 +1,108 @@
+//! Entries of catalogs that are no cards, as they are kept: which of them may be shown, and how they end
+//! (docs/model.md#entries).
+
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_store::entity::{domain, entry};
+use a2a_registry_store::{Write, entries};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::commit::ledger::Ledger;
+use crate::config::{Config, KeptEntries};
+use crate::error::AppError;
+use crate::visibility::stands_behind_entries;
+
+/// Most entries that are kept of one domain.
+pub const MAX_KEPT: usize = 200;
+
+/// Whether entries are kept and shown at all.
+pub fn keeps_entries(config: &Config) -> bool {
+    config.ard.entries == KeptEntries::Verified
+}
+
+/// Whether entries of this domain's catalogs are kept: its owner has proved it, and has not opted out.
+pub fn keeps_entries_of(config: &Config, row: &domain::Model) -> bool {
+    keeps_entries(config) && stands_behind_entries(row)
+}
+
+/// Appends the event of an entry, whose subject is the row's id.
+pub(crate) fn entry_event(
+    ledger: &mut Ledger<'_>,
+    kind: EventKind,
+    row: &entry::Model,
+    actor: &str,
+) {
+    let data = json!({"identifier": row.identifier, "type": row.media_type});
+    ledger.event(kind, &row.id.to_string(), actor, data);
+}
+
+/// Ends these entries.
+pub(crate) async fn end_entries(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    rows: &[entry::Model],
+    actor: &str,
+) -> Result<(), AppError> {
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    write.entries_delete(&ids).await?;
+    for row in rows {
+        entry_event(ledger, EventKind::EntryEnded, row, actor);
+    }
+    Ok(())
+}
+
+/// Ends all entries of a domain: it was deleted, or has another owner.
+pub(crate) async fn end_entries_of(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    domain: i64,
+    actor: &str,
+) -> Result<(), AppError> {
+    let rows = entries::entries_of(write, &[domain]).await?;
+    end_entries(write, ledger, &rows, actor).await
+}
+
+/// Ends the entries of catalogs that have ended.
+pub(crate) async fn end_entries_from(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    domain: i64,
+    catalogs: &[i64],
+    actor: &str,
+) -> Result<(), AppError> {
+    let mut rows = entries::entries_of(write, &[domain]).await?;
+    rows.retain(|row| catalogs.contains(&row.catalog_id));
+    end_entries(write, ledger, &rows, actor).await
+}
+
+/// Follows a change of a domain's state: its entries are shown or hidden with it, and a domain that was just proved has its
+/// catalogs fetched in full, because what they list was not kept before.
+pub(crate) async fn follow_domain(
+    config: &Config,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+    actor: &str,
+) -> Result<(), AppError> {
+    for entry in entries::entries_of(write, &[row.id]).await? {
+        entry_event(ledger, EventKind::EntryChanged, &entry, actor);
+    }
+    if keeps_entries_of(config, row) {
+        let at = ledger.now().0.max(row.not_before);
+        write.catalogs_want_full(row.id, at).await?;
+        write.domain_make_visit_due(row.id, at).await?;
+    }
+    Ok(())
+}
+
+/// Ends the entry with this identifier, of whatever domain: an agent has got it as its URN.
+pub(crate) async fn end_entry_named(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    identifier: &str,
+    actor: &str,
+) -> Result<(), AppError> {
+    let found = entries::entries_named(write, &[identifier.to_owned()]).await?;
+    let rows: Vec<entry::Model> = found.into_iter().map(|(row, _)| row).collect();
+    end_entries(write, ledger, &rows, actor).await
+}
