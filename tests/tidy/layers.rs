@@ -6,10 +6,11 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 53] = [
+const ORDER: [&str; 55] = [
     "config",
     "error",
     "filters",
+    "dialects",
     "names",
     "metrics",
     "network",
@@ -49,6 +50,7 @@ const ORDER: [&str; 53] = [
     "agent_page",
     "reviews",
     "policies",
+    "a2a_agent",
     "events",
     "accounts",
     "health",

@@ -21,6 +21,7 @@ use crate::memory::database::{DatabaseContact, DiskState};
 use crate::memory::dry_runs::DryRuns;
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
+use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
@@ -49,6 +50,7 @@ pub struct Context {
     pub(crate) token_uses: TokenUses,
     pub(crate) dry_runs: DryRuns,
     pub(crate) meanings: Meanings,
+    pub(crate) own_agent: OwnAgent,
     pub(crate) signer: Signer,
     pub(crate) heard: DatabaseContact,
     /// The last event that all in-memory caches have applied.

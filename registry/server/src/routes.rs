@@ -6,6 +6,7 @@
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
+use crate::a2a_agent::{card_routes as own_card, rest_routes as a2a_rest, rpc_routes as a2a_rpc};
 use crate::about;
 use crate::accounts::{
     page as account_page, people_routes as people, provider_sign_in, routes as tokens,
@@ -69,6 +70,9 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_show)
         .service(domains::domain_patch)
         .service(domains::domain_delete);
+    routes
+        .service(own_card::own_card)
+        .service(own_card::own_keys);
     policies_api(routes);
     collections_api(routes);
     people_and_reviews(routes);
@@ -141,6 +145,7 @@ fn policies_api(routes: &mut ServiceConfig<'_>) {
 pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
         .service(problems::explained)
+        .configure(a2a)
         // The HTML pages.
         .service(search_page::show)
         .service(agent_page::show)
@@ -190,6 +195,21 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(about::show)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
+}
+
+/// The interfaces of the registry as an agent: the document of A2A describes them.
+fn a2a(routes: &mut web::ServiceConfig) {
+    routes
+        .service(a2a_rpc::rpc_call)
+        .service(a2a_rpc::rpc_call_with_slash)
+        .service(a2a_rest::message_send)
+        .service(a2a_rest::message_stream)
+        .service(a2a_rest::task_list)
+        .service(a2a_rest::task_cancel)
+        .service(a2a_rest::task_subscribe)
+        .service(a2a_rest::task_get)
+        .service(a2a_rest::task_push)
+        .service(a2a_rest::extended_card);
 }
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
@@ -246,4 +266,33 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/about", "GET"),
     ("/crawler", "GET"),
     ("/static/{name}", "GET"),
+    ("/a2a", "POST"),
+    ("/a2a/", "POST"),
+    ("/a2a/v1/message:send", "POST"),
+    ("/a2a/v1/message:stream", "POST"),
+    ("/a2a/v1/tasks", "GET"),
+    ("/a2a/v1/tasks/{task}", "GET"),
+    ("/a2a/v1/tasks/{task}:cancel", "POST"),
+    ("/a2a/v1/tasks/{task}:subscribe", "GET"),
+    ("/a2a/v1/tasks/{task}:subscribe", "POST"),
+    ("/a2a/v1/tasks/{task}/pushNotificationConfigs", "GET"),
+    ("/a2a/v1/tasks/{task}/pushNotificationConfigs", "POST"),
+    ("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}", "GET"),
+    (
+        "/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}",
+        "DELETE",
+    ),
+    ("/a2a/v1/extendedAgentCard", "GET"),
+    ("/a2a/message:send", "POST"),
+    ("/a2a/message:stream", "POST"),
+    ("/a2a/tasks", "GET"),
+    ("/a2a/tasks/{task}", "GET"),
+    ("/a2a/tasks/{task}:cancel", "POST"),
+    ("/a2a/tasks/{task}:subscribe", "GET"),
+    ("/a2a/tasks/{task}:subscribe", "POST"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs", "GET"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs", "POST"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs/{id}", "GET"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs/{id}", "DELETE"),
+    ("/a2a/extendedAgentCard", "GET"),
 ];

@@ -1,5 +1,6 @@
 //! Configuration: file < environment < flags, one struct per concern, validated whole at start.
 
+mod a2a;
 mod embedding;
 mod identity;
 mod load;
@@ -9,6 +10,7 @@ mod secret;
 mod sections;
 mod validate;
 
+pub use a2a::A2aConfig;
 pub use embedding::EmbeddingConfig;
 pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
 pub use load::{ConfigError, Overrides, load};

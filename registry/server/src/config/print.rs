@@ -23,6 +23,7 @@ impl Config {
             identity,
             search,
             embedding,
+            a2a,
             limits,
             log,
         } = self;
@@ -34,6 +35,7 @@ impl Config {
             section("identity", identity)?,
             section("search", search)?,
             section("embedding", embedding)?,
+            section("a2a", a2a)?,
             section("limits", limits)?,
             section("log", log)?,
         ];
@@ -83,6 +85,7 @@ mod tests {
             unset,
             [
                 "dimensions",
+                "key_file",
                 "key_file",
                 "metrics_listen",
                 "recertify_after",

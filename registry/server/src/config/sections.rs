@@ -9,7 +9,7 @@ use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{EmbeddingConfig, IdentityConfig};
+use crate::config::{A2aConfig, EmbeddingConfig, IdentityConfig};
 
 /// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
 /// the environment.
@@ -30,6 +30,8 @@ pub struct Config {
     pub search: SearchConfig,
     /// `[embedding]`
     pub embedding: EmbeddingConfig,
+    /// `[a2a]`
+    pub a2a: A2aConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[log]`

@@ -31,6 +31,7 @@ pub(crate) fn validate(config: &Config) -> Vec<String> {
     search(&config.search, &mut wrong);
     config.embedding.mistakes().into_iter().for_each(&mut wrong);
     config.identity.mistakes().into_iter().for_each(&mut wrong);
+    config.a2a.mistakes().into_iter().for_each(&mut wrong);
     limits(&config.limits, &mut wrong);
     log_filter(&config.log.filter)
         .into_iter()

@@ -10,6 +10,7 @@ pub mod lints;
 pub mod meanings;
 pub mod orders;
 pub mod outage;
+pub(crate) mod own_agent;
 pub mod policies;
 pub mod searches;
 pub mod stream;
