@@ -286,7 +286,10 @@ impl RankKey {
 }
 
 /// Number of values of a dictionary that are smaller than `name`, which it does not contain.
-fn smaller(dictionary: &tantivy::columnar::Dictionary, name: &str) -> std::io::Result<u64> {
+pub(super) fn smaller(
+    dictionary: &tantivy::columnar::Dictionary,
+    name: &str,
+) -> std::io::Result<u64> {
     let total = dictionary.num_terms() as u64;
     let (mut low, mut high) = (0, total);
     let mut text = Vec::new();

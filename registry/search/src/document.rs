@@ -67,6 +67,11 @@ pub struct Document {
     pub trust: Option<u8>,
     /// Visibility labels; a caller needs one of them to see the agent. An agent without any is invisible to everybody.
     pub visible_to: Vec<String>,
+    /// Identifier in catalogs; empty for an agent that catalogs do not list.
+    pub identifier: String,
+    /// Further values to filter by exactly and to count, each with the path that names it; at most
+    /// [`MAX_ATTRIBUTES`](super::MAX_ATTRIBUTES). An agent without one of a path has no value of it.
+    pub attributes: Vec<(String, String)>,
     /// Exact keys for [`lookup`](super::Index::lookup), with their prefix: `url:…`, `host:…`, `urn:…`, `digest:…`.
     pub lookups: Vec<String>,
     /// Key that all duplicates of the agent have, and no other agents: half of a SHA-256 digest. 0 if it has none.

@@ -264,7 +264,17 @@ pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
 
 /// All conditions of the filters.
 pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>, IndexError> {
-    let values: usize = filters.lists().iter().map(|(_, values)| values.len()).sum();
+    let listed_values = filters
+        .lists()
+        .iter()
+        .map(|(_, values)| values.len())
+        .sum::<usize>();
+    let exact_values = filters
+        .exact
+        .iter()
+        .map(|one| one.values.len())
+        .sum::<usize>();
+    let values = listed_values + exact_values;
     if values > MAX_FILTER_VALUES {
         return Err(IndexError::TooMany {
             what: "filter values",
@@ -301,6 +311,10 @@ fn explicit(fields: &Fields, filters: &Filters) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = used
         .map(|(facet, values)| condition(fields, facet, values))
         .collect();
+    clauses.extend(filters.exact.iter().map(|one| {
+        let values = one.values.iter();
+        any_of(values.map(|value| one.property.term(fields, value)))
+    }));
     if let Some(least) = filters.trust_at_least {
         let field = fields.exact(FacetName::Trust);
         clauses.push(any_of(

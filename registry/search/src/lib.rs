@@ -45,10 +45,12 @@ mod highlight;
 mod hints;
 mod languages;
 mod layout;
+mod list;
 mod meaning;
 mod membership;
 mod overlay;
 mod pairs;
+mod property;
 mod query;
 mod ranking;
 mod reasons;
@@ -90,7 +92,9 @@ pub use document::{
 pub use error::IndexError;
 pub use facets::FacetLimits;
 pub use frozen::{FrozenOrder, FrozenPlace, OrderState};
+pub use list::{ListAnswer, ListKey, ListRequest, ListRow, ListValue};
 pub use overlay::ChangedAgent;
+pub use property::{ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED, Property, ValueCount, ValueCounts};
 pub use rebuild::Rebuild;
 pub use request::{
     FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, MAX_WITHIN,

@@ -18,7 +18,22 @@ impl Filters {
             values.any(|value| has(agent, facet, value))
         });
         let trusted = |least: u8| agent.trust.is_some_and(|level| level.min(4) >= least);
-        by_lists && self.trust_at_least.is_none_or(trusted)
+        let exactly = self.exact.iter().all(|one| {
+            let mut values = one.values.iter();
+            values.any(|value| one.property.is_of(agent, value))
+        });
+        by_lists && exactly && self.trust_at_least.is_none_or(trusted)
+    }
+}
+
+/// Whether an agent has this value of a facet, byte by byte.
+pub(super) fn has_exactly(agent: &Document, facet: FacetName, value: &str) -> bool {
+    let among = |list: &[String]| list.iter().any(|one| one == value && fits(one));
+    match facet {
+        FacetName::Tag => among(&agent.tags),
+        FacetName::Skill => among(&agent.skill_ids),
+        FacetName::Provider => agent.provider_key == value && fits(value),
+        _ => has(agent, facet, value),
     }
 }
 

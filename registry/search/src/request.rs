@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::property::ExactFilter;
 use crate::vectors::{Snapshot, Vectors};
 
 /// The most words of a query that are searched for; the rest is ignored, which a hint reports.
@@ -116,6 +117,8 @@ pub struct Filters {
     pub unmanaged: Vec<String>,
     /// Minimum trust level, 0 to 4; agents without a level never reach it.
     pub trust_at_least: Option<u8>,
+    /// Conditions on properties, which must all hold.
+    pub exact: Vec<ExactFilter>,
     /// Filters of which agents must pass one, if there are any, at most [`MAX_WITHIN`]. Of these a filter without a
     /// lifecycle or liveness asks for none, and those within them are ignored.
     pub within: Vec<Filters>,

@@ -11,14 +11,21 @@ use super::analysis::{AgentTokenizer, TOKENIZER};
 use super::document::{Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
 use super::folding::fold;
 use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
+use super::property::{MAX_ATTRIBUTES, attribute_key};
 use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 9;
+pub const SCHEMA_VERSION: u32 = 10;
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
+
+/// The name of the field of identifiers in catalogs.
+pub(super) const IDENTIFIER: &str = "identifier";
+
+/// The name of the field of attributes.
+pub(super) const ATTRIBUTE: &str = "attribute";
 
 /// The longest sort key by name, in bytes of the folded form.
 const MAX_NAME_KEY: usize = 256;
@@ -39,6 +46,8 @@ pub(super) struct Fields {
     pub provider_words: Field,
     pub visible_to: Field,
     pub lookup: Field,
+    pub identifier: Field,
+    pub attribute: Field,
     pub name_key: Field,
     pub created_at: Field,
     pub updated_at: Field,
@@ -81,6 +90,8 @@ impl Fields {
             provider_words: builder.add_text_field("provider_words", words()),
             visible_to: builder.add_text_field("visible_to", STRING),
             lookup: builder.add_text_field("lookup", STRING),
+            identifier: builder.add_text_field(IDENTIFIER, value()),
+            attribute: builder.add_text_field(ATTRIBUTE, value()),
             name_key: builder.add_text_field("name_key", TextOptions::default().set_fast("raw")),
             created_at: builder.add_i64_field("created_at", FAST),
             updated_at: builder.add_i64_field("updated_at", FAST),
@@ -173,6 +184,17 @@ impl Fields {
             agent.visible_to.iter().map(String::as_str),
         );
         add_distinct(out, self.lookup, agent.lookups.iter().map(String::as_str));
+
+        add_distinct(
+            out,
+            self.identifier,
+            std::iter::once(agent.identifier.as_str()),
+        );
+        let attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
+        let attributes: Vec<String> = attributes
+            .map(|(path, value)| attribute_key(path, value))
+            .collect();
+        add_distinct(out, self.attribute, attributes.iter().map(String::as_str));
 
         let [names, skills, tags] = self.suggested;
         let suggestions = [

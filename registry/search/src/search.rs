@@ -431,7 +431,7 @@ pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &Fields) -> 
 }
 
 /// Rejects a request beyond the limits.
-fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
+pub(super) fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
     let labels = request.visible_to.len().max(request.class.len());
     for (asked, limit, what) in [
         (request.limit, MAX_LIMIT, "hits"),

@@ -41,6 +41,7 @@ pub fn application(
         .app_data(state)
         .app_data::<&'static Addresses>(&ADDRESSES)
         .app_data(ErrorPage(problems::failed))
+        .app_data(routes::DIALECT_ERRORS)
         .into_utoipa_app()
         .configure(routes::api)
         .into_app()

@@ -19,6 +19,7 @@ use crate::domains::{lint_form, page as domain_page, register_page, routes as do
 use crate::events::routes as events;
 use crate::health::routes as health;
 use crate::http::allowed;
+use crate::http::envelope::DialectErrors;
 use crate::lint::routes as lint;
 use crate::pages::{assets, problems};
 use crate::policies::routes as policies;
@@ -211,6 +212,8 @@ fn a2a(routes: &mut web::ServiceConfig) {
         .service(a2a_rest::task_push)
         .service(a2a_rest::extended_card);
 }
+/// How failures are written where a dialect has a form of its own.
+pub const DIALECT_ERRORS: &[DialectErrors] = &[];
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[

@@ -16,6 +16,7 @@ mod oracle;
 mod other_texts;
 mod overlay;
 mod paging;
+mod properties;
 mod ranking;
 mod reasons;
 mod replicas;

@@ -65,6 +65,13 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         trust: [None, Some(0), Some(1), Some(2), Some(4)][usize::try_from(dice.below(5)).unwrap()],
         visible_to: dice.some(&LABELS, 2),
         lookups: Vec::new(),
+        identifier: format!("urn:air:d{}.example:{number}", dice.below(70)),
+        attributes: dice
+            .some(&["eu", "us", "e"], 2)
+            .into_iter()
+            .map(|value| ("metadata.location".to_owned(), value))
+            .chain([("metadata.location.of".to_owned(), "eu".to_owned())])
+            .collect(),
         group: u128::from(number % 40) << 64,
         preference: u8::try_from(number % 3).unwrap(),
         created_at: i64::try_from(dice.below(20)).unwrap(),
@@ -229,9 +236,26 @@ fn passes(agent: &Document, filters: &Filters) -> bool {
         && holds(&filters.liveness, &one(&agent.liveness))
         && holds(&filters.signature, &one(&agent.signature))
         && holds(&filters.unmanaged, &one(&agent.unmanaged.to_string()))
+        && filters.exact.iter().all(|one| {
+            property_values(agent, &one.property)
+                .iter()
+                .any(|value| one.values.contains(value))
+        })
         && filters
             .trust_at_least
             .is_none_or(|least| agent.trust.is_some_and(|level| level >= least))
+}
+
+/// What an agent has of a property.
+pub(super) fn property_values(agent: &Document, property: &Property) -> Vec<String> {
+    match property {
+        Property::Facet(facet) => values(agent, *facet),
+        Property::Identifier => vec![agent.identifier.clone()],
+        Property::Attribute(path) => {
+            let held = agent.attributes.iter().filter(|(one, _)| one == path);
+            held.map(|(_, value)| value.clone()).collect()
+        }
+    }
 }
 
 fn values(agent: &Document, facet: FacetName) -> Vec<String> {

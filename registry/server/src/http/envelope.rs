@@ -56,6 +56,25 @@ impl Head {
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
 
+/// Failures in the form of one dialect: the paths that begin so, and how a failure is written there.
+#[derive(Debug, Clone, Copy)]
+pub struct DialectErrors {
+    /// The path, or that path with `/` and more behind it.
+    pub path: &'static str,
+    /// Writes a failure.
+    pub render: fn(&HttpRequest, &Problem) -> HttpResponse,
+}
+
+impl DialectErrors {
+    /// The dialect that is spoken at a path.
+    fn at<'a>(all: &'a [Self], path: &str) -> Option<&'a Self> {
+        all.iter().find(|one| {
+            let rest = path.strip_prefix(one.path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+}
+
 /// Marks a response whose bytes no layer may change.
 pub fn leave_untouched(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
@@ -217,6 +236,12 @@ impl RequestMeta {
         if !(status.is_client_error() || status.is_server_error()) || has_document(&answer) {
             return answer.map_into_left_body();
         }
+        let dialects = answer.request().app_data::<&'static [DialectErrors]>();
+        let dialect = dialects.and_then(|all| DialectErrors::at(all, answer.request().path()));
+        if dialect.is_some() && answer.response().error().is_none() {
+            // The handler has written the failure itself.
+            return answer.map_into_left_body();
+        }
         let (request, response) = answer.into_parts();
         let given = response.error().and_then(|error| {
             let refusal = error.as_error::<PageRefusal>();
@@ -235,9 +260,10 @@ impl RequestMeta {
         let page = request
             .app_data::<ErrorPage>()
             .filter(|_| reads_pages(&request) && !is_public(request.path()));
-        let response = match page {
-            Some(ErrorPage(render)) => render(&request, problem),
-            None => problem.answer(request.uri().path()),
+        let response = match (dialect, page) {
+            (Some(dialect), _) => (dialect.render)(&request, problem),
+            (None, Some(ErrorPage(render))) => render(&request, problem),
+            (None, None) => problem.answer(request.uri().path()),
         };
         ServiceResponse::new(request, response).map_into_right_body()
     }
@@ -418,6 +444,8 @@ fn logged(path: &str) -> &str {
 fn is_public(path: &str) -> bool {
     path.starts_with("/v1/")
         || path == "/openapi.json"
+        || path.starts_with("/ard/")
+        || path.starts_with("/.well-known/")
         || (path.starts_with("/agents/") && path.contains("/.well-known/"))
 }
 

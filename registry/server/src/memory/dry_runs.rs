@@ -48,6 +48,8 @@ pub(crate) enum Shown {
     Agent(Uuid),
     /// The answer to a search.
     Hits(Bytes),
+    /// Agents, which a search found.
+    Agents(Vec<Uuid>),
 }
 
 /// Counts of answers that policies on a dry run would have changed.

@@ -89,6 +89,7 @@ async fn count_answered(context: &Context) -> Result<(), AppError> {
     for answered in context.dry_runs.take_answered() {
         let ids: Vec<Uuid> = match &answered.what {
             Shown::Agent(id) => vec![*id],
+            Shown::Agents(ids) => ids.clone(),
             Shown::Hits(body) => {
                 let read = serde_json::from_slice::<Hits>(body);
                 read.map_or_else(

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use a2a_registry_search::{
     FrozenPlace, Index, IndexError, OrderState, SearchAnswer, SearchRequest,
 };
-use bytes::Bytes;
 
 use crate::agents::replacements::hide_in_hits;
 use crate::caller::Caller;
@@ -15,9 +14,9 @@ use crate::index_pool::run;
 use crate::memory::meanings::Mode;
 use crate::memory::orders::{FrozenResults, FrozenState};
 use crate::search::fallback::search_or_full_text;
+use crate::search::find::Found;
 use crate::search::page_position::{LastSortKey, PagePosition};
 use crate::search::query::SearchQuery;
-use crate::search::render::list;
 
 /// The frozen list of a page token. If another process served the first page, or this one has dropped the list, it is
 /// searched again, as long as index and overlay have not changed since.
@@ -116,7 +115,7 @@ pub(crate) async fn frozen_page(
     mut request: SearchRequest,
     order: &Arc<FrozenResults>,
     offset: usize,
-) -> Result<Bytes, AppError> {
+) -> Result<Found, AppError> {
     let key = key_named(context, caller, query, canonical);
     let mode = order.mode;
     if mode == Mode::Lexical {
@@ -152,7 +151,13 @@ pub(crate) async fn frozen_page(
     let next = position
         .filter(|_| more)
         .and_then(|position| context.signer.token(canonical, caller, &position));
-    Ok(list(&answer, query.order(), mode, next))
+    Ok(Found {
+        answer,
+        order: query.order(),
+        mode,
+        next,
+        lasts: true,
+    })
 }
 
 /// The key of the list in a query's page token; 0 without one.

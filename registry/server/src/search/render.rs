@@ -6,7 +6,7 @@ use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::memory::meanings::Mode;
+use crate::search::find::Found;
 
 /// A hit: the stored summary of the agent, and how it matched.
 pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
@@ -31,12 +31,8 @@ pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
 }
 
 /// A whole response.
-pub(crate) fn list(
-    answer: &SearchAnswer,
-    order: &str,
-    mode: Mode,
-    next_page_token: Option<String>,
-) -> Bytes {
+pub(crate) fn list(found: &Found) -> Bytes {
+    let answer = &found.answer;
     let mut text = Vec::with_capacity(
         256 + answer
             .hits
@@ -72,10 +68,10 @@ pub(crate) fn list(
                 (name.as_str(), facet)
             })
             .collect(),
-        order,
-        mode: mode.as_str(),
+        order: found.order,
+        mode: found.mode.as_str(),
         hints: hints(answer),
-        next_page_token,
+        next_page_token: found.next.as_deref(),
     };
     text.extend_from_slice(b"],");
     text.extend_from_slice(json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
@@ -93,7 +89,7 @@ struct ListWithoutAgents<'a> {
     order: &'a str,
     mode: &'static str,
     hints: Vec<Hint>,
-    next_page_token: Option<String>,
+    next_page_token: Option<&'a str>,
 }
 
 fn hints(answer: &SearchAnswer) -> Vec<Hint> {

@@ -1,0 +1,248 @@
+//! Properties: values by which agents are filtered exactly, and which can all be counted.
+
+use std::collections::HashMap;
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::{Dictionary, StrColumn};
+use tantivy::{DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
+
+use super::Index;
+use super::bits::Bits;
+use super::collect::smaller;
+use super::document::Document;
+use super::error::IndexError;
+use super::request::{FacetName, SearchRequest};
+use super::schema::{ATTRIBUTE, Fields, IDENTIFIER};
+
+/// The most attributes of one agent that are indexed; the rest is left out.
+pub const MAX_ATTRIBUTES: usize = 64;
+
+/// The most properties that are counted at once.
+pub const MAX_COUNTED: usize = 16;
+
+/// Separates the path and the value of an attribute in the index.
+const MARK: char = '\u{1}';
+
+/// A property of agents. Its values are compared byte by byte.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Property {
+    /// The values of a facet, as they are indexed.
+    Facet(FacetName),
+    /// The attributes with this path.
+    Attribute(String),
+    /// The identifier in catalogs.
+    Identifier,
+}
+
+/// A condition on one property: any of these values, or none where there are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExactFilter {
+    /// The property.
+    pub property: Property,
+    /// The values of which an agent must have one.
+    pub values: Vec<String>,
+}
+
+/// Values of a property to be counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueCount {
+    /// The property; not [`Property::Identifier`], which every agent has another value of.
+    pub property: Property,
+    /// The most values returned.
+    pub limit: usize,
+    /// The least count of a value that is counted at all.
+    pub least: u64,
+}
+
+/// The most frequent values of a property, equally frequent ones by value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValueCounts {
+    /// Values with the number of agents that have them.
+    pub values: Vec<(String, u64)>,
+    /// The sum of the counts of all other values.
+    pub other_count: u64,
+}
+
+impl Property {
+    /// The term of one of its values.
+    pub(super) fn term(&self, fields: &Fields, value: &str) -> Term {
+        match self {
+            Self::Facet(facet) => Term::from_field_text(fields.exact(*facet), value),
+            Self::Attribute(path) => {
+                Term::from_field_text(fields.attribute, &attribute_key(path, value))
+            }
+            Self::Identifier => Term::from_field_text(fields.identifier, value),
+        }
+    }
+
+    /// Whether an agent has this value.
+    pub(super) fn is_of(&self, agent: &Document, value: &str) -> bool {
+        match self {
+            Self::Facet(facet) => super::membership::has_exactly(agent, *facet, value),
+            Self::Attribute(path) => {
+                let mut attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
+                attributes.any(|(one, held)| one == path && held == value)
+            }
+            Self::Identifier => agent.identifier == value,
+        }
+    }
+
+    /// The column of its values.
+    fn column(&self) -> &'static str {
+        match self {
+            Self::Facet(facet) => facet.as_str(),
+            Self::Attribute(_) => ATTRIBUTE,
+            Self::Identifier => IDENTIFIER,
+        }
+    }
+
+    /// What stands before its values in the column.
+    fn prefix(&self) -> String {
+        match self {
+            Self::Attribute(path) => attribute_key(path, ""),
+            Self::Facet(_) | Self::Identifier => String::new(),
+        }
+    }
+}
+
+/// An attribute as it is indexed.
+pub(super) fn attribute_key(path: &str, value: &str) -> String {
+    format!("{path}{MARK}{value}")
+}
+
+/// The matches of a query, one set for each segment.
+struct MatchSets;
+
+/// The matches of one segment so far.
+struct SegmentSet(SegmentOrdinal, Bits);
+
+impl Collector for MatchSets {
+    type Fruit = Vec<(SegmentOrdinal, Bits)>;
+    type Child = SegmentSet;
+
+    fn for_segment(
+        &self,
+        ordinal: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentSet> {
+        Ok(SegmentSet(ordinal, Bits::none(reader.max_doc())))
+    }
+
+    fn requires_scoring(&self) -> bool {
+        false
+    }
+
+    fn merge_fruits(
+        &self,
+        segments: Vec<(SegmentOrdinal, Bits)>,
+    ) -> tantivy::Result<Vec<(SegmentOrdinal, Bits)>> {
+        Ok(segments)
+    }
+}
+
+impl SegmentCollector for SegmentSet {
+    type Fruit = (SegmentOrdinal, Bits);
+
+    fn collect(&mut self, document: DocId, _: Score) {
+        self.1.insert(document);
+    }
+
+    fn harvest(self) -> (SegmentOrdinal, Bits) {
+        (self.0, self.1)
+    }
+}
+
+impl Index {
+    /// Counts all values of properties over all matches of a search, whose page and facets are not looked at.
+    ///
+    /// # Errors
+    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] for more than [`MAX_COUNTED`] properties.
+    pub fn count_values(
+        &self,
+        request: &SearchRequest,
+        counted: &[ValueCount],
+    ) -> Result<Vec<ValueCounts>, IndexError> {
+        if counted.len() > MAX_COUNTED {
+            return Err(IndexError::TooMany {
+                what: "properties counted at once",
+                limit: MAX_COUNTED,
+            });
+        }
+        super::search::check_bounds(request)?;
+        let prepared = self.0.prepare(request)?;
+        let searcher = &prepared.view.searcher;
+        let matches = searcher.search(&prepared.filtered(), &MatchSets)?;
+        let counts = counted.iter();
+        counts.map(|one| one.over(searcher, &matches)).collect()
+    }
+}
+
+impl ValueCount {
+    fn over(
+        &self,
+        searcher: &Searcher,
+        matches: &[(SegmentOrdinal, Bits)],
+    ) -> Result<ValueCounts, IndexError> {
+        let mut sums: HashMap<Vec<u8>, u64> = HashMap::new();
+        for (ordinal, documents) in matches {
+            let reader = searcher.segment_reader(*ordinal);
+            if let Some(column) = reader.fast_fields().str(self.property.column())? {
+                add(&column, documents, &self.property.prefix(), &mut sums)
+                    .map_err(tantivy::TantivyError::from)?;
+            }
+        }
+        let mut values: Vec<(Vec<u8>, u64)> = sums.into_iter().collect();
+        values.retain(|(_, count)| *count >= self.least);
+        let all: u64 = values.iter().map(|(_, count)| count).sum();
+        values.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        values.truncate(self.limit);
+        let shown: u64 = values.iter().map(|(_, count)| count).sum();
+        Ok(ValueCounts {
+            values: values
+                .into_iter()
+                .map(|(value, count)| (String::from_utf8_lossy(&value).into_owned(), count))
+                .collect(),
+            other_count: all - shown,
+        })
+    }
+}
+
+/// Adds how many of these documents have each value of a column that begins with `prefix`, which is cut off.
+fn add(
+    column: &StrColumn,
+    documents: &Bits,
+    prefix: &str,
+    sums: &mut HashMap<Vec<u8>, u64>,
+) -> std::io::Result<()> {
+    let dictionary: &Dictionary = column.dictionary();
+    let (low, high) = match prefix.strip_suffix(MARK) {
+        None => (0, dictionary.num_terms() as u64),
+        // The character after the mark is above every value of this path and below every longer path.
+        Some(path) => (
+            smaller(dictionary, prefix)?,
+            smaller(dictionary, &format!("{path}\u{2}"))?,
+        ),
+    };
+    let mut counts = vec![0_u64; usize::try_from(high - low).unwrap_or(0)];
+    for document in documents.iter() {
+        for ordinal in column.ords().values_for_doc(document) {
+            let place = ordinal
+                .checked_sub(low)
+                .and_then(|at| usize::try_from(at).ok());
+            if let Some(count) = place.and_then(|at| counts.get_mut(at)) {
+                *count += 1;
+            }
+        }
+    }
+    let held: Vec<(u64, u64)> = (low..)
+        .zip(counts)
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let ordinals: Vec<u64> = held.iter().map(|(ordinal, _)| *ordinal).collect();
+    let mut next = held.iter().map(|(_, count)| *count);
+    dictionary.sorted_ords_to_term_cb(&ordinals, |value| {
+        let value = value.get(prefix.len()..).unwrap_or_default();
+        *sums.entry(value.to_vec()).or_default() += next.next().unwrap_or(0);
+    })?;
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Exact conditions, counts of all values, and ordered lists, against a scan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::oracle::{matches, property_values, random_agent, random_request};
+use super::*;
+
+/// An index of random agents in several segments, some of them deleted, and its living agents.
+fn random_index(dir: &Path, dice: &mut Dice) -> (Index, BTreeMap<Uuid, Document>) {
+    let mut agents = BTreeMap::new();
+    let mut documents = |dice: &mut Dice, numbers: std::ops::Range<u64>| {
+        let made: Vec<Document> = numbers.map(|number| random_agent(dice, number)).collect();
+        agents.extend(made.iter().map(|agent| (agent.id, agent.clone())));
+        made
+    };
+    let index = built(dir, documents(dice, 0..150));
+    for seq in 2..6 {
+        let batch = documents(dice, seq * 40..seq * 40 + 60);
+        index
+            .apply(batch, &[], i64::try_from(seq).unwrap())
+            .unwrap();
+    }
+    let gone: Vec<Uuid> = (0..20).map(id).collect();
+    index.apply(Vec::new(), &gone, 6).unwrap();
+    agents.retain(|id, _| !gone.contains(id));
+    (index, agents)
+}
+
+const PROPERTIES: [fn() -> Property; 5] = [
+    || Property::Facet(FacetName::Tag),
+    || Property::Facet(FacetName::Skill),
+    || Property::Facet(FacetName::Domain),
+    || Property::Attribute("metadata.location".to_owned()),
+    || Property::Attribute("metadata.nothing".to_owned()),
+];
+
+#[test]
+fn exact_conditions_and_counts_are_those_of_a_scan() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dice = Dice(7);
+    let (index, agents) = random_index(dir.path(), &mut dice);
+    let mut found_some = 0;
+    for _ in 0..300 {
+        let mut request = random_request(&mut dice);
+        for _ in 0..dice.below(3) {
+            let place = usize::try_from(dice.below(4)).unwrap();
+            let property = PROPERTIES[place]();
+            let held: BTreeSet<String> = agents
+                .values()
+                .flat_map(|agent| property_values(agent, &property))
+                .collect();
+            let values = held.into_iter().filter(|_| dice.below(3) == 0).collect();
+            request.filters.exact.push(ExactFilter { property, values });
+        }
+        let expected: Vec<&Document> = agents
+            .values()
+            .filter(|agent| matches(agent, &request))
+            .collect();
+        found_some += usize::from(!expected.is_empty());
+        let found: BTreeSet<Uuid> = names(&index, &request).into_iter().collect();
+        let wanted: BTreeSet<Uuid> = expected.iter().map(|agent| agent.id).collect();
+        assert_eq!(found, wanted, "{request:?}");
+        let (limit, least) = (usize::try_from(dice.below(4)).unwrap(), dice.below(3));
+        let counted = PROPERTIES.map(|property| ValueCount {
+            property: property(),
+            limit,
+            least,
+        });
+        let counts = index.count_values(&request, &counted).unwrap();
+        for (one, counts) in counted.iter().zip(counts) {
+            assert_eq!(counts, scanned(&expected, one), "{one:?} {request:?}");
+        }
+    }
+    assert!(found_some > 100, "{found_some}");
+}
+
+fn scanned(agents: &[&Document], counted: &ValueCount) -> ValueCounts {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for agent in agents {
+        for value in property_values(agent, &counted.property) {
+            *counts.entry(value).or_default() += 1;
+        }
+    }
+    let mut values: Vec<(String, u64)> = counts.into_iter().collect();
+    values.retain(|(_, count)| *count >= counted.least);
+    values.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    let others = values.split_off(values.len().min(counted.limit));
+    ValueCounts {
+        values,
+        other_count: others.iter().map(|(_, count)| count).sum(),
+    }
+}
+
+#[test]
+fn lists_are_in_their_order_page_after_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dice = Dice(11);
+    let (index, agents) = random_index(dir.path(), &mut dice);
+    let keys = [
+        ListKey::Name,
+        ListKey::Updated,
+        ListKey::Created,
+        ListKey::Identifier,
+    ];
+    for round in 0..60 {
+        let like = random_request(&mut dice);
+        let order: Vec<(ListKey, bool)> = (0..dice.below(4))
+            .map(|_| {
+                (
+                    keys[usize::try_from(dice.below(4)).unwrap()],
+                    dice.below(2) == 0,
+                )
+            })
+            .collect();
+        let after = (dice.below(2) == 0).then(|| i64::try_from(dice.below(20)).unwrap());
+        let mut request = ListRequest {
+            filters: like.filters.clone(),
+            visible_to: like.visible_to.clone(),
+            created_after: after,
+            order,
+            limit: 7,
+            ..ListRequest::default()
+        };
+        let plain = SearchRequest {
+            text: None,
+            ..like.clone()
+        };
+        let mut expected: Vec<&Document> = agents
+            .values()
+            .filter(|agent| matches(agent, &plain))
+            .filter(|agent| after.is_none_or(|after| agent.created_at > after))
+            .collect();
+        expected.sort_by(|one, other| {
+            let mut by = std::cmp::Ordering::Equal;
+            for (key, down) in request.whole_order() {
+                let this = match key {
+                    ListKey::Name => folding::fold(&one.name).cmp(&folding::fold(&other.name)),
+                    ListKey::Updated => one.updated_at.cmp(&other.updated_at),
+                    ListKey::Created => one.created_at.cmp(&other.created_at),
+                    ListKey::Identifier => one.identifier.cmp(&other.identifier),
+                };
+                by = by.then(if down { this.reverse() } else { this });
+            }
+            by
+        });
+        let mut listed = Vec::new();
+        loop {
+            let page = index.list(&request).unwrap();
+            assert_eq!(page.total, expected.len() as u64, "{round}");
+            listed.extend(page.rows.iter().map(|row| row.hit.clone()));
+            request.after = page.rows.last().map(|row| row.place.clone());
+            if !page.more {
+                break;
+            }
+        }
+        let expected: Vec<Vec<u8>> = expected.iter().map(|agent| agent.hit.clone()).collect();
+        assert_eq!(listed, expected, "{round} {:?}", request.order);
+    }
+}
+
+#[test]
+fn what_is_too_much_or_of_another_order_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "One")]);
+    let one = ValueCount {
+        property: Property::Facet(FacetName::Tag),
+        limit: 1,
+        least: 1,
+    };
+    assert!(
+        index
+            .count_values(&all(), &vec![one.clone(); MAX_COUNTED])
+            .is_ok()
+    );
+    let many = index.count_values(&all(), &vec![one; MAX_COUNTED + 1]);
+    assert!(matches!(many, Err(IndexError::TooMany { .. })));
+    let list = |limit, after| {
+        index.list(&ListRequest {
+            visible_to: public(),
+            limit,
+            after,
+            ..ListRequest::default()
+        })
+    };
+    assert_eq!(list(MAX_LIMIT, None).unwrap().total, 1);
+    assert!(matches!(
+        list(MAX_LIMIT + 1, None),
+        Err(IndexError::TooMany { .. })
+    ));
+    for wrong in [vec![], vec![ListValue::Time(1)]] {
+        assert!(matches!(list(1, Some(wrong)), Err(IndexError::Position)));
+    }
+}
+
+#[test]
+fn attributes_beyond_the_bound_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut many = agent(1, "Many");
+    many.attributes = (0..=MAX_ATTRIBUTES)
+        .map(|number| ("n".to_owned(), number.to_string()))
+        .collect();
+    let index = built(dir.path(), vec![many]);
+    let has = |value: usize| {
+        let mut request = all();
+        request.filters.exact = vec![ExactFilter {
+            property: Property::Attribute("n".to_owned()),
+            values: vec![value.to_string()],
+        }];
+        index.search(&request).unwrap().total
+    };
+    assert_eq!((has(MAX_ATTRIBUTES - 1), has(MAX_ATTRIBUTES)), (1, 0));
+}
