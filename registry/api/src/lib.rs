@@ -1,6 +1,7 @@
 //! Types of the HTTP contract (docs/contract.md): handlers and the index render them, the command line reads them. Members may be added, never renamed.
 
 mod agent;
+pub mod ard;
 mod collections;
 mod decision;
 mod domain;

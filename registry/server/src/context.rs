@@ -23,6 +23,7 @@ use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
+use crate::memory::published::PublishedCatalog;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
@@ -56,6 +57,8 @@ pub struct Context {
     /// The last event that all in-memory caches have applied.
     pub(crate) noted: AtomicI64,
     pub(crate) disk: DiskState,
+    /// The catalog that is published; whoever makes it anew holds the lock.
+    pub(crate) published: tokio::sync::Mutex<Option<PublishedCatalog>>,
     /// When the index was last checked for readability.
     pub(crate) index_asked: tokio::sync::Mutex<Option<Timestamp>>,
     pub(crate) stream: VisitStream,

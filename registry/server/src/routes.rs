@@ -14,6 +14,7 @@ use crate::accounts::{
 };
 use crate::agent_page;
 use crate::agents::{card_routes as cards, routes as agents};
+use crate::ard::{routes as ard, well_known};
 use crate::collections::{pages as collection_pages, routes as collections};
 use crate::domains::{lint_form, page as domain_page, register_page, routes as domains};
 use crate::events::routes as events;
@@ -76,6 +77,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(own_card::own_keys);
     policies_api(routes);
     collections_api(routes);
+    ard_api(routes);
     people_and_reviews(routes);
 }
 
@@ -115,6 +117,21 @@ fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
         .service(health::livez)
         .service(health::readyz)
         .service(health::metrics);
+}
+
+/// ARD, of everything and of each collection.
+fn ard_api(routes: &mut ServiceConfig<'_>) {
+    routes
+        .service(ard::ard_search)
+        .service(ard::ard_explore)
+        .service(ard::ard_list)
+        .service(ard::ard_retrieve)
+        .service(ard::ard_collection_search)
+        .service(ard::ard_collection_explore)
+        .service(ard::ard_collection_list)
+        .service(ard::ard_collection_retrieve)
+        .service(well_known::ard_catalog)
+        .service(well_known::ai_catalog);
 }
 
 fn collections_api(routes: &mut ServiceConfig<'_>) {
@@ -194,6 +211,7 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(waiver_page::grant)
         .service(waiver_page::end)
         .service(about::show)
+        .service(well_known::robots)
         .service(assets::show)
         .default_service(web::to(allowed::unrouted));
 }
@@ -213,7 +231,10 @@ fn a2a(routes: &mut web::ServiceConfig) {
         .service(a2a_rest::extended_card);
 }
 /// How failures are written where a dialect has a form of its own.
-pub const DIALECT_ERRORS: &[DialectErrors] = &[];
+pub const DIALECT_ERRORS: &[DialectErrors] = &[DialectErrors {
+    path: "/ard",
+    render: ard::failure,
+}];
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[
@@ -266,6 +287,7 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/collections", "POST"),
     ("/collections/{collection}", "GET"),
     ("/collections/{collection}", "POST"),
+    ("/robots.txt", "GET"),
     ("/about", "GET"),
     ("/crawler", "GET"),
     ("/static/{name}", "GET"),

@@ -144,6 +144,7 @@ impl Context {
             heard: DatabaseContact::new(clock.monotonic()),
             noted: AtomicI64::new(noted),
             disk: DiskState::default(),
+            published: tokio::sync::Mutex::default(),
             index_asked: tokio::sync::Mutex::default(),
             stream: VisitStream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),

@@ -15,6 +15,7 @@ use crate::agent_facts::{distinct, labels, organization};
 use crate::agents::duplicates;
 use crate::agents::policy_facts::{labels_of, listed_facts};
 use crate::agents::records::{AgentRecord, records, shown_version};
+use crate::catalog_entry::{ListedAgent, attributes};
 use crate::collection_filters::filtered_part;
 use crate::context::Context;
 use crate::error::AppError;
@@ -88,9 +89,16 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
     let card = &record.card;
     let summary = lasting_summary(context, record);
     let part = filtered_part(&listed_facts(context, record));
+    let hit = rendered(&summary)?;
+    let entry = ListedAgent::read(&hit).and_then(|agent| agent.entry());
     Ok(Document {
         id: record.agent.id,
-        hit: rendered(&summary)?,
+        identifier: entry
+            .as_ref()
+            .map(|entry| entry.identifier.clone())
+            .unwrap_or_default(),
+        attributes: entry.as_ref().map(attributes).unwrap_or_default(),
+        hit,
         name: card.name.clone(),
         description: card.description.clone().unwrap_or_default(),
         provider: organization(card),

@@ -67,7 +67,7 @@ pub struct DialectErrors {
 
 impl DialectErrors {
     /// The dialect that is spoken at a path.
-    fn at<'a>(all: &'a [Self], path: &str) -> Option<&'a Self> {
+    pub(crate) fn at<'a>(all: &'a [Self], path: &str) -> Option<&'a Self> {
         all.iter().find(|one| {
             let rest = path.strip_prefix(one.path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -72,6 +72,10 @@ pub struct PolicyRef(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderRef(pub String);
 
+/// `{identifier}`: of an entry of a catalog, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryRef(pub String);
+
 /// `{slug}` and other plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slug(pub String);
@@ -97,6 +101,7 @@ from_path! {
     GroupRef("group", |text| Ok(Self(text)));
     CollectionRef("collection", |text| Ok(Self(text)));
     FeedSecret("secret", |text| Ok(Self(text)));
+    EntryRef("identifier", |text| Ok(Self(text)));
     Kid("kid", |text| Ok(Self(text)));
     ProviderRef("provider", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));

@@ -12,6 +12,7 @@ pub mod orders;
 pub mod outage;
 pub(crate) mod own_agent;
 pub mod policies;
+pub(crate) mod published;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;

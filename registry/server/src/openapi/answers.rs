@@ -14,15 +14,21 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
+use crate::http::envelope::DialectErrors;
 use crate::http::problem::{PROBLEM_JSON, ProblemDocument};
 use crate::http::problem_kinds;
 use crate::openapi::operations::methods_mut;
+use crate::routes::DIALECT_ERRORS;
 
 /// Adds the common error responses to every operation, each as a problem document.
 pub fn complete(document: &mut OpenApi) {
     let patterns: BTreeSet<String> = document.paths.paths.keys().cloned().collect();
     let mut common = BTreeSet::new();
     for (path, item) in &mut document.paths.paths {
+        if DialectErrors::at(DIALECT_ERRORS, path).is_some() {
+            // Its handlers describe their failures themselves.
+            continue;
+        }
         for operation in methods_mut(item) {
             if let Some(RefOr::T(body)) = &mut operation.request_body {
                 refuse_null(body);

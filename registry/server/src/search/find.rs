@@ -1,6 +1,8 @@
 //! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
 
-use a2a_registry_search::{ExactFilter, SearchAnswer, SearchRequest, Sort};
+use a2a_registry_search::{
+    ExactFilter, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount, ValueCounts,
+};
 
 use crate::agents::replacements::hide_in_hits;
 use crate::caller::Caller;
@@ -134,20 +136,30 @@ impl<'a> Search<'a> {
         )
     }
 
+    /// What the index is asked.
+    ///
+    /// # Errors
+    /// `Invalid` for a bad parameter.
+    fn request(&self, context: &Context, caller: &Caller) -> Result<SearchRequest, AppError> {
+        let policies = context.policies.in_force();
+        let limits = &context.config.limits;
+        let mut request = self.query.request(caller, &policies, limits)?;
+        request.visible_to.clone_from(&self.labels);
+        request.meaning = self.meant.as_ref().map(|meant| meant.meaning.clone());
+        request.filters.within.clone_from(&self.within.filters);
+        request.filters.exact.clone_from(&self.extra.exact);
+        Ok(request)
+    }
+
     /// Runs the search.
     ///
     /// # Errors
     /// As [`found`].
     pub(crate) async fn run(self, context: &Context, caller: &Caller) -> Result<Found, AppError> {
         let mode = self.mode();
+        let size = page_size(self.query.page_size)?;
+        let mut request = self.request(context, caller)?;
         let (query, canonical) = (self.query, self.canonical);
-        let size = page_size(query.page_size)?;
-        let policies = context.policies.in_force();
-        let mut request = query.request(caller, &policies, &context.config.limits)?;
-        request.visible_to = self.labels;
-        request.meaning = self.meant.map(|meant| meant.meaning);
-        request.filters.within = self.within.filters;
-        request.filters.exact.clone_from(&self.extra.exact);
         let position: Option<PagePosition> = match &query.page_token {
             Some(token) => Some(context.signer.position(&canonical, caller, token)?),
             None => None,
@@ -219,4 +231,33 @@ async fn live_page(
         next,
         lasts: true,
     })
+}
+
+/// Counts values of properties over all matches of a query.
+///
+/// # Errors
+/// As [`found`].
+pub(crate) async fn counted(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+    extra: &Extra,
+    counted: Vec<ValueCount>,
+) -> Result<Vec<ValueCounts>, AppError> {
+    let search = Search::prepare(context, caller, query, extra).await?;
+    let request = search.request(context, caller)?;
+    let counts = run(context, move |index| {
+        match index.count_values(&request, &counted) {
+            Err(IndexError::Vectors(error)) => {
+                tracing::warn!(%error, "vectors cannot be read; this count is full text only");
+                let request = SearchRequest {
+                    meaning: None,
+                    ..request.clone()
+                };
+                index.count_values(&request, &counted)
+            }
+            counts => counts,
+        }
+    });
+    counts.await
 }

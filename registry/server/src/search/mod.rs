@@ -15,7 +15,7 @@ pub mod render;
 pub mod routes;
 pub mod saved;
 pub mod saved_routes;
-mod within;
+pub(crate) mod within;
 
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
 use a2a_registry_search::asked_text;

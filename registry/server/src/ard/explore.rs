@@ -1,0 +1,86 @@
+//! `POST /explore` (ARD section 5.3.2): counts over all matches.
+
+use std::collections::BTreeMap;
+
+use a2a_registry_api::ard::{Bucket, ExploreRequest, ExploreResponse, Facet, FacetRequest};
+use a2a_registry_search::{MAX_COUNTED, Property, ValueCount};
+
+use crate::ard::terms::{Terms, conditions};
+use crate::ard::{Part, extra};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::search::find::counted;
+use crate::search::query::SearchQuery;
+
+/// Values of a facet by default.
+const DEFAULT_VALUES: u32 = 20;
+/// The most values of a facet.
+const MAX_VALUES: u32 = 1000;
+/// Where a request names facets.
+const FACETS: &str = "/resultType/facets";
+
+/// The facets of what a query matches.
+///
+/// # Errors
+/// As [`search`](super::search::search).
+pub(crate) async fn explore(
+    context: &Context,
+    caller: &Caller,
+    part: &Part,
+    request: &ExploreRequest,
+) -> Result<ExploreResponse, AppError> {
+    let asked = &request.result_type.facets;
+    if asked.is_empty() || asked.len() > MAX_COUNTED {
+        let detail = format!("1 to {MAX_COUNTED} facets are counted at once");
+        return Err(AppError::invalid(FACETS, detail));
+    }
+    let terms = Terms::of(&request.query)?;
+    let facets = asked
+        .iter()
+        .enumerate()
+        .map(|(place, facet)| value_count(&terms, &format!("{FACETS}/{place}"), facet))
+        .collect::<Result<Vec<_>, _>>()?;
+    let text = request.query.text.as_deref().map(str::trim);
+    let query = SearchQuery {
+        q: text.filter(|text| !text.is_empty()).map(str::to_owned),
+        collection: part.names(),
+        ..SearchQuery::default()
+    };
+    let extra = extra(conditions(&request.query)?);
+    part.within(context, caller).await?;
+    let counts = counted(context, caller, &query, &extra, facets).await?;
+    let counts = asked.iter().zip(counts).map(|(facet, counts)| {
+        let values = counts.values.into_iter();
+        let facet_counts = Facet {
+            buckets: values
+                .map(|(value, count)| Bucket { value, count })
+                .collect(),
+            other_count: counts.other_count,
+        };
+        (facet.field.clone(), facet_counts)
+    });
+    Ok(ExploreResponse {
+        result_type: "facets".to_owned(),
+        facets: counts.collect::<BTreeMap<_, _>>(),
+    })
+}
+
+fn value_count(terms: &Terms, pointer: &str, facet: &FacetRequest) -> Result<ValueCount, AppError> {
+    let property = terms.property(&format!("{pointer}/field"), &facet.field)?;
+    let unique = property == Property::Identifier;
+    if unique {
+        let detail = "every entry has another identifier: list them instead";
+        return Err(AppError::invalid(&format!("{pointer}/field"), detail));
+    }
+    let limit = facet.limit.unwrap_or(DEFAULT_VALUES);
+    if !(1..=MAX_VALUES).contains(&limit) {
+        let detail = format!("limit is 1 to {MAX_VALUES}");
+        return Err(AppError::invalid(&format!("{pointer}/limit"), detail));
+    }
+    Ok(ValueCount {
+        property,
+        limit: limit as usize,
+        least: u64::from(facet.min_count.unwrap_or(1).max(1)),
+    })
+}

@@ -1,0 +1,145 @@
+//! The registry as an ARD registry and publisher (Agentic Resource Discovery 0.91, AI Catalog 1.0).
+//!
+//! Every answer is made of what `/v1/agents` finds for the same caller: the agents with an identifier of catalogs, which
+//! those of proved domains have, in the same order.
+
+mod explore;
+mod list;
+mod published;
+pub(crate) mod result;
+pub mod routes;
+mod search;
+mod terms;
+pub mod well_known;
+
+use a2a_registry_api::ard::Entry;
+use a2a_registry_search::ExactFilter;
+use a2a_registry_store::agents::agents_by_ids;
+use serde_json::from_slice;
+use uuid::Uuid;
+
+use crate::agents::records::records;
+use crate::caller::Caller;
+use crate::catalog_entry::{ListedAgent, any_entry};
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::search::find::Extra;
+use crate::search::within::Within;
+
+/// The name of this door in page tokens.
+const DOOR: &str = "ard";
+/// Questions of an entry: ARD 0.9 refuses fewer than two and more than five.
+const QUESTIONS: std::ops::RangeInclusive<usize> = 2..=5;
+/// The longest question, in characters.
+const QUESTION_CHARS: usize = 200;
+
+/// Which part of the registry is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// A collection, or everything.
+    pub(crate) collection: Option<String>,
+}
+
+impl Part {
+    /// The collection as a search has it.
+    fn names(&self) -> Vec<String> {
+        self.collection.iter().cloned().collect()
+    }
+
+    /// The filters of the collection.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none that the caller may see.
+    async fn within(&self, context: &Context, caller: &Caller) -> Result<Within, AppError> {
+        let within = Within::load(context, caller, &self.names()).await;
+        within.map_err(|error| match error.kind {
+            ErrorKind::Invalid => AppError::not_found("There is no such collection."),
+            _ => error,
+        })
+    }
+
+    /// The base URL of this part: what clients append `/search` to.
+    fn base(&self, context: &Context) -> String {
+        let base = base(context);
+        match &self.collection {
+            None => base,
+            Some(name) => format!("{base}/c/{name}"),
+        }
+    }
+}
+
+/// The base URL of the registry's API.
+pub(crate) fn base(context: &Context) -> String {
+    format!("{}/ard", context.config.public_url())
+}
+
+/// What is asked of the search core beside a query: entries only, and these conditions.
+fn extra(exact: Vec<ExactFilter>) -> Extra {
+    let mut all = vec![any_entry()];
+    all.extend(exact);
+    Extra {
+        door: DOOR,
+        exact: all,
+        label: None,
+    }
+}
+
+/// The entry in a rendered hit, without questions. A hit that is no agent is an entry already.
+pub(crate) fn entry_of(hit: &[u8]) -> Option<Entry> {
+    match ListedAgent::read(hit) {
+        Some(agent) => agent.entry(),
+        None => from_slice(hit).ok(),
+    }
+}
+
+/// Whole entries, with questions where the cards have examples for them.
+async fn whole_entries(context: &Context, hits: &[Vec<u8>]) -> Result<Vec<Entry>, AppError> {
+    let read: Vec<(Option<Uuid>, Entry)> = hits
+        .iter()
+        .filter_map(|hit| {
+            let id = ListedAgent::read(hit).map(|agent| agent.id);
+            Some((id, entry_of(hit)?))
+        })
+        .collect();
+    let ids: Vec<Uuid> = read.iter().filter_map(|(id, _)| *id).collect();
+    let rows = agents_by_ids(&context.store, &ids).await?;
+    let mut questions: std::collections::HashMap<Uuid, Vec<String>> = records(&context.store, rows)
+        .await?
+        .into_iter()
+        .map(|record| (record.agent.id, questions(&record.card)))
+        .collect();
+    let entries = read.into_iter().map(|(id, mut entry)| {
+        if let Some(questions) = id.and_then(|id| questions.remove(&id)) {
+            entry.representative_queries = questions;
+        }
+        entry
+    });
+    Ok(entries.collect())
+}
+
+/// Two to five of the card's examples, of each skill in turn; none where there are fewer.
+fn questions(card: &a2a_card::AgentCard) -> Vec<String> {
+    let most = card.skills.iter().map(|skill| skill.examples.len()).max();
+    let mut questions: Vec<String> = Vec::new();
+    for turn in 0..most.unwrap_or(0) {
+        for skill in &card.skills {
+            let Some(example) = skill.examples.get(turn).map(|text| text.trim()) else {
+                continue;
+            };
+            let fits = !example.is_empty() && example.chars().count() <= QUESTION_CHARS;
+            if fits
+                && questions.len() < *QUESTIONS.end()
+                && !questions.iter().any(|one| one == example)
+            {
+                questions.push(example.to_owned());
+            }
+        }
+        if questions.len() == *QUESTIONS.end() {
+            break;
+        }
+    }
+    match questions.len() >= *QUESTIONS.start() {
+        true => questions,
+        false => Vec::new(),
+    }
+}

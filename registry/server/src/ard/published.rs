@@ -1,0 +1,135 @@
+//! The catalog that this registry publishes: one document for ARD and AI Catalog, the same for every caller.
+
+use a2a_registry_api::ard::{AGENT_CARD_TYPE, Entry, REGISTRY_TYPE};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_search::{ExactFilter, ListKey, ListRequest, ListValue, Property};
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use url::Url;
+
+use crate::ard::{base, whole_entries};
+use crate::caller::Caller;
+use crate::catalog_entry::{any_entry, is_domain_name, publisher_of};
+use crate::context::Context;
+use crate::database::demand_database;
+use crate::error::AppError;
+use crate::index_pool::run;
+use crate::memory::published::PublishedCatalog;
+
+/// The most agents in the catalog: those that changed last. All are found by the API, which the catalog names first.
+const MAX_LISTED: usize = 1000;
+/// The version of AI Catalog.
+const SPEC_VERSION: &str = "1.0";
+
+/// The document: what ARD asks for, and what AI Catalog does.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    spec_version: &'static str,
+    host: Host,
+    entries: Vec<Entry>,
+}
+
+/// Who publishes the catalog (AI Catalog).
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Host {
+    display_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identifier: Option<String>,
+    documentation_url: String,
+}
+
+/// The catalog of the agents that everybody finds, made anew when the index has changed.
+///
+/// # Errors
+/// `Unavailable` while the index or the database cannot be read.
+pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppError> {
+    demand_database(context)?;
+    let labels = Caller::default().labels(&context.policies.in_force());
+    let key = format!(
+        "{} {} {}",
+        context.index.generation(),
+        context.index.overlay_version(),
+        labels.join(" ")
+    );
+    let mut kept = context.published.lock().await;
+    if let Some(catalog) = kept.as_ref().filter(|kept| kept.key == key) {
+        return Ok(catalog.clone());
+    }
+    let mut request = ListRequest {
+        visible_to: labels,
+        order: vec![(ListKey::Updated, true)],
+        limit: MAX_LISTED,
+        ..ListRequest::default()
+    };
+    // Other entries than agents are of others, who publish them themselves.
+    request.filters.exact = vec![
+        any_entry(),
+        ExactFilter {
+            property: Property::Attribute("type".to_owned()),
+            values: vec![AGENT_CARD_TYPE.to_owned()],
+        },
+    ];
+    let page = run(context, move |index| index.list(&request)).await?;
+    let newest = page.rows.first().and_then(|row| row.place.first());
+    let changed_at = match newest {
+        Some(ListValue::Time(time)) => Timestamp(*time),
+        _ => Timestamp(0),
+    };
+    let hits: Vec<Vec<u8>> = page.rows.into_iter().map(|row| row.hit).collect();
+    let mut entries: Vec<Entry> = registry_entry(context).into_iter().collect();
+    entries.extend(whole_entries(context, &hits).await?);
+    let document = Document {
+        spec_version: SPEC_VERSION,
+        host: host(context),
+        entries,
+    };
+    let body = serde_json::to_vec(&document)
+        .map_err(|error| AppError::internal(format!("the catalog cannot be written: {error}")))?;
+    let hash = HEXLOWER.encode(digest(&SHA256, &body).as_ref());
+    let catalog = PublishedCatalog {
+        key,
+        body: body.into(),
+        tag: format!("\"{hash}\""),
+        changed_at,
+    };
+    *kept = Some(catalog.clone());
+    Ok(catalog)
+}
+
+/// The host of this registry's URL.
+fn public_host(context: &Context) -> Option<String> {
+    let url = Url::parse(&context.config.public_url()).ok()?;
+    url.host_str().map(str::to_owned)
+}
+
+fn host(context: &Context) -> Host {
+    let url = context.config.public_url();
+    Host {
+        display_name: "A2A registry".to_owned(),
+        identifier: public_host(context)
+            .filter(|host| is_domain_name(host))
+            .map(|host| format!("did:web:{host}")),
+        documentation_url: format!("{url}/about"),
+    }
+}
+
+/// The entry of the registry's own API; none where its host cannot stand in an identifier, as an address of IPv6.
+fn registry_entry(context: &Context) -> Option<Entry> {
+    let identifier = format!("urn:air:{}:registry:main", public_host(context)?);
+    publisher_of(&identifier)?;
+    Some(Entry {
+        identifier,
+        display_name: "A2A registry".to_owned(),
+        media_type: REGISTRY_TYPE.to_owned(),
+        url: format!("{}/", base(context)),
+        description: Some("Finds agents by what they can do.".to_owned()),
+        representative_queries: vec![
+            "search for an agent by skill".to_owned(),
+            "which agents may be used here?".to_owned(),
+        ],
+        ..Entry::default()
+    })
+}

@@ -1,0 +1,255 @@
+//! Handlers of the ARD registry API (ARD section 5), of everything and of each collection.
+
+use a2a_registry_api::ard::{
+    Entry, Error, ExploreRequest, ExploreResponse, List, SearchRequest, SearchResponse,
+};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use serde::Serialize;
+use utoipa::IntoResponses;
+
+use crate::ard::list::ListQuery;
+use crate::ard::{Part, explore, list, search};
+use crate::caller::Caller;
+use crate::http::answer;
+use crate::http::auth::Anyone;
+use crate::http::body::Body;
+use crate::http::conditional::conditional;
+use crate::http::path::{CollectionRef, EntryRef};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::State;
+use crate::memory::agents::RenderedJson;
+
+/// Answers to everybody, which caches ask for again.
+const SHARED: HeaderValue = HeaderValue::from_static("no-cache");
+/// Answers to one caller.
+const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+
+/// How requests fail: the errors of ARD.
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "read by the derived description only")]
+pub enum Failures {
+    /// `INVALID_ARGUMENT`: what the message says is wrong
+    #[response(status = 400)]
+    Invalid(Error),
+    /// `UNAUTHENTICATED`: the token is not valid
+    #[response(status = 401)]
+    Unauthenticated(Error),
+    /// `NOT_FOUND`: there is none, or none that the caller may see
+    #[response(status = 404)]
+    NotFound(Error),
+    /// `RATE_LIMIT_EXCEEDED`
+    #[response(status = 429)]
+    TooMany(Error),
+    /// `INTERNAL_ERROR`
+    #[response(status = 500)]
+    Internal(Error),
+    /// `INTERNAL_ERROR`: the index or the database does not answer now
+    #[response(status = 503)]
+    Unavailable(Error),
+}
+
+/// A failure in ARD's form, which has no code for some statuses: 403 becomes 404, and other faults of the request 400.
+pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
+    let (status, code) = match problem.kind().status.as_u16() {
+        401 => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
+        403 | 404 => (StatusCode::NOT_FOUND, "NOT_FOUND"),
+        405 => (StatusCode::METHOD_NOT_ALLOWED, "INVALID_ARGUMENT"),
+        429 => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED"),
+        503 => (StatusCode::SERVICE_UNAVAILABLE, "INTERNAL_ERROR"),
+        400..=499 => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
+    };
+    let mut response = problem.headed();
+    response.status(status);
+    response.insert_header((header::CONTENT_TYPE, answer::JSON));
+    response.json(Error {
+        error_code: code.to_owned(),
+        message: problem.to_string(),
+    })
+}
+
+/// An answer with its entity tag, or 304. What a token makes visible is for its bearer only.
+fn answered(
+    request: &HttpRequest,
+    caller: &Caller,
+    value: &impl Serialize,
+) -> Result<HttpResponse, Problem> {
+    let rendered = RenderedJson::of(value)?;
+    let caching = match caller.account {
+        None => SHARED,
+        Some(_) => PRIVATE,
+    };
+    let body = rendered.body.clone();
+    let mut response = conditional(request, &rendered.tag, caching, || {
+        answer::bytes(StatusCode::OK, body)
+    });
+    let vary = HeaderValue::from_static("authorization");
+    response.headers_mut().append(header::VARY, vary);
+    Ok(response)
+}
+
+fn all() -> Part {
+    Part::default()
+}
+
+fn of(collection: CollectionRef) -> Part {
+    Part {
+        collection: Some(collection.0),
+    }
+}
+
+/// Search entries (ARD)
+///
+/// The agents that `/v1/agents` finds for the same text and caller, in the same order, those with an identifier of catalogs.
+#[utoipa::path(
+    tag = "ard",
+    security((), ("token" = [])),
+    responses((status = 200, description = "A page of results", body = SearchResponse), Failures)
+)]
+#[post("/ard/search")]
+pub async fn ard_search(
+    http: HttpRequest,
+    caller: Anyone,
+    body: Body<SearchRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let found = search::search(&state.context, &caller.0, &all(), &body.0).await?;
+    answered(&http, &caller.0, &found)
+}
+
+/// Count values over all matches (ARD)
+#[utoipa::path(
+    tag = "ard",
+    security((), ("token" = [])),
+    responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
+)]
+#[post("/ard/explore")]
+pub async fn ard_explore(
+    http: HttpRequest,
+    caller: Anyone,
+    body: Body<ExploreRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let counts = explore::explore(&state.context, &caller.0, &all(), &body.0).await?;
+    answered(&http, &caller.0, &counts)
+}
+
+/// List entries (ARD)
+#[utoipa::path(
+    tag = "ard",
+    params(ListQuery),
+    security((), ("token" = [])),
+    responses((status = 200, description = "A page of entries", body = List), Failures)
+)]
+#[get("/ard/agents")]
+pub async fn ard_list(
+    http: HttpRequest,
+    caller: Anyone,
+    query: Query<ListQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let page = list::list(&state.context, &caller.0, &all(), &query.0).await?;
+    answered(&http, &caller.0, &page)
+}
+
+/// Get an entry by its identifier (ARD)
+///
+/// The identifier is one segment, percent-encoded once. An entry that the caller may not see is answered like none.
+#[utoipa::path(
+    tag = "ard",
+    params(("identifier" = String, Path, description = "`urn:air:…`")),
+    security((), ("token" = [])),
+    responses((status = 200, description = "The entry", body = Entry), Failures)
+)]
+#[get("/ard/agents/{identifier}")]
+pub async fn ard_retrieve(
+    http: HttpRequest,
+    caller: Anyone,
+    entry: EntryRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let entry = list::retrieve(&state.context, &caller.0, &all(), &entry.0).await?;
+    answered(&http, &caller.0, &entry)
+}
+
+/// Search entries of a collection (ARD)
+#[utoipa::path(
+    tag = "ard",
+    params(("collection" = String, Path, description = "Name of the collection")),
+    security((), ("token" = [])),
+    responses((status = 200, description = "A page of results", body = SearchResponse), Failures)
+)]
+#[post("/ard/c/{collection}/search")]
+pub async fn ard_collection_search(
+    http: HttpRequest,
+    caller: Anyone,
+    collection: CollectionRef,
+    body: Body<SearchRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let found = search::search(&state.context, &caller.0, &of(collection), &body.0).await?;
+    answered(&http, &caller.0, &found)
+}
+
+/// Count values over all matches in a collection (ARD)
+#[utoipa::path(
+    tag = "ard",
+    params(("collection" = String, Path, description = "Name of the collection")),
+    security((), ("token" = [])),
+    responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
+)]
+#[post("/ard/c/{collection}/explore")]
+pub async fn ard_collection_explore(
+    http: HttpRequest,
+    caller: Anyone,
+    collection: CollectionRef,
+    body: Body<ExploreRequest>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let counts = explore::explore(&state.context, &caller.0, &of(collection), &body.0).await?;
+    answered(&http, &caller.0, &counts)
+}
+
+/// List entries of a collection (ARD)
+#[utoipa::path(
+    tag = "ard",
+    params(("collection" = String, Path, description = "Name of the collection"), ListQuery),
+    security((), ("token" = [])),
+    responses((status = 200, description = "A page of entries", body = List), Failures)
+)]
+#[get("/ard/c/{collection}/agents")]
+pub async fn ard_collection_list(
+    http: HttpRequest,
+    caller: Anyone,
+    collection: CollectionRef,
+    query: Query<ListQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let page = list::list(&state.context, &caller.0, &of(collection), &query.0).await?;
+    answered(&http, &caller.0, &page)
+}
+
+/// Get an entry of a collection by its identifier (ARD)
+#[utoipa::path(
+    tag = "ard",
+    params(
+        ("collection" = String, Path, description = "Name of the collection"),
+        ("identifier" = String, Path, description = "`urn:air:…`"),
+    ),
+    security((), ("token" = [])),
+    responses((status = 200, description = "The entry", body = Entry), Failures)
+)]
+#[get("/ard/c/{collection}/agents/{identifier}")]
+pub async fn ard_collection_retrieve(
+    http: HttpRequest,
+    caller: Anyone,
+    collection: CollectionRef,
+    entry: EntryRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let entry = list::retrieve(&state.context, &caller.0, &of(collection), &entry.0).await?;
+    answered(&http, &caller.0, &entry)
+}

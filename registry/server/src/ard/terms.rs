@@ -1,0 +1,306 @@
+//! Paths of terms in filters and facets (ARD section 5.3.1): the first segment is a term of JSON-LD, the rest is literal.
+
+use std::collections::BTreeMap;
+
+use a2a_registry_api::ard::{FilterValues, Query};
+use a2a_registry_search::{ExactFilter, FacetName, MAX_FILTER_VALUES, MAX_VALUE_BYTES, Property};
+use serde_json::Value;
+
+use crate::error::AppError;
+
+/// The namespace of ARD's terms.
+const NAMESPACE: &str = "https://agenticresourcediscovery.org/ns#";
+/// The base context, which counts in every document.
+const BASE_CONTEXT: &str = "https://agenticresourcediscovery.org/context/v1";
+/// The prefix of the namespace in the base context.
+const PREFIX: &str = "ard";
+/// The most names that a query's own context defines.
+const MAX_NAMES: usize = 64;
+/// The longest path of a term, in bytes.
+const MAX_PATH: usize = 256;
+
+/// What the paths of a query mean: the base context, and what the query's own adds to it.
+pub(super) struct Terms(BTreeMap<String, String>);
+
+impl Terms {
+    /// The terms of a query.
+    ///
+    /// # Errors
+    /// `Invalid` for a context that is no context of JSON-LD. A remote one other than ARD's is not fetched: its prefixes
+    /// stay unknown.
+    pub(super) fn of(query: &Query) -> Result<Self, AppError> {
+        let mut names = BTreeMap::from([(PREFIX.to_owned(), NAMESPACE.to_owned())]);
+        let one = query.context.as_ref();
+        let all = match one {
+            None => Vec::new(),
+            Some(Value::Array(all)) => all.iter().collect(),
+            Some(one) => vec![one],
+        };
+        for context in all {
+            match context {
+                Value::String(_) => {}
+                Value::Object(members) => {
+                    for (name, value) in members {
+                        let id = value.as_str().or_else(|| value.get("@id")?.as_str());
+                        if let Some(id) = id.filter(|_| !name.starts_with('@')) {
+                            names.insert(name.clone(), id.to_owned());
+                        }
+                    }
+                }
+                _ => {
+                    let detail = format!(
+                        "A context is the URL {BASE_CONTEXT}, an object of names, or a list of such."
+                    );
+                    return Err(AppError::invalid("/query/@context", detail));
+                }
+            }
+            if names.len() > MAX_NAMES {
+                let detail = format!("a context defines at most {MAX_NAMES} names");
+                return Err(AppError::invalid("/query/@context", detail));
+            }
+        }
+        Ok(Self(names))
+    }
+
+    /// The property that a path leads to.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the path, where it is no term that can be filtered by.
+    pub(super) fn property(&self, pointer: &str, path: &str) -> Result<Property, AppError> {
+        let shown: String = path.chars().take(100).collect();
+        let unknown = |why: &str| {
+            AppError::invalid(
+                pointer,
+                format!(
+                    "`{shown}` {why}: entries are filtered by identifier, displayName, type, tags, capabilities, \
+                     version, publisher, updatedAt, and by what is in trustManifest, metadata and data, as in \
+                     metadata.lifecycle."
+                ),
+            )
+        };
+        if path.len() > MAX_PATH {
+            return Err(unknown("is too long"));
+        }
+        let (term, rest) = match path.split_once('.') {
+            Some((term, rest)) => (term, Some(rest)),
+            None => (path, None),
+        };
+        let iri = self
+            .resolved(term)
+            .ok_or_else(|| unknown("has an unbound prefix"))?;
+        let name = iri
+            .strip_prefix(NAMESPACE)
+            .ok_or_else(|| unknown("is no term of ARD"))?;
+        let attribute = |path: String| Ok(Property::Attribute(path));
+        match (name, rest) {
+            ("identifier", None) => Ok(Property::Identifier),
+            ("tags", None) => Ok(Property::Facet(FacetName::Tag)),
+            ("capabilities", None) => Ok(Property::Facet(FacetName::Skill)),
+            ("mediaType", None) => attribute("type".to_owned()),
+            ("displayName" | "version" | "publisher" | "updatedAt", None) => {
+                attribute(name.to_owned())
+            }
+            ("trustManifest" | "metadata" | "data", Some(rest))
+                if rest.split('.').all(|part| !part.is_empty()) =>
+            {
+                attribute(format!("{name}.{rest}"))
+            }
+            _ => Err(unknown("cannot be filtered by")),
+        }
+    }
+
+    /// The IRI of a term: a name of the query's context, a name with a prefix, or a term of the base context.
+    fn resolved(&self, term: &str) -> Option<String> {
+        if let Some((prefix, name)) = term.split_once(':') {
+            let expanded = self.expanded(self.0.get(prefix)?);
+            return Some(format!("{expanded}{name}"));
+        }
+        Some(match self.0.get(term).filter(|_| term != PREFIX) {
+            Some(iri) => self.expanded(iri),
+            None if term == "type" => format!("{NAMESPACE}mediaType"),
+            None => format!("{NAMESPACE}{term}"),
+        })
+    }
+
+    /// The value of a name, with its own prefix resolved once.
+    fn expanded(&self, iri: &str) -> String {
+        match iri.split_once(':') {
+            Some((prefix, name)) if !name.starts_with("//") => match self.0.get(prefix) {
+                Some(known) => format!("{known}{name}"),
+                None => iri.to_owned(),
+            },
+            _ => iri.to_owned(),
+        }
+    }
+}
+
+/// The conditions of a query's filter.
+///
+/// # Errors
+/// `Invalid` for an unknown path, an empty list, and too many or too long values.
+pub(super) fn conditions(query: &Query) -> Result<Vec<ExactFilter>, AppError> {
+    let terms = Terms::of(query)?;
+    let mut conditions = Vec::new();
+    let mut count = 0;
+    for (path, values) in &query.filter {
+        let pointer = format!(
+            "/query/filter/{}",
+            path.replace('~', "~0").replace('/', "~1")
+        );
+        let property = terms.property(&pointer, path)?;
+        let values = match values {
+            FilterValues::One(one) => std::slice::from_ref(one),
+            FilterValues::Many(many) => many,
+        };
+        if values.is_empty() {
+            let detail = "a filter has at least one value";
+            return Err(AppError::invalid(&pointer, detail));
+        }
+        count += values.len();
+        if count > MAX_FILTER_VALUES || values.iter().any(|value| value.len() > MAX_VALUE_BYTES) {
+            let detail = format!(
+                "filters have at most {MAX_FILTER_VALUES} values of at most {MAX_VALUE_BYTES} bytes"
+            );
+            return Err(AppError::invalid(&pointer, detail));
+        }
+        let is_type = property == Property::Attribute("type".to_owned());
+        let values = values.iter();
+        conditions.push(ExactFilter {
+            property,
+            values: match is_type {
+                true => values.map(|value| parsed_type(value)).collect(),
+                false => values.cloned().collect(),
+            },
+        });
+    }
+    Ok(conditions)
+}
+
+/// A media type in one spelling: in lower case but for the values of parameters, which are sorted.
+pub(crate) fn parsed_type(text: &str) -> String {
+    let mut parts = text.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let mut parameters: Vec<String> = parts
+        .filter(|part| !part.is_empty())
+        .map(|part| match part.split_once('=') {
+            Some((name, value)) => {
+                let value = value.trim();
+                let unquoted = value
+                    .strip_prefix('"')
+                    .and_then(|value| value.strip_suffix('"'));
+                let value = unquoted.unwrap_or(value);
+                format!("{}={value}", name.trim().to_ascii_lowercase())
+            }
+            None => part.to_ascii_lowercase(),
+        })
+        .collect();
+    parameters.sort_unstable();
+    std::iter::once(essence)
+        .chain(parameters)
+        .collect::<Vec<_>>()
+        .join(";")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn property(path: &str, context: Value) -> Option<Property> {
+        let query = Query {
+            context: (!context.is_null()).then_some(context),
+            ..Query::default()
+        };
+        Terms::of(&query).ok()?.property("/x", path).ok()
+    }
+
+    #[test]
+    fn paths_lead_to_properties() {
+        let attribute = |path: &str| Some(Property::Attribute(path.to_owned()));
+        let none = Value::Null;
+        for (path, context, expected) in [
+            ("tags", none.clone(), Some(Property::Facet(FacetName::Tag))),
+            (
+                "ard:tags",
+                none.clone(),
+                Some(Property::Facet(FacetName::Tag)),
+            ),
+            ("type", none.clone(), attribute("type")),
+            ("ard:mediaType", none.clone(), attribute("type")),
+            ("identifier", none.clone(), Some(Property::Identifier)),
+            ("metadata.a.b", none.clone(), attribute("metadata.a.b")),
+            ("ard:metadata.x:y", none.clone(), attribute("metadata.x:y")),
+            (
+                "trustManifest.identity",
+                none.clone(),
+                attribute("trustManifest.identity"),
+            ),
+            (
+                "x:tags",
+                json!({"x": NAMESPACE}),
+                Some(Property::Facet(FacetName::Tag)),
+            ),
+            (
+                "labels",
+                json!([BASE_CONTEXT, {"labels": "ard:tags"}]),
+                Some(Property::Facet(FacetName::Tag)),
+            ),
+            (
+                "labels",
+                json!({"labels": {"@id": format!("{NAMESPACE}tags")}}),
+                Some(Property::Facet(FacetName::Tag)),
+            ),
+            ("x:tags", none.clone(), None),
+            ("x:tags", json!("https://elsewhere.example/context"), None),
+            (
+                "tags",
+                json!({"tags": "https://elsewhere.example/ns#tags"}),
+                None,
+            ),
+            ("tags.x", none.clone(), None),
+            ("metadata", none.clone(), None),
+            ("metadata.", none.clone(), None),
+            ("metadata..x", none.clone(), None),
+            ("colour", none.clone(), None),
+            ("", none.clone(), None),
+            ("tags", json!(7), None),
+        ] {
+            assert_eq!(
+                property(path, context.clone()),
+                expected,
+                "{path} {context}"
+            );
+        }
+        let many: serde_json::Map<String, Value> = (0..=MAX_NAMES)
+            .map(|number| (format!("n{number}"), json!("x")))
+            .collect();
+        assert_eq!(property("tags", Value::Object(many)), None);
+        assert_eq!(
+            property(&format!("metadata.{}", "x".repeat(MAX_PATH)), none),
+            None
+        );
+    }
+
+    #[test]
+    fn media_types_have_one_spelling() {
+        for (text, expected) in [
+            (
+                "Application/A2A-agent-card+JSON",
+                "application/a2a-agent-card+json",
+            ),
+            (
+                "text/markdown; Profile=\"urn:air:x\" ; b=1",
+                "text/markdown;b=1;profile=urn:air:x",
+            ),
+            (
+                "text/markdown;b=1;profile=urn:air:x",
+                "text/markdown;b=1;profile=urn:air:x",
+            ),
+        ] {
+            assert_eq!(parsed_type(text), expected);
+        }
+    }
+}

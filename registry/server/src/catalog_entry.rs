@@ -1,0 +1,328 @@
+//! Agents as entries of ARD catalogs (ARD 0.91 section 4, AI Catalog 1.0): made from the rendered hit that the index and
+//! the database both give, so that what is searched, listed and filtered by is what is shown.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, TrustManifest};
+use a2a_registry_search::{ExactFilter, MAX_VALUE_BYTES, Property};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// The path of the attribute that every entry has, and nothing else.
+const ENTRY: &str = "entry";
+/// The path of names in lower case, by which lists are filtered.
+pub(crate) const NAME_IN_LOWER_CASE: &str = "displayName.lower";
+/// The prefix of identifiers in catalogs.
+const URN: &str = "urn:air:";
+/// The type of attestation that a card's own signature is.
+const CARD_SIGNATURE: &str = "A2A-Card-JWS";
+
+/// What an entry needs of a rendered hit or agent; other members are passed over.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct ListedAgent<'a> {
+    /// Its id in this registry.
+    pub(crate) id: Uuid,
+    #[serde(borrow)]
+    urn: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    description: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    provider: Option<ListedProvider<'a>>,
+    #[serde(borrow)]
+    interfaces: Vec<ListedInterface<'a>>,
+    capabilities: ListedCapabilities,
+    #[serde(borrow)]
+    skills: Vec<ListedSkill<'a>>,
+    tags: Vec<Cow<'a, str>>,
+    auth: Vec<Cow<'a, str>>,
+    #[serde(borrow)]
+    trust: ListedTrust<'a>,
+    #[serde(borrow)]
+    lifecycle: Cow<'a, str>,
+    #[serde(borrow)]
+    liveness: ListedLiveness<'a>,
+    #[serde(borrow)]
+    card_digest: Cow<'a, str>,
+    #[serde(borrow)]
+    links: ListedLinks<'a>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedProvider<'a> {
+    #[serde(borrow)]
+    organization: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedInterface<'a> {
+    #[serde(borrow)]
+    binding: Cow<'a, str>,
+    #[serde(borrow)]
+    protocol_version: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedCapabilities {
+    streaming: bool,
+    push_notifications: bool,
+    extended_agent_card: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedSkill<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedTrust<'a> {
+    #[serde(borrow)]
+    level: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    domain: Cow<'a, str>,
+    #[serde(borrow)]
+    signature: Cow<'a, str>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedLiveness<'a> {
+    #[serde(borrow)]
+    last_changed: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedLinks<'a> {
+    #[serde(borrow)]
+    card: Cow<'a, str>,
+}
+
+impl ListedAgent<'_> {
+    /// Reads a rendered hit or agent.
+    pub(crate) fn read(hit: &[u8]) -> Option<ListedAgent<'_>> {
+        serde_json::from_slice(hit).ok()
+    }
+
+    /// The entry of the agent; `None` without a URN as catalogs have them, which only agents of proved domains get.
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        let urn = self.urn.as_deref()?;
+        let publisher = publisher_of(urn)?;
+        let url = format!("{}?version={}", self.links.card, self.card_digest);
+        let digest = self.card_digest.to_string();
+        let name = match self.name.trim() {
+            "" => urn.rsplit(':').next().unwrap_or(urn),
+            _ => self.name.as_ref(),
+        };
+        let provider = self.provider.as_ref();
+        let organization = provider.and_then(|one| one.organization.as_deref());
+        let is_name = is_domain_name(publisher);
+        Some(Entry {
+            identifier: urn.to_owned(),
+            display_name: name.to_owned(),
+            media_type: AGENT_CARD_TYPE.to_owned(),
+            trust_manifest: (is_name && self.is_proved()).then(|| TrustManifest {
+                identity: did_web(publisher),
+                identity_type: "did".to_owned(),
+                attestations: self.attestations(&url, &digest),
+            }),
+            url,
+            description: self.description.as_deref().map(str::to_owned),
+            version: self.version.as_deref().map(str::to_owned),
+            updated_at: self.liveness.last_changed.as_deref().map(str::to_owned),
+            digest: Some(digest),
+            tags: distinct(self.tags.iter().map(|tag| tag.to_lowercase())),
+            capabilities: distinct(self.skills.iter().map(|skill| skill.id.to_string())),
+            publisher: is_name.then(|| Publisher {
+                identifier: did_web(publisher),
+                display_name: organization.unwrap_or(publisher).to_owned(),
+            }),
+            metadata: self.metadata(),
+            ..Entry::default()
+        })
+    }
+
+    /// Whether the domain is proved and the proof covers the card.
+    fn is_proved(&self) -> bool {
+        self.trust.domain == "verified" && self.trust.level.as_deref() != Some("L0")
+    }
+
+    fn attestations(&self, url: &str, digest: &str) -> Vec<Attestation> {
+        let signed = self.trust.signature == "valid";
+        let attestation = signed.then(|| Attestation {
+            kind: CARD_SIGNATURE.to_owned(),
+            uri: url.to_owned(),
+            media_type: AGENT_CARD_TYPE.to_owned(),
+            digest: digest.to_owned(),
+        });
+        attestation.into_iter().collect()
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        let versions = self.interfaces.iter();
+        let versions = versions.filter_map(|one| one.protocol_version.as_deref());
+        let bindings = self.interfaces.iter().map(|one| one.binding.as_ref());
+        let mut metadata = Map::new();
+        for (name, list) in [
+            ("a2aProtocolVersion", listed(versions)),
+            ("a2aTransports", listed(bindings)),
+            ("authSchemes", listed(self.auth.iter().map(Cow::as_ref))),
+            ("lifecycle", self.lifecycle.to_string()),
+            (
+                "trustLevel",
+                self.trust.level.as_deref().unwrap_or("").to_owned(),
+            ),
+        ] {
+            if !list.is_empty() {
+                metadata.insert(name.to_owned(), Value::String(list));
+            }
+        }
+        for (name, flag) in [
+            ("a2aStreaming", self.capabilities.streaming),
+            ("a2aPushNotifications", self.capabilities.push_notifications),
+            ("a2aExtendedCard", self.capabilities.extended_agent_card),
+        ] {
+            metadata.insert(name.to_owned(), Value::Bool(flag));
+        }
+        metadata
+    }
+}
+
+/// What the index keeps of the entry beside the facets, to be filtered by and counted.
+pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
+    let mut attributes = vec![
+        (ENTRY.to_owned(), "1".to_owned()),
+        ("type".to_owned(), entry.media_type.clone()),
+        ("displayName".to_owned(), entry.display_name.clone()),
+        (
+            NAME_IN_LOWER_CASE.to_owned(),
+            entry.display_name.to_lowercase(),
+        ),
+    ];
+    let mut one = |path: &str, value: Option<&str>| {
+        let value = value.map(|value| (path.to_owned(), value.to_owned()));
+        attributes.extend(value);
+    };
+    one("version", entry.version.as_deref());
+    one("updatedAt", entry.updated_at.as_deref());
+    one("publisher", publisher_of(&entry.identifier));
+    if let Some(trust) = &entry.trust_manifest {
+        one("trustManifest.identity", Some(&trust.identity));
+        one("trustManifest.identityType", Some(&trust.identity_type));
+        for attestation in &trust.attestations {
+            one("trustManifest.attestations.type", Some(&attestation.kind));
+        }
+    }
+    for (name, value) in &entry.metadata {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        one(&format!("metadata.{name}"), Some(&text));
+    }
+    attributes
+}
+
+/// What every entry has, to find nothing but entries by.
+pub(crate) fn any_entry() -> ExactFilter {
+    ExactFilter {
+        property: Property::Attribute(ENTRY.to_owned()),
+        values: vec!["1".to_owned()],
+    }
+}
+
+/// The publisher of an identifier of catalogs, as ARD's schema reads it (section 4.2.1): `urn:air:<publisher>:…:<name>`
+/// in ASCII; `None` for anything else.
+pub(crate) fn publisher_of(identifier: &str) -> Option<&str> {
+    let (publisher, path) = identifier.strip_prefix(URN)?.split_once(':')?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| plain(byte) || byte == b'_');
+    let fits =
+        !publisher.is_empty() && publisher.bytes().all(plain) && path.split(':').all(is_part);
+    fits.then_some(publisher)
+}
+
+/// Whether a publisher is a name of DNS in lower case with at least two labels, and no address.
+pub(crate) fn is_domain_name(publisher: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    publisher.len() <= 253
+        && publisher.contains('.')
+        && publisher.split('.').all(is_label)
+        && publisher.parse::<std::net::IpAddr>().is_err()
+}
+
+fn did_web(domain: &str) -> String {
+    format!("did:web:{domain}")
+}
+
+/// Texts once each, without those that the index leaves out for their length.
+fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for text in texts {
+        if !text.is_empty() && text.len() <= MAX_VALUE_BYTES && !kept.contains(&text) {
+            kept.push(text);
+        }
+    }
+    kept
+}
+
+/// Texts once each, in order, with commas between.
+fn listed<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let texts: BTreeMap<&str, ()> = texts.map(|text| (text, ())).collect();
+    texts.into_keys().collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_read_as_the_schema_reads_them() {
+        for (identifier, publisher) in [
+            ("urn:air:a.example:x", Some("a.example")),
+            ("urn:air:a.example:x:y_z.1-2", Some("a.example")),
+            ("urn:air:A.example:x", Some("A.example")),
+            ("urn:air:a.example:x\n", None),
+            ("urn:air:a.example", None),
+            ("urn:air:a.example:", None),
+            ("urn:air:a.example:::x", None),
+            ("urn:air::x", None),
+            ("urn:air:a_b.example:x", None),
+            ("urn:air:a.example:ü", None),
+            ("urn:ai:a.example:x", None),
+            ("URN:air:a.example:x", None),
+        ] {
+            assert_eq!(publisher_of(identifier), publisher, "{identifier}");
+        }
+    }
+
+    #[test]
+    fn publishers_are_names_of_dns() {
+        for (publisher, expected) in [
+            ("a.example", true),
+            ("xn--bcher-kva.example", true),
+            ("agent.localhost", true),
+            ("localhost", false),
+            ("A.example", false),
+            ("a.example.", false),
+            ("-a.example", false),
+            ("127.0.0.1", false),
+            ("a..example", false),
+        ] {
+            assert_eq!(is_domain_name(publisher), expected, "{publisher}");
+        }
+        assert!(!is_domain_name(&format!("{}.example", "a".repeat(64))));
+    }
+}
