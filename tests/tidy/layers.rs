@@ -6,11 +6,11 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 55] = [
+const ORDER: [&str; 57] = [
     "config",
+    "dialects",
     "error",
     "filters",
-    "dialects",
     "names",
     "metrics",
     "network",

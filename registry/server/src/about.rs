@@ -6,6 +6,7 @@ use actix_web::{HttpResponse, routes, web};
 use askama::Template;
 
 use crate::context::Context;
+use crate::dialects;
 use crate::http::visitor::Visitor;
 use crate::ownership::challenges::registry_host;
 use crate::pages::frame::Frame;
@@ -27,6 +28,8 @@ pub(crate) struct AboutPage {
     /// The record by which a domain opts out, for an example.
     record: String,
     contact: Option<ContactView>,
+    /// The protocols that this registry itself speaks, with their versions.
+    dialects: Vec<(&'static str, String)>,
     version: &'static str,
 }
 
@@ -90,6 +93,7 @@ impl AboutPage {
                 text::line(host, ADDRESS)
             ),
             contact: (!contact.is_empty()).then(|| ContactView::new(contact)),
+            dialects: dialects::shown(),
             version: env!("CARGO_PKG_VERSION"),
         }
     }

@@ -6,7 +6,9 @@
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::a2a_agent::{card_routes as own_card, rest_routes as a2a_rest, rpc_routes as a2a_rpc};
+use crate::a2a_agent::{
+    card_routes as own_card, fault as a2a_fault, rest_routes as a2a_rest, rpc_routes as a2a_rpc,
+};
 use crate::about;
 use crate::accounts::{
     page as account_page, people_routes as people, provider_sign_in, routes as tokens,
@@ -231,10 +233,16 @@ fn a2a(routes: &mut web::ServiceConfig) {
         .service(a2a_rest::extended_card);
 }
 /// How failures are written where a dialect has a form of its own.
-pub const DIALECT_ERRORS: &[DialectErrors] = &[DialectErrors {
-    path: "/ard",
-    render: ard::failure,
-}];
+pub const DIALECT_ERRORS: &[DialectErrors] = &[
+    DialectErrors {
+        path: "/ard",
+        render: ard::failure,
+    },
+    DialectErrors {
+        path: "/a2a",
+        render: a2a_fault::failure,
+    },
+];
 
 /// Paths outside of the `OpenAPI` document, with their methods. The tidy tests compare them with the handlers.
 pub const PLAIN_ROUTES: &[(&str, &str)] = &[

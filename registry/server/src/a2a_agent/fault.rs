@@ -2,14 +2,12 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde_json::{Value, json};
 
 use super::RPC;
 use crate::error::{AppError, ErrorKind};
 use crate::http::answer::JSON;
-use crate::http::auth::state;
-use crate::http::envelope::OwnErrorBody;
 use crate::http::problem::Problem;
 
 /// The domain of the reasons (1.0 section 9.5).
@@ -188,13 +186,10 @@ impl Fault {
     }
 }
 
-/// A response of JSON that keeps its body, whatever its status.
+/// A response of JSON.
 fn written(mut head: HttpResponseBuilder, body: &Value) -> HttpResponse {
-    let mut answer = head
-        .insert_header((header::CONTENT_TYPE, JSON))
-        .body(body.to_string());
-    answer.extensions_mut().insert(OwnErrorBody);
-    answer
+    head.insert_header((header::CONTENT_TYPE, JSON))
+        .body(body.to_string())
 }
 
 impl From<AppError> for Fault {
@@ -233,21 +228,15 @@ impl From<Problem> for Fault {
     }
 }
 
-/// The response to a request of A2A that failed before or beside its handler: `None` for a path that is none of A2A's.
-pub(crate) fn failed(request: &HttpRequest, problem: &Problem) -> Option<HttpResponse> {
-    let rest = request.path().strip_prefix(RPC)?;
-    if !(rest.is_empty() || rest.starts_with('/'))
-        || !state(request).ok()?.context.config().a2a.enabled
-    {
-        return None;
-    }
+/// A failure before or beside a handler of A2A, in the form of the interface that its path belongs to.
+pub fn failure(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let fault = Fault::new(
         FaultKind::Transport(problem.kind().status),
         problem.to_string(),
     );
-    let body = match rest {
-        "" | "/" => json!({"jsonrpc": "2.0", "id": null, "error": fault.error()}),
+    let body = match request.path().trim_end_matches('/') {
+        RPC => json!({"jsonrpc": "2.0", "id": null, "error": fault.error()}),
         _ => fault.status_body(),
     };
-    Some(written(problem.headed(), &body))
+    written(problem.headed(), &body)
 }

@@ -10,7 +10,6 @@ use super::rpc_routes::no_push;
 use super::stream::{Form, follow, place};
 use super::version::{Version, version};
 use super::{incoming, listing, sending, tasks, wire};
-use crate::caller::Caller;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;

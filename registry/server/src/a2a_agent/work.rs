@@ -1,19 +1,22 @@
 //! The work on a task: what its message asks for is done, by the same functions as behind every other door.
 
+use a2a_registry_api::ard::{Federation, SearchRequest};
 use a2a_registry_api::{Agent, AgentList, DecisionRequest, Hit};
 use a2a_registry_store::a2a_tasks;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::card::{CHECK, DESCRIBE};
 use super::contexts::is_ours;
 use super::fault::Fault;
-use super::incoming::{member, number, text};
+use super::incoming::number;
 use super::intent::Intent;
 use super::outcome::{Choice, FoundPage, Outcome};
 use super::tasks::owner;
 use super::words;
 use crate::agents::rendered::agent_answered;
+use crate::ard::search::page;
+use crate::ard::{Part, entry_of};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -21,9 +24,7 @@ use crate::policies::decide::decide;
 use crate::search::query::SearchQuery;
 use crate::search::search;
 
-/// Agents on a page by default, as in Agentic Resource Discovery.
-const PAGE: u64 = 10;
-/// The most agents on a page; more are not given, as there.
+/// The most agents on a page; more are not given.
 const MAX_PAGE: u64 = 100;
 /// Agents that are looked at for one of a name.
 const NAMED: u32 = 20;
@@ -79,99 +80,41 @@ fn question(text: &str) -> Outcome {
     }
 }
 
-/// Finds agents by a search request.
+/// Finds agents by a search request of Agentic Resource Discovery, as `/ard/search` does.
 async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Work, Fault> {
-    let request = request
-        .as_object()
-        .ok_or_else(|| Fault::params("A search request is an object."))?;
-    let query = search_query(request)?;
-    let body = search(context, caller, &query).await?;
-    let list: AgentList =
-        serde_json::from_slice(&body).map_err(|error| AppError::internal(error.to_string()))?;
-    let source = format!("{}/ard", context.config.public_url());
-    let results = list.agents.iter().filter_map(|hit| {
-        let entry = entry(hit, &source)?;
-        Some((hit.summary.id, entry))
-    });
+    let mut asked = request.clone();
+    if let Some(asked) = asked.as_object_mut() {
+        // In proto's JSON every number may be written as a fraction.
+        if let Some(size) = number(asked, "pageSize")? {
+            asked.insert("pageSize".into(), size.min(MAX_PAGE).into());
+        }
+    }
+    let asked: SearchRequest = serde_json::from_value(asked)
+        .map_err(|error| Fault::params(format!("This is no search request: {error}.")))?;
+    let found = page(context, caller, &Part::default(), &asked).await?;
     let mut page = FoundPage {
-        results: results.collect(),
+        results: Vec::with_capacity(found.results.len()),
         rest: json!({}),
     };
+    for (agent, result) in found.results {
+        let entry =
+            serde_json::to_value(result).map_err(|error| AppError::internal(error.to_string()))?;
+        page.results.push((agent, entry));
+    }
+    if asked.federation == Federation::Referrals {
+        page.rest["referrals"] = json!([]);
+    }
     let mut more = String::new();
-    if let Some(token) = list.next_page_token {
+    if let Some(token) = found.next {
         let mut next = request.clone();
-        next.insert("pageToken".into(), token.clone().into());
-        more = Value::Object(next).to_string();
+        next["pageToken"] = token.clone().into();
+        more = next.to_string();
         page.rest["pageToken"] = token.into();
     }
     Ok(Work {
         outcome: Outcome::Found(page),
         more: Some(more),
     })
-}
-
-/// The members of a search request, as the registry's own search takes them.
-fn search_query(request: &Map<String, Value>) -> Result<SearchQuery, Fault> {
-    const MEMBERS: [&str; 4] = ["query", "federation", "pageSize", "pageToken"];
-    if let Some(unknown) = request
-        .keys()
-        .find(|name| !MEMBERS.contains(&name.as_str()))
-    {
-        let unknown: String = unknown.chars().take(40).collect();
-        return Err(Fault::params(format!(
-            "A search request has no member `{unknown}`."
-        )));
-    }
-    let Some(Value::Object(query)) = member(request, "query") else {
-        return Err(Fault::params("`query` is an object."));
-    };
-    let words = text(query, "text")?
-        .map(str::trim)
-        .filter(|words| !words.is_empty());
-    let words = words.ok_or_else(|| Fault::params("`query.text` is missing."))?;
-    if let Some(unknown) = query.keys().find(|name| *name != "text") {
-        let unknown: String = unknown.chars().take(40).collect();
-        return Err(Fault::params(format!(
-            "`query.{unknown}` is not read here."
-        )));
-    }
-    let size = number(request, "pageSize")?.unwrap_or(PAGE);
-    if size == 0 {
-        return Err(Fault::params("`pageSize` is at least 1."));
-    }
-    Ok(SearchQuery {
-        q: Some(words.to_owned()),
-        page_size: u32::try_from(size.min(MAX_PAGE)).ok(),
-        page_token: text(request, "pageToken")?.map(str::to_owned),
-        ..SearchQuery::default()
-    })
-}
-
-/// The entry of a hit as a search result; `None` for an agent without URN, which no entry can name.
-fn entry(hit: &Hit, source: &str) -> Option<Value> {
-    let one = &hit.summary;
-    let mut entry = json!({
-        "identifier": one.urn.as_ref()?,
-        "displayName": one.name,
-        "type": "application/a2a-agent-card+json",
-        "url": one.links.card,
-        "tags": one.tags,
-        "score": percent(hit),
-        "source": source,
-    });
-    for (name, value) in [("description", &one.description), ("version", &one.version)] {
-        if let Some(value) = value {
-            entry[name] = json!(value);
-        }
-    }
-    Some(entry)
-}
-
-/// A score as a whole number from 0 to 100.
-fn percent(hit: &Hit) -> u8 {
-    let score = hit.matched.score.unwrap_or(0.0).clamp(0.0, 100.0).round();
-    // Within its bounds, so that nothing is lost.
-    score as u8
 }
 
 /// The next page of the conversation's last search.
@@ -283,15 +226,9 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
     let Named::One(agent) = found else {
         return Err(AppError::internal("a name means nothing").into());
     };
-    let source = format!("{}/ard", context.config.public_url());
-    let data = entry(&agent.hit, &source).map(|mut entry| {
-        // An entry on its own is no search result.
-        if let Some(entry) = entry.as_object_mut() {
-            entry.remove("score");
-            entry.remove("source");
-        }
-        entry
-    });
+    let rendered =
+        serde_json::to_vec(&*agent).map_err(|error| AppError::internal(error.to_string()))?;
+    let data = entry_of(&rendered).map(|entry| json!(entry));
     Ok(Outcome::About {
         skill: DESCRIBE.into(),
         agent: agent.hit.summary.id,
