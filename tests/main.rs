@@ -11,6 +11,7 @@
 
 mod support;
 
+mod a2a_agent;
 mod admission_policies;
 mod bad_input;
 mod break_glass;

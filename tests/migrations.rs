@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
-    account, account_group, agent, agent_report, agent_vectors, attempt, body, break_glass,
+    a2a_task, account, account_group, agent, agent_report, agent_vectors, attempt, body, break_glass,
     challenge, collection, decision, domain, dry_run_change, enrolled_key, event, feed,
     group_member, hold, identity, model, owner_marks, pace, policy_set, proof, proof_check, review,
     review_approval, review_comment, saved_search, session, setting, sign_in_attempt, source,
