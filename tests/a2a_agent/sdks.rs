@@ -122,13 +122,13 @@ async fn send_talks_to_it() {
     let database = Database::sqlite();
     let served = with_agents(database.url()).await;
     let card = format!("{}/.well-known/agent-card.json", served.url);
-    let sent = Program::run(registry(["send", &card, "flights"])).await;
+    let sent = Program::run(registry(["send", "--direct", &card, "flights"])).await;
     assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
     let shown = text(&sent.stdout);
     for urn in served.v1_pages(None, "flights", 10).await.concat() {
         assert!(shown.contains(&urn), "{shown}");
     }
-    let sent = Program::run(registry(["send", &card, "flights", "--json"])).await;
+    let sent = Program::run(registry(["send", "--direct", &card, "flights", "--json"])).await;
     assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
     assert!(
         sent.stdout

@@ -238,12 +238,11 @@ impl Served {
         let mut pages = Vec::new();
         let mut next: Option<String> = None;
         loop {
-            let mut request = self
-                .request(Method::GET, "/v1/agents", None, token)
-                .query(&[("q", text), ("page_size", &size.to_string())]);
+            let mut path = format!("/v1/agents?q={text}&page_size={size}");
             if let Some(next) = &next {
-                request = request.query(&[("page_token", next)]);
+                path.push_str(&format!("&page_token={next}"));
             }
+            let request = self.request(Method::GET, &path, None, token);
             let page: Value = request.send().await.unwrap().json().await.unwrap();
             let agents = page["agents"].as_array().unwrap().iter();
             pages.push(

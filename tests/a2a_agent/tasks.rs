@@ -206,15 +206,8 @@ async fn tasks_are_listed_page_after_page(url: &str) {
         .unwrap_err();
     assert_eq!(error["code"], -32602);
     // The same over HTTP+JSON.
-    let query = [
-        ("contextId", "talk 1"),
-        ("pageSize", "1"),
-        ("includeArtifacts", "true"),
-        ("historyLength", "0"),
-    ];
-    let request = served
-        .request(Method::GET, "/a2a/v1/tasks", V1, by)
-        .query(&query);
+    let query = "contextId=talk%201&pageSize=1&includeArtifacts=true&historyLength=0";
+    let request = served.request(Method::GET, &format!("/a2a/v1/tasks?{query}"), V1, by);
     let page: Value = request.send().await.unwrap().json().await.unwrap();
     assert_eq!(
         (ids(&page), &page["pageSize"], &page["totalSize"]),
