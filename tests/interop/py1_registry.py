@@ -70,7 +70,7 @@ async def main(base, token, bindings):
         print('LISTED', len(listed.tasks), listed.total_size)
         await refused('CANCEL', plain.cancel_task(CancelTaskRequest(id=task.id)))
         await refused('GET', plain.get_task(GetTaskRequest(id='no-such-task')))
-        await refused('SUBSCRIBE', first(plain.subscribe(SubscribeToTaskRequest(id=task.id))))
+        await refused('SUBSCRIBE', first(client(True).subscribe(SubscribeToTaskRequest(id=task.id))))
         [asked] = [event async for event in plain.send_message(request(' '))]
         print('ASKED', TaskState.Name(asked.task.status.state))
         ended = await plain.cancel_task(CancelTaskRequest(id=asked.task.id))

@@ -170,6 +170,20 @@ impl Fault {
         written(self.headed(status), &body)
     }
 
+    /// The same as the only event of a stream: clients of 0.3 that have asked for a stream read nothing else.
+    pub(super) fn rpc_stream(&self, id: &Value) -> HttpResponse {
+        if matches!(self.kind, FaultKind::Transport(_)) {
+            return self.rpc(id);
+        }
+        let body = json!({"jsonrpc": "2.0", "id": id, "error": self.error()});
+        let mut answer = self.headed(StatusCode::OK);
+        answer.insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ));
+        answer.body(format!("data: {body}\n\n"))
+    }
+
     /// The response of HTTP+JSON.
     pub(super) fn rest(&self) -> HttpResponse {
         let (_, status, ..) = self.kind.facts();

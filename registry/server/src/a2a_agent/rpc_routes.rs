@@ -1,5 +1,6 @@
 //! The interface for JSON-RPC: 1.0 and 0.3 at one address, told apart by the header `A2A-Version`.
 
+use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, post, web};
 use serde_json::{Map, Value, json};
 
@@ -59,12 +60,23 @@ async fn answer(
         caller,
         state,
     };
-    let answered = match spoken(request, state) {
+    let spoken = spoken(request, state);
+    let streams = matches!(spoken, Ok(Version::V03)) && wants_stream(request);
+    let answered = match spoken {
         Ok(Version::V1) => door.call_v1(&call.id, &call.method, &call.params).await,
         Ok(Version::V03) => door.call_v03(&call.id, &call.method, &call.params).await,
         Err(fault) => Err(fault),
     };
-    Ok(answered.unwrap_or_else(|fault| fault.rpc(&call.id)))
+    Ok(answered.unwrap_or_else(|fault| match streams {
+        true => fault.rpc_stream(&call.id),
+        false => fault.rpc(&call.id),
+    }))
+}
+
+fn wants_stream(request: &HttpRequest) -> bool {
+    let accept = request.headers().get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
 /// The version of a call, if it is served.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_domain::timestamp::HOUR;
 use a2a_registry_store::Kept;
-use a2a_registry_store::a2a_tasks::TaskChange;
+use a2a_registry_store::a2a_tasks::{TaskChange, last_search_of};
 use a2a_registry_store::entity::a2a_task;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use super::fault::{Fault, FaultKind};
 use super::incoming::{Incoming, Wants};
 use super::intent::{Intent, intent};
 use super::outcome::{Answered, Outcome};
-use super::tasks::{Task, change, load, owner, written};
+use super::tasks::{Task, change_task, load, owner, written};
 use super::wire;
 use super::work::{Work, work};
 use crate::caller::Caller;
@@ -31,6 +31,8 @@ struct Job {
     row: a2a_task::Model,
     /// Whether there is such a task already, which waits for the message.
     goes_on: bool,
+    /// Whether the conversation may have other tasks.
+    is_known: bool,
     intent: Intent,
     wants: Wants,
 }
@@ -51,7 +53,7 @@ pub(super) async fn send(
     let done = work(context, caller, &job.row.context_id, &job.intent).await?;
     let (state, answered, more) = result(done, job.wants);
     let outcome = written(Some(&answered))?;
-    let at = context.now().0;
+    let at = moment(context, caller, &job, more.is_some()).await?;
     if !job.goes_on {
         let row = a2a_task::Model {
             state: Kept::from(state),
@@ -124,9 +126,33 @@ async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), App
         .into()
     });
     let (state, answered, more) = result(done, job.wants);
-    let from = [TaskState::Working];
-    change(context, job.row.id, &from, state, Some(&answered), more).await?;
+    let at = moment(context, caller, job, more.is_some()).await?;
+    let change = TaskChange {
+        state,
+        history: None,
+        outcome: written(Some(&answered))?,
+        more,
+        at,
+    };
+    change_task(context, job.row.id, &[TaskState::Working], change).await?;
     Ok(())
+}
+
+/// When a task comes into its state. A search comes after those before it in its conversation, whatever the clocks of
+/// replicas say, so that "more" goes on with the last one.
+async fn moment(
+    context: &Context,
+    caller: &Caller,
+    job: &Job,
+    is_search: bool,
+) -> Result<i64, AppError> {
+    let now = context.now().0;
+    if !is_search || !job.is_known {
+        return Ok(now);
+    }
+    let (account, conversation) = (owner(caller), &job.row.context_id);
+    let last = last_search_of(&context.store, account, conversation, now).await?;
+    Ok(last.map_or(now, |last| now.max(last.updated_at.saturating_add(1))))
 }
 
 /// The state that an outcome brings a task into, and the outcome as it is kept.
@@ -194,6 +220,7 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
             expires_at: now.plus(i64::from(context.config.a2a.task_hours) * HOUR).0,
         },
         goes_on,
+        is_known: goes_on || incoming.context_id.is_some(),
         intent: asked,
         wants: incoming.wants,
     })
@@ -237,13 +264,5 @@ async fn insert(context: &Context, row: a2a_task::Model) -> Result<(), AppError>
 
 /// Changes a task that waits for a message; returns whether it did.
 async fn apply(context: &Context, id: Uuid, change: TaskChange) -> Result<bool, AppError> {
-    let write = context.store.write().await?;
-    let changed = write
-        .task_change(id, &[TaskState::InputRequired], change)
-        .await?;
-    write.commit().await?;
-    if changed {
-        context.own_agent.task_changed();
-    }
-    Ok(changed)
+    change_task(context, id, &[TaskState::InputRequired], change).await
 }

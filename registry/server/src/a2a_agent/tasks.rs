@@ -108,15 +108,8 @@ pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result
                 text: text.to_owned(),
             },
         };
-        change(
-            context,
-            id,
-            &[TaskState::Working],
-            TaskState::Failed,
-            Some(&failed),
-            None,
-        )
-        .await?;
+        let change = end(context, TaskState::Failed, Some(&failed))?;
+        change_task(context, id, &[TaskState::Working], change).await?;
         task = read(context, caller, id).await?;
     }
     let seen = visible(context, caller, task.agents()).await?;
@@ -131,22 +124,13 @@ async fn read(context: &Context, caller: &Caller, id: Uuid) -> Result<Task, Faul
     Ok(Task::of(row.ok_or_else(Fault::no_task)?)?)
 }
 
-/// Brings a task that is in one of these states into another; returns whether it was.
-pub(super) async fn change(
+/// Changes a task that is in one of these states; returns whether it was.
+pub(super) async fn change_task(
     context: &Context,
     id: Uuid,
     from: &[TaskState],
-    to: TaskState,
-    answered: Option<&Answered>,
-    more: Option<String>,
+    change: TaskChange,
 ) -> Result<bool, AppError> {
-    let change = TaskChange {
-        state: to,
-        history: None,
-        outcome: written(answered)?,
-        more,
-        at: context.now().0,
-    };
     let write = context.store.write().await?;
     let changed = write.task_change(id, from, change).await?;
     write.commit().await?;
@@ -154,6 +138,21 @@ pub(super) async fn change(
         context.own_agent.task_changed();
     }
     Ok(changed)
+}
+
+/// The end of a task without anything that came of it, or with this.
+fn end(
+    context: &Context,
+    state: TaskState,
+    answered: Option<&Answered>,
+) -> Result<TaskChange, AppError> {
+    Ok(TaskChange {
+        state,
+        history: None,
+        outcome: written(answered)?,
+        more: None,
+        at: context.now().0,
+    })
 }
 
 /// An outcome as it is kept.
@@ -172,7 +171,8 @@ pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Resu
     if task.state.is_terminal() {
         return Err(ended());
     }
-    if !change(context, task.row.id, &OPEN, TaskState::Canceled, None, None).await? {
+    let change = end(context, TaskState::Canceled, None)?;
+    if !change_task(context, task.row.id, &OPEN, change).await? {
         return Err(ended());
     }
     load(context, caller, id).await
