@@ -11,6 +11,7 @@
 
 mod support;
 
+mod a2a_agent;
 mod admission_policies;
 mod ard;
 mod bad_input;

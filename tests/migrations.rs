@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
-    account, account_group, agent, agent_report, agent_vectors, attempt, body, break_glass,
-    challenge, collection, decision, domain, dry_run_change, enrolled_key, entry, event, feed,
-    group_member, hold, identity, model, owner_marks, pace, policy_set, proof, proof_check, review,
-    review_approval, review_comment, saved_search, session, setting, sign_in_attempt, source,
-    source_day, source_registrant, token, version, version_source, waiver, withdrawn_urn,
+    a2a_task, account, account_group, agent, agent_report, agent_vectors, attempt, body,
+    break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, entry,
+    event, feed, group_member, hold, identity, model, owner_marks, pace, policy_set, proof,
+    proof_check, review, review_approval, review_comment, saved_search, session, setting,
+    sign_in_attempt, source, source_day, source_registrant, token, version, version_source, waiver,
+    withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -238,6 +239,7 @@ async fn entities_equal_their_tables(url: &str) {
     let connection = connect(url).await;
     Migrator::up(&connection, None).await.unwrap();
     let mut tables = columns(&connection).await;
+    entity::<a2a_task::Entity>(&connection, &mut tables).await;
     entity::<account::Entity>(&connection, &mut tables).await;
     entity::<account_group::Entity>(&connection, &mut tables).await;
     entity::<group_member::Entity>(&connection, &mut tables).await;

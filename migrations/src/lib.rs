@@ -28,6 +28,7 @@ mod m0017_terms;
 mod m0018_waivers;
 mod m0019_policy_facts;
 mod m0020_feed_scopes;
+mod m0021_a2a_tasks;
 mod m0022_entries;
 
 /// Every step, oldest first.
@@ -58,6 +59,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0018_waivers::Migration),
             Box::new(m0019_policy_facts::Migration),
             Box::new(m0020_feed_scopes::Migration),
+            Box::new(m0021_a2a_tasks::Migration),
             Box::new(m0022_entries::Migration),
         ]
     }

@@ -54,6 +54,8 @@ const ADMINS: Row = [SignIn, Not, Not, Not, Not, Do, Do];
 
 /// What each may do.
 const TABLE: &[(&str, Row)] = &[
+    ("own_card", ANYONE),
+    ("own_keys", ANYONE),
     ("agent_search", ANYONE),
     ("agent_suggest", ANYONE),
     ("agent_lookup", ANYONE),

@@ -150,7 +150,8 @@ impl Sdk {
         }
     }
 
-    fn script(self, role: &str) -> Command {
+    /// The script of this SDK with that role, which is the end of its name.
+    pub fn script(self, role: &str) -> Command {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
         let mut command = match self {
             // It needs only what serves it.

@@ -12,6 +12,7 @@ pub mod role;
 pub mod signature;
 pub mod source;
 pub mod succession;
+pub mod task_state;
 pub mod text_enum;
 pub mod timestamp;
 pub mod trust;

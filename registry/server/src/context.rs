@@ -22,6 +22,7 @@ use crate::memory::dry_runs::DryRuns;
 use crate::memory::federation::FederationMemory;
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
+use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
 use crate::memory::published::PublishedCatalog;
 use crate::memory::searches::SearchCache;
@@ -52,6 +53,7 @@ pub struct Context {
     pub(crate) dry_runs: DryRuns,
     pub(crate) federation: FederationMemory,
     pub(crate) meanings: Meanings,
+    pub(crate) own_agent: OwnAgent,
     pub(crate) signer: Signer,
     pub(crate) heard: DatabaseContact,
     /// The last event that all in-memory caches have applied.

@@ -3,6 +3,7 @@
 //! Each subject has its acts, views, routes, pages and job together. An act is a function over the
 //! [`Context`](context::Context); it is written and shown in one way, by [`commit`].
 
+mod a2a_agent;
 mod about;
 pub mod accounts;
 mod admission;

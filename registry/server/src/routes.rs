@@ -6,6 +6,9 @@
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;
 
+use crate::a2a_agent::{
+    card_routes as own_card, fault as a2a_fault, rest_routes as a2a_rest, rpc_routes as a2a_rpc,
+};
 use crate::about;
 use crate::accounts::{
     page as account_page, people_routes as people, provider_sign_in, routes as tokens,
@@ -74,6 +77,9 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_show)
         .service(domains::domain_patch)
         .service(domains::domain_delete);
+    routes
+        .service(own_card::own_card)
+        .service(own_card::own_keys);
     policies_api(routes);
     collections_api(routes);
     ard_api(routes);
@@ -165,6 +171,7 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
         .service(mcp::mcp)
         .service(problems::explained)
+        .configure(a2a)
         // The HTML pages.
         .service(search_page::show)
         .service(agent_page::show)
@@ -217,6 +224,21 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .default_service(web::to(allowed::unrouted));
 }
 
+/// The interfaces of the registry as an agent: the document of A2A describes them.
+fn a2a(routes: &mut web::ServiceConfig) {
+    routes
+        .service(a2a_rpc::rpc_call)
+        .service(a2a_rpc::rpc_call_with_slash)
+        .service(a2a_rest::message_send)
+        .service(a2a_rest::message_stream)
+        .service(a2a_rest::task_list)
+        .service(a2a_rest::task_cancel)
+        .service(a2a_rest::task_subscribe)
+        .service(a2a_rest::task_get)
+        .service(a2a_rest::task_push)
+        .service(a2a_rest::extended_card);
+}
+
 /// How failures are written where a dialect has a form of its own.
 pub const DIALECT_ERRORS: &[DialectErrors] = &[
     DialectErrors {
@@ -226,6 +248,10 @@ pub const DIALECT_ERRORS: &[DialectErrors] = &[
     DialectErrors {
         path: "/mcp",
         render: mcp::refused,
+    },
+    DialectErrors {
+        path: "/a2a",
+        render: a2a_fault::failure,
     },
 ];
 
@@ -286,4 +312,33 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/about", "GET"),
     ("/crawler", "GET"),
     ("/static/{name}", "GET"),
+    ("/a2a", "POST"),
+    ("/a2a/", "POST"),
+    ("/a2a/v1/message:send", "POST"),
+    ("/a2a/v1/message:stream", "POST"),
+    ("/a2a/v1/tasks", "GET"),
+    ("/a2a/v1/tasks/{task}", "GET"),
+    ("/a2a/v1/tasks/{task}:cancel", "POST"),
+    ("/a2a/v1/tasks/{task}:subscribe", "GET"),
+    ("/a2a/v1/tasks/{task}:subscribe", "POST"),
+    ("/a2a/v1/tasks/{task}/pushNotificationConfigs", "GET"),
+    ("/a2a/v1/tasks/{task}/pushNotificationConfigs", "POST"),
+    ("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}", "GET"),
+    (
+        "/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}",
+        "DELETE",
+    ),
+    ("/a2a/v1/extendedAgentCard", "GET"),
+    ("/a2a/message:send", "POST"),
+    ("/a2a/message:stream", "POST"),
+    ("/a2a/tasks", "GET"),
+    ("/a2a/tasks/{task}", "GET"),
+    ("/a2a/tasks/{task}:cancel", "POST"),
+    ("/a2a/tasks/{task}:subscribe", "GET"),
+    ("/a2a/tasks/{task}:subscribe", "POST"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs", "GET"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs", "POST"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs/{id}", "GET"),
+    ("/a2a/tasks/{task}/pushNotificationConfigs/{id}", "DELETE"),
+    ("/a2a/extendedAgentCard", "GET"),
 ];

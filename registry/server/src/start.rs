@@ -11,6 +11,7 @@ use a2a_registry_search::{Index, IndexConfig, Opened};
 use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
 use data_encoding::BASE64;
 
+use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
 use crate::admission::rules_changed::apply_rules;
 use crate::config::{Config, SynchronousConfig};
@@ -26,6 +27,7 @@ use crate::memory::federation::FederationMemory;
 use crate::memory::lints::LintPlaces;
 use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
+use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
@@ -94,6 +96,7 @@ impl Context {
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!("the rules could not be applied: {reason}"))
         })?;
+        sign_own_card(&context).await?;
         Ok(Started {
             context: Arc::new(context),
             admin_token,
@@ -150,6 +153,7 @@ impl Context {
             wake: Wake::default(),
             rules: rules_of(&config),
             policies,
+            own_agent: OwnAgent::default(),
             signer,
             store,
             index,

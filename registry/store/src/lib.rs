@@ -4,6 +4,7 @@
 //! [`Store::write`], which on SQLite begins IMMEDIATE on the one write connection, so that writers
 //! queue instead of failing.
 
+pub mod a2a_tasks;
 pub mod accounts;
 pub mod agents;
 pub mod check_leases;

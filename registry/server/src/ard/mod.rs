@@ -9,7 +9,7 @@ mod list;
 mod published;
 pub(crate) mod result;
 pub mod routes;
-mod search;
+pub(crate) mod search;
 mod terms;
 pub mod well_known;
 

@@ -13,15 +13,13 @@ use crate::caller::Caller;
 use crate::catalog_entry::{any_entry, is_domain_name, publisher_of};
 use crate::context::Context;
 use crate::database::demand_database;
+use crate::dialects;
 use crate::error::AppError;
 use crate::index_pool::run;
 use crate::memory::published::PublishedCatalog;
 
 /// The most agents in the catalog: those that changed last. All are found by the API, which the catalog names first.
 const MAX_LISTED: usize = 1000;
-/// The version of AI Catalog.
-const SPEC_VERSION: &str = "1.0";
-
 /// The document: what ARD asks for, and what AI Catalog does.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,7 +80,7 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
     let mut entries: Vec<Entry> = registry_entry(context).into_iter().collect();
     entries.extend(whole_entries(context, &hits).await?);
     let document = Document {
-        spec_version: SPEC_VERSION,
+        spec_version: dialects::AI_CATALOG,
         host: host(context),
         entries,
     };

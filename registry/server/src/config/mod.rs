@@ -1,5 +1,6 @@
 //! Configuration: file < environment < flags, one struct per concern, validated whole at start.
 
+mod a2a;
 mod ard;
 mod embedding;
 mod federation;
@@ -12,6 +13,7 @@ mod secret;
 mod sections;
 mod validate;
 
+pub use a2a::A2aConfig;
 pub use ard::{ArdConfig, KeptEntries};
 pub use embedding::EmbeddingConfig;
 pub use federation::{FederationConfig, PeerConfig};

@@ -26,6 +26,7 @@ impl Config {
             embedding,
             mcp,
             ard,
+            a2a,
             limits,
             log,
         } = self;
@@ -40,6 +41,7 @@ impl Config {
             section("embedding", embedding)?,
             section("mcp", mcp)?,
             section("ard", ard)?,
+            section("a2a", a2a)?,
             section("limits", limits)?,
             section("log", log)?,
         ];
@@ -89,6 +91,7 @@ mod tests {
             unset,
             [
                 "dimensions",
+                "key_file",
                 "key_file",
                 "metrics_listen",
                 "recertify_after",

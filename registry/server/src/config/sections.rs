@@ -9,7 +9,9 @@ use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ArdConfig, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig};
+use crate::config::{
+    A2aConfig, ArdConfig, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
+};
 
 /// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
 /// the environment.
@@ -36,6 +38,8 @@ pub struct Config {
     pub mcp: McpConfig,
     /// `[ard]`
     pub ard: ArdConfig,
+    /// `[a2a]`
+    pub a2a: A2aConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[log]`

@@ -36,6 +36,7 @@ pub(crate) fn validate(config: &Config) -> Vec<String> {
         .mistakes()
         .into_iter()
         .for_each(&mut wrong);
+    config.a2a.mistakes().into_iter().for_each(&mut wrong);
     limits(&config.limits, &mut wrong);
     log_filter(&config.log.filter)
         .into_iter()

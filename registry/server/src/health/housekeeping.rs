@@ -38,6 +38,9 @@ pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
         .dry_run_changes_forget(today.saturating_sub(DRY_RUN_DAYS))
         .await?;
     write.attempts_forget(now.0).await?;
+    let more_tasks = write
+        .tasks_forget(now.0, context.config().a2a.tasks.into())
+        .await?;
     write.commit().await?;
     if dropped > 0 {
         tracing::info!(
@@ -45,5 +48,5 @@ pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
             "the card bytes of agents retired long ago were deleted"
         );
     }
-    Ok(dropped == BODIES_AT_ONCE)
+    Ok(dropped == BODIES_AT_ONCE || more_tasks)
 }

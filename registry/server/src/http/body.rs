@@ -139,6 +139,11 @@ fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
 }
 
 impl UnreadBody {
+    /// Whether the headers say that it is JSON without content coding.
+    pub fn is_json(&self) -> bool {
+        is_plain_json(&self.request, self.request.headers())
+    }
+
     /// The body of a request.
     pub fn take(request: &HttpRequest, payload: &mut Payload) -> Self {
         let length = request.headers().get(header::CONTENT_LENGTH);

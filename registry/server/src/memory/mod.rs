@@ -11,6 +11,7 @@ pub mod lints;
 pub mod meanings;
 pub mod orders;
 pub mod outage;
+pub(crate) mod own_agent;
 pub mod policies;
 pub(crate) mod published;
 pub mod searches;

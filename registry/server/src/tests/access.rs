@@ -81,6 +81,8 @@ const ADMINS: &[Who] = &[Admin, Bootstrap];
 /// All operations, by id, each with whom it takes. A new operation needs a row here.
 pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("agent_card", ANYONE),
+    ("own_card", ANYONE),
+    ("own_keys", ANYONE),
     ("agent_card_well_known", ANYONE),
     ("agent_card_well_known_0_2", ANYONE),
     ("agent_deprecate", PUBLISHERS),

@@ -1,5 +1,6 @@
 //! All tables, without any logic.
 
+mod a2a;
 mod accounts;
 mod agents;
 mod collections;
@@ -11,6 +12,7 @@ mod policies;
 mod reviews;
 mod vectors;
 
+pub use a2a::a2a_task;
 pub use accounts::{
     account, account_group, group_member, identity, session, setting, sign_in_attempt, token,
 };

@@ -1,0 +1,256 @@
+//! Errors to clients of A2A: each kind with its code of JSON-RPC, its HTTP status and its reason (1.0 section 5.4).
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use serde_json::{Value, json};
+
+use super::RPC;
+use crate::error::{AppError, ErrorKind};
+use crate::http::answer::JSON;
+use crate::http::problem::Problem;
+
+/// The domain of the reasons (1.0 section 9.5).
+const DOMAIN: &str = "a2a-protocol.org";
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// The body is not JSON.
+    NotJson,
+    /// The body is no request.
+    InvalidRequest,
+    /// There is no such method.
+    UnknownMethod,
+    /// A parameter is missing or wrong.
+    InvalidParams,
+    /// The registry failed.
+    Internal,
+    /// There is no such task, or it is another caller's.
+    TaskNotFound,
+    /// The task has ended.
+    TaskNotCancelable,
+    /// There are no push notifications.
+    PushNotSupported,
+    /// The operation does not exist here, or not for this task.
+    Unsupported,
+    /// A part has a form that is not read, or no form is accepted that is written.
+    ContentType,
+    /// There is no extended card.
+    NoExtendedCard,
+    /// The version is not spoken.
+    Version,
+    /// Of HTTP alone: authentication, sizes, times, load.
+    Transport(StatusCode),
+}
+
+impl FaultKind {
+    /// Code of JSON-RPC, HTTP status, status of gRPC, reason.
+    fn facts(self) -> (i32, StatusCode, &'static str, &'static str) {
+        const FAILED: &str = "FAILED_PRECONDITION";
+        const INVALID: &str = "INVALID_ARGUMENT";
+        let bad = StatusCode::BAD_REQUEST;
+        match self {
+            Self::NotJson => (-32700, bad, INVALID, "PARSE_ERROR"),
+            Self::InvalidRequest => (-32600, bad, INVALID, "INVALID_REQUEST"),
+            Self::UnknownMethod => (
+                -32601,
+                StatusCode::NOT_FOUND,
+                "NOT_FOUND",
+                "METHOD_NOT_FOUND",
+            ),
+            Self::InvalidParams => (-32602, bad, INVALID, "INVALID_PARAMS"),
+            Self::Internal => (
+                -32603,
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "INTERNAL",
+                "INTERNAL_ERROR",
+            ),
+            Self::TaskNotFound => (-32001, StatusCode::NOT_FOUND, "NOT_FOUND", "TASK_NOT_FOUND"),
+            Self::TaskNotCancelable => (-32002, bad, FAILED, "TASK_NOT_CANCELABLE"),
+            Self::PushNotSupported => (-32003, bad, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+            Self::Unsupported => (-32004, bad, FAILED, "UNSUPPORTED_OPERATION"),
+            Self::ContentType => (-32005, bad, INVALID, "CONTENT_TYPE_NOT_SUPPORTED"),
+            Self::NoExtendedCard => (-32007, bad, FAILED, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
+            Self::Version => (-32009, bad, FAILED, "VERSION_NOT_SUPPORTED"),
+            Self::Transport(status) => transport(status),
+        }
+    }
+}
+
+fn transport(status: StatusCode) -> (i32, StatusCode, &'static str, &'static str) {
+    let (code, word, reason) = match status {
+        StatusCode::UNAUTHORIZED => (-32000, "UNAUTHENTICATED", "UNAUTHENTICATED"),
+        StatusCode::FORBIDDEN => (-32000, "PERMISSION_DENIED", "PERMISSION_DENIED"),
+        StatusCode::NOT_FOUND => (-32601, "NOT_FOUND", "METHOD_NOT_FOUND"),
+        StatusCode::METHOD_NOT_ALLOWED => (-32600, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"),
+        StatusCode::TOO_MANY_REQUESTS => (-32000, "RESOURCE_EXHAUSTED", "RATE_LIMITED"),
+        StatusCode::SERVICE_UNAVAILABLE => (-32603, "UNAVAILABLE", "UNAVAILABLE"),
+        StatusCode::PAYLOAD_TOO_LARGE => (-32600, "INVALID_ARGUMENT", "TOO_LARGE"),
+        StatusCode::REQUEST_TIMEOUT => (-32600, "DEADLINE_EXCEEDED", "REQUEST_TIMEOUT"),
+        status if status.is_client_error() => (-32600, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+        _ => (-32603, "INTERNAL", "INTERNAL_ERROR"),
+    };
+    (code, status, word, reason)
+}
+
+/// An error to a client.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(super) kind: FaultKind,
+    /// What is wrong and what to do, in a sentence.
+    pub(super) message: String,
+    retry_after: Option<u32>,
+}
+
+impl Fault {
+    pub(super) fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    /// A parameter is missing or wrong.
+    pub(super) fn params(message: impl Into<String>) -> Self {
+        Self::new(FaultKind::InvalidParams, message)
+    }
+
+    /// Too much is under way.
+    pub(super) fn busy(message: impl Into<String>, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(
+                FaultKind::Transport(StatusCode::SERVICE_UNAVAILABLE),
+                message,
+            )
+        }
+    }
+
+    /// The same for a task that never was, that has expired, and that is another caller's.
+    pub(super) fn no_task() -> Self {
+        Self::new(FaultKind::TaskNotFound, "You have no task with this id.")
+    }
+
+    fn details(&self) -> Value {
+        let (.., reason) = self.kind.facts();
+        json!([{
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": reason,
+            "domain": DOMAIN,
+            "metadata": {},
+        }])
+    }
+
+    /// The error object of JSON-RPC.
+    pub(super) fn error(&self) -> Value {
+        let (code, ..) = self.kind.facts();
+        json!({"code": code, "message": self.message, "data": self.details()})
+    }
+
+    /// The body of HTTP+JSON, after AIP-193.
+    fn status_body(&self) -> Value {
+        let (_, status, word, _) = self.kind.facts();
+        json!({"error": {
+            "code": status.as_u16(),
+            "status": word,
+            "message": self.message,
+            "details": self.details(),
+        }})
+    }
+
+    /// The response of JSON-RPC to the request with that id: 200, but where HTTP itself has a status for it.
+    pub(super) fn rpc(&self, id: &Value) -> HttpResponse {
+        let status = match self.kind {
+            FaultKind::Transport(status) => status,
+            _ => StatusCode::OK,
+        };
+        let body = json!({"jsonrpc": "2.0", "id": id, "error": self.error()});
+        written(self.headed(status), &body)
+    }
+
+    /// The same as the only event of a stream: clients of 0.3 that have asked for a stream read nothing else.
+    pub(super) fn rpc_stream(&self, id: &Value) -> HttpResponse {
+        if matches!(self.kind, FaultKind::Transport(_)) {
+            return self.rpc(id);
+        }
+        let body = json!({"jsonrpc": "2.0", "id": id, "error": self.error()});
+        let mut answer = self.headed(StatusCode::OK);
+        answer.insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ));
+        answer.body(format!("data: {body}\n\n"))
+    }
+
+    /// The response of HTTP+JSON.
+    pub(super) fn rest(&self) -> HttpResponse {
+        let (_, status, ..) = self.kind.facts();
+        written(self.headed(status), &self.status_body())
+    }
+
+    fn headed(&self, status: StatusCode) -> HttpResponseBuilder {
+        let mut answer = HttpResponse::build(status);
+        answer.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        if let Some(seconds) = self.retry_after {
+            answer.insert_header((header::RETRY_AFTER, seconds));
+        }
+        answer
+    }
+}
+
+/// A response of JSON.
+fn written(mut head: HttpResponseBuilder, body: &Value) -> HttpResponse {
+    head.insert_header((header::CONTENT_TYPE, JSON))
+        .body(body.to_string())
+}
+
+impl From<AppError> for Fault {
+    fn from(error: AppError) -> Self {
+        if error.kind == ErrorKind::Internal {
+            tracing::error!(internal = error.for_log(), "a request of A2A failed");
+        }
+        let kind = match error.kind {
+            ErrorKind::Internal => FaultKind::Internal,
+            ErrorKind::Invalid | ErrorKind::NotFound => FaultKind::InvalidParams,
+            _ => FaultKind::Transport(Problem::from(error.clone()).kind().status),
+        };
+        let mut message = error.public;
+        if let [(pointer, detail)] = error.members.as_slice()
+            && *detail == message
+            && !pointer.is_empty()
+        {
+            message = format!("{}: {detail}", pointer.trim_start_matches('/'));
+        }
+        Self {
+            kind,
+            message,
+            retry_after: error.retry_after,
+        }
+    }
+}
+
+impl From<Problem> for Fault {
+    fn from(problem: Problem) -> Self {
+        let status = problem.kind().status;
+        let kind = match status {
+            StatusCode::BAD_REQUEST => FaultKind::InvalidRequest,
+            status => FaultKind::Transport(status),
+        };
+        Self::new(kind, problem.to_string())
+    }
+}
+
+/// A failure before or beside a handler of A2A, in the form of the interface that its path belongs to.
+pub fn failure(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+    let fault = Fault::new(
+        FaultKind::Transport(problem.kind().status),
+        problem.to_string(),
+    );
+    let body = match request.path().trim_end_matches('/') {
+        RPC => json!({"jsonrpc": "2.0", "id": null, "error": fault.error()}),
+        _ => fault.status_body(),
+    };
+    written(problem.headed(), &body)
+}

@@ -1,0 +1,292 @@
+//! What came of a task, as it is kept, and as it is shown.
+//!
+//! It is kept in parts, each with the agent that it is about, and put together when it is read: whoever reads a task
+//! again is not shown an agent that it may not see any more, and cannot tell that one was there.
+
+use std::collections::HashSet;
+
+use a2a_registry_search::sees;
+use a2a_registry_store::agents;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::words;
+use crate::agents::policy_facts::labels_of_all;
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+
+/// Identifier of the artifact of a task, which has one.
+const ARTIFACT: &str = "answer";
+
+/// What came of a task, and which parts its client takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Answered {
+    /// Whether text is taken.
+    pub(super) text: bool,
+    /// Whether data is taken.
+    pub(super) data: bool,
+    /// What came of it.
+    pub(super) outcome: Outcome,
+}
+
+/// What came of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Outcome {
+    /// A page of agents.
+    Found(FoundPage),
+    /// An answer about one agent.
+    About {
+        /// The skill.
+        skill: String,
+        /// The agent.
+        agent: Uuid,
+        /// The agent as the client named it.
+        asked: String,
+        /// The answer to read.
+        text: String,
+        /// The answer as data.
+        data: Option<Value>,
+    },
+    /// No agent that the caller may see has this name.
+    Missing {
+        /// The skill.
+        skill: String,
+        /// The agent as the client named it.
+        asked: String,
+    },
+    /// A question to the client.
+    Question {
+        /// The question.
+        text: String,
+        /// The agents that it may mean.
+        choices: Vec<Choice>,
+    },
+    /// It failed: the reason, for the client.
+    Failed {
+        /// The reason.
+        text: String,
+    },
+}
+
+/// A page of agents.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct FoundPage {
+    /// The agents, best first: each with its entry as a search result of Agentic Resource Discovery.
+    pub(super) results: Vec<(Uuid, Value)>,
+    /// The other members of the search response.
+    pub(super) rest: Value,
+}
+
+/// An agent that a question may mean.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Choice {
+    /// The agent.
+    pub(super) agent: Uuid,
+    /// Its name and where it is from, to read.
+    pub(super) line: String,
+}
+
+/// What is shown of an outcome.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ShownOutcome {
+    /// The artifact, in the form of 1.0.
+    pub(super) artifact: Option<Value>,
+    /// What the agent says with the status.
+    pub(super) said: Option<String>,
+}
+
+impl Answered {
+    /// What is shown of it.
+    pub(super) fn shown(&self) -> ShownOutcome {
+        let artifact = |name: &str, text: String, data: Option<&Value>| {
+            let mut parts = Vec::new();
+            // A client that takes data alone gets words where there is no data.
+            if self.text || data.is_none() {
+                parts.push(json!({"text": text, "mediaType": "text/plain"}));
+            }
+            if let Some(data) = data.filter(|_| self.data) {
+                parts.push(json!({"data": data, "mediaType": "application/json"}));
+            }
+            ShownOutcome {
+                artifact: Some(json!({"artifactId": ARTIFACT, "name": name, "parts": parts})),
+                said: None,
+            }
+        };
+        match &self.outcome {
+            Outcome::Found(page) => artifact(
+                super::card::FIND,
+                words::found(page),
+                Some(&page.response()),
+            ),
+            Outcome::About {
+                skill, text, data, ..
+            } => artifact(skill, text.clone(), data.as_ref()),
+            Outcome::Missing { skill, asked } => artifact(skill, words::missing(asked), None),
+            Outcome::Question { text, choices } => ShownOutcome {
+                said: Some(words::question(text, choices)),
+                ..ShownOutcome::default()
+            },
+            Outcome::Failed { text } => ShownOutcome {
+                said: Some(text.clone()),
+                ..ShownOutcome::default()
+            },
+        }
+    }
+
+    /// The agents in it.
+    pub(super) fn agents(&self) -> Vec<Uuid> {
+        match &self.outcome {
+            Outcome::Found(page) => page.results.iter().map(|(agent, _)| *agent).collect(),
+            Outcome::About { agent, .. } => vec![*agent],
+            Outcome::Question { choices, .. } => choices.iter().map(|one| one.agent).collect(),
+            Outcome::Missing { .. } | Outcome::Failed { .. } => Vec::new(),
+        }
+    }
+
+    /// Leaves out the agents that are not among these.
+    pub(super) fn keep_only(&mut self, visible: &HashSet<Uuid>) {
+        match &mut self.outcome {
+            Outcome::Found(page) => page.results.retain(|(agent, _)| visible.contains(agent)),
+            Outcome::Question { choices, .. } => {
+                choices.retain(|choice| visible.contains(&choice.agent));
+            }
+            Outcome::About {
+                skill,
+                agent,
+                asked,
+                ..
+            } if !visible.contains(agent) => {
+                let (skill, asked) = (std::mem::take(skill), std::mem::take(asked));
+                self.outcome = Outcome::Missing { skill, asked };
+            }
+            Outcome::About { .. } | Outcome::Missing { .. } | Outcome::Failed { .. } => {}
+        }
+    }
+}
+
+impl FoundPage {
+    /// The search response of Agentic Resource Discovery.
+    pub(super) fn response(&self) -> Value {
+        let results: Vec<&Value> = self.results.iter().map(|(_, entry)| entry).collect();
+        let mut response = json!({ "results": results });
+        for (name, value) in self.rest.as_object().into_iter().flatten() {
+            response[name.as_str()] = value.clone();
+        }
+        response
+    }
+}
+
+/// Which of these agents the caller may see now.
+pub(super) async fn visible(
+    context: &Context,
+    caller: &Caller,
+    mut ids: Vec<Uuid>,
+) -> Result<HashSet<Uuid>, AppError> {
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let labels = caller.labels(&context.policies.in_force());
+    let rows = agents::agents_by_ids(&context.store, &ids).await?;
+    let labelled = labels_of_all(context, rows).await?;
+    let seen = labelled.into_iter().filter(|(_, of)| sees(&labels, of));
+    Ok(seen.map(|(agent, _)| agent).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn page(agents: &[Uuid]) -> Answered {
+        let entry = |agent: &Uuid| {
+            (
+                *agent,
+                json!({"identifier": agent.to_string(), "displayName": "x"}),
+            )
+        };
+        Answered {
+            text: true,
+            data: true,
+            outcome: Outcome::Found(FoundPage {
+                results: agents.iter().map(entry).collect(),
+                rest: json!({"pageToken": "next"}),
+            }),
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_hidden_is_as_one_that_never_was() {
+        let (seen, hidden) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let visible = HashSet::from([seen]);
+        let mut both = page(&[hidden, seen]);
+        assert_eq!(both.agents(), [hidden, seen]);
+        both.keep_only(&visible);
+        assert_eq!(both.shown(), page(&[seen]).shown());
+
+        let mut about = Answered {
+            outcome: Outcome::About {
+                skill: "describe-agent".into(),
+                agent: hidden,
+                asked: "x".into(),
+                text: "secret".into(),
+                data: Some(json!("secret")),
+            },
+            ..page(&[])
+        };
+        about.keep_only(&visible);
+        let missing = Outcome::Missing {
+            skill: "describe-agent".into(),
+            asked: "x".into(),
+        };
+        assert_eq!(about.outcome, missing);
+
+        let choice = |agent| Choice {
+            agent,
+            line: agent.to_string(),
+        };
+        let question = |choices| Answered {
+            outcome: Outcome::Question {
+                text: "Which?".into(),
+                choices,
+            },
+            ..page(&[])
+        };
+        let mut asked = question(vec![choice(seen), choice(hidden)]);
+        asked.keep_only(&visible);
+        assert_eq!(asked, question(vec![choice(seen)]));
+    }
+
+    #[test]
+    fn parts_are_those_that_are_taken() {
+        for (text, data, kinds) in [
+            (true, true, vec!["text", "data"]),
+            (true, false, vec!["text"]),
+            (false, true, vec!["data"]),
+        ] {
+            let answered = Answered {
+                text,
+                data,
+                ..page(&[])
+            };
+            let artifact = answered.shown().artifact.unwrap();
+            let parts = artifact["parts"].as_array().unwrap();
+            let seen: Vec<&str> = parts
+                .iter()
+                .map(|part| {
+                    if part.get("text").is_some() {
+                        "text"
+                    } else {
+                        "data"
+                    }
+                })
+                .collect();
+            assert_eq!(seen, kinds);
+        }
+    }
+}

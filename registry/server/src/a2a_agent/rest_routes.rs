@@ -1,0 +1,259 @@
+//! The interface for HTTP+JSON, of 1.0 (section 11). Its address is `/a2a/v1`; the same paths exist under `/a2a`.
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, routes, web};
+use serde_json::{Map, Value, json};
+use url::form_urlencoded;
+
+use super::fault::{Fault, FaultKind};
+use super::rpc_routes::no_push;
+use super::stream::{Form, follow, place};
+use super::version::{Version, version};
+use super::{incoming, listing, sending, tasks, wire};
+use crate::error::AppError;
+use crate::http::auth::Anyone;
+use crate::http::body::UnreadBody;
+use crate::http::problem::Problem;
+use crate::http::state::State;
+
+/// The media type of bodies (1.0.1 section 11.1).
+const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
+
+/// Sends a message.
+#[routes]
+#[post("/a2a/v1/message:send")]
+#[post("/a2a/message:send")]
+pub async fn message_send(
+    request: HttpRequest,
+    caller: Anyone,
+    body: UnreadBody,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let sent = match message(&request, body, &state).await? {
+        Ok(incoming) => {
+            let history = incoming.wants.history;
+            let task = sending::send(&state.context, &caller.0, incoming).await;
+            task.map(|task| json!({"task": wire::task(&task, history, true)}))
+        }
+        Err(fault) => Err(fault),
+    };
+    Ok(written(sent))
+}
+
+/// Sends a message, and streams what comes of it.
+#[routes]
+#[post("/a2a/v1/message:stream")]
+#[post("/a2a/message:stream")]
+pub async fn message_stream(
+    request: HttpRequest,
+    caller: Anyone,
+    body: UnreadBody,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let incoming = match message(&request, body, &state).await? {
+        Ok(incoming) => incoming,
+        Err(fault) => return Ok(fault.rest()),
+    };
+    let history = incoming.wants.history;
+    let streamed = async {
+        let place = place(&state)?;
+        let task = sending::begin(&state.context, &caller.0, incoming).await?;
+        Ok::<_, Fault>(follow(
+            &request,
+            &state,
+            &caller.0,
+            &task,
+            history,
+            Form::Rest,
+            place,
+        ))
+    };
+    Ok(streamed.await.unwrap_or_else(|fault| fault.rest()))
+}
+
+/// Lists the caller's tasks.
+#[routes]
+#[get("/a2a/v1/tasks")]
+#[get("/a2a/tasks")]
+pub async fn task_list(
+    request: HttpRequest,
+    caller: Anyone,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let listed = match demand(&request, &state)? {
+        Ok(()) => listing::list(&state.context, &caller.0, &query(&request)).await,
+        Err(fault) => Err(fault),
+    };
+    Ok(written(listed))
+}
+
+/// Cancels a task.
+#[routes]
+#[post("/a2a/v1/tasks/{task}:cancel")]
+#[post("/a2a/tasks/{task}:cancel")]
+pub async fn task_cancel(
+    request: HttpRequest,
+    caller: Anyone,
+    body: UnreadBody,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    // It says nothing that is not in the path.
+    body.read(state.context.config().limits.json_bytes).await?;
+    let cancelled = match demand(&request, &state)? {
+        Ok(()) => tasks::cancel(&state.context, &caller.0, named(&request)).await,
+        Err(fault) => Err(fault),
+    };
+    Ok(written(cancelled.map(|task| wire::task(&task, None, true))))
+}
+
+/// Streams what happens to a task.
+#[routes]
+#[get("/a2a/v1/tasks/{task}:subscribe")]
+#[post("/a2a/v1/tasks/{task}:subscribe")]
+#[get("/a2a/tasks/{task}:subscribe")]
+#[post("/a2a/tasks/{task}:subscribe")]
+pub async fn task_subscribe(
+    request: HttpRequest,
+    caller: Anyone,
+    body: UnreadBody,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    body.read(state.context.config().limits.json_bytes).await?;
+    if let Err(fault) = demand(&request, &state)? {
+        return Ok(fault.rest());
+    }
+    let streamed = async {
+        let task = tasks::open(&state.context, &caller.0, named(&request)).await?;
+        let place = place(&state)?;
+        Ok::<_, Fault>(follow(
+            &request,
+            &state,
+            &caller.0,
+            &task,
+            None,
+            Form::Rest,
+            place,
+        ))
+    };
+    Ok(streamed.await.unwrap_or_else(|fault| fault.rest()))
+}
+
+/// Gets a task.
+#[routes]
+#[get("/a2a/v1/tasks/{task}")]
+#[get("/a2a/tasks/{task}")]
+pub async fn task_get(
+    request: HttpRequest,
+    caller: Anyone,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let got = async {
+        let history = incoming::history_length(&query(&request))?;
+        let task = tasks::load(&state.context, &caller.0, named(&request)).await?;
+        Ok(wire::task(&task, history, true))
+    };
+    let got = match demand(&request, &state)? {
+        Ok(()) => got.await,
+        Err(fault) => Err(fault),
+    };
+    Ok(written(got))
+}
+
+/// There are no push notifications.
+#[routes]
+#[get("/a2a/v1/tasks/{task}/pushNotificationConfigs")]
+#[post("/a2a/v1/tasks/{task}/pushNotificationConfigs")]
+#[get("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}")]
+#[delete("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}")]
+#[get("/a2a/tasks/{task}/pushNotificationConfigs")]
+#[post("/a2a/tasks/{task}/pushNotificationConfigs")]
+#[get("/a2a/tasks/{task}/pushNotificationConfigs/{id}")]
+#[delete("/a2a/tasks/{task}/pushNotificationConfigs/{id}")]
+pub async fn task_push(
+    request: HttpRequest,
+    _caller: Anyone,
+    body: UnreadBody,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    body.read(state.context.config().limits.json_bytes).await?;
+    let refused = demand(&request, &state)?.err().unwrap_or_else(no_push);
+    Ok(refused.rest())
+}
+
+/// There is no extended card.
+#[routes]
+#[get("/a2a/v1/extendedAgentCard")]
+#[get("/a2a/extendedAgentCard")]
+pub async fn extended_card(
+    request: HttpRequest,
+    _caller: Anyone,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let none = || Fault::new(FaultKind::Unsupported, "This agent has no extended card.");
+    let refused = demand(&request, &state)?.err().unwrap_or_else(none);
+    Ok(refused.rest())
+}
+
+/// Refuses every version but 1.0, and everything where the registry is no agent.
+fn demand(request: &HttpRequest, state: &State) -> Result<Result<(), Fault>, Problem> {
+    if !state.context.config().a2a.enabled {
+        return Err(AppError::no_address().into());
+    }
+    Ok(match version(request) {
+        Ok(Version::V1) => Ok(()),
+        Ok(Version::V03) => Err(Fault::new(
+            FaultKind::Version,
+            "Only 1.0 is spoken over HTTP+JSON: send `A2A-Version: 1.0`.",
+        )),
+        Err(fault) => Err(fault),
+    })
+}
+
+/// Reads the message of a request.
+async fn message(
+    request: &HttpRequest,
+    body: UnreadBody,
+    state: &State,
+) -> Result<Result<incoming::Incoming, Fault>, Problem> {
+    let demanded = demand(request, state)?;
+    let is_json = body.is_json();
+    let bytes = body.read(state.context.config().limits.json_bytes).await?;
+    let read = || {
+        demanded?;
+        if !is_json {
+            return Err(Fault::new(
+                FaultKind::ContentType,
+                "Send JSON as `application/a2a+json`.",
+            ));
+        }
+        let params: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
+            let message = format!("The body is not a JSON object: {error}.");
+            Fault::new(FaultKind::NotJson, message)
+        })?;
+        incoming::read(&params, Version::V1)
+    };
+    Ok(read())
+}
+
+/// The parameters of the query.
+fn query(request: &HttpRequest) -> Map<String, Value> {
+    let pairs = form_urlencoded::parse(request.query_string().as_bytes());
+    pairs
+        .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
+        .filter(|(_, value)| value != "")
+        .collect()
+}
+
+fn named(request: &HttpRequest) -> &str {
+    request.match_info().get("task").unwrap_or_default()
+}
+
+fn written(result: Result<Value, Fault>) -> HttpResponse {
+    match result {
+        Ok(body) => HttpResponse::Ok()
+            .insert_header((header::CONTENT_TYPE, A2A_JSON))
+            .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+            .body(body.to_string()),
+        Err(fault) => fault.rest(),
+    }
+}

@@ -1,0 +1,268 @@
+//! Messages to this agent: a new task, or a further message to one that waits for it.
+
+use std::sync::Arc;
+
+use a2a_registry_domain::task_state::TaskState;
+use a2a_registry_domain::timestamp::HOUR;
+use a2a_registry_store::Kept;
+use a2a_registry_store::a2a_tasks::{TaskChange, last_search_of};
+use a2a_registry_store::entity::a2a_task;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::contexts::{new_context, new_task};
+use super::fault::{Fault, FaultKind};
+use super::incoming::{Incoming, Wants};
+use super::intent::{Intent, intent};
+use super::outcome::{Answered, Outcome};
+use super::tasks::{Task, change_task, load, owner, written};
+use super::wire;
+use super::work::{Work, work};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+
+/// Messages of one task, those of this agent among them.
+pub(super) const MAX_MESSAGES: usize = 40;
+
+/// A message that is understood, with the task that it makes or goes on with.
+struct Job {
+    /// The row while it is worked on.
+    row: a2a_task::Model,
+    /// Whether there is such a task already, which waits for the message.
+    goes_on: bool,
+    /// Whether the conversation may have other tasks.
+    is_known: bool,
+    intent: Intent,
+    wants: Wants,
+}
+
+/// Does what a message asks for, and gives the task as it is then.
+///
+/// # Errors
+/// Parameters that are wrong; `TaskNotFound`, `Unsupported` for a task that takes no message; failures of the registry.
+pub(super) async fn send(
+    context: &Arc<Context>,
+    caller: &Caller,
+    incoming: Incoming,
+) -> Result<Task, Fault> {
+    if incoming.wants.immediately {
+        return begin(context, caller, incoming).await;
+    }
+    let job = understand(context, caller, incoming).await?;
+    let done = work(context, caller, &job.row.context_id, &job.intent).await?;
+    let (state, answered, more) = result(done, job.wants);
+    let outcome = written(Some(&answered))?;
+    let at = moment(context, caller, &job, more.is_some()).await?;
+    if !job.goes_on {
+        let row = a2a_task::Model {
+            state: Kept::from(state),
+            outcome,
+            more,
+            updated_at: at,
+            ..job.row
+        };
+        insert(context, row.clone()).await?;
+        return Ok(Task::of(row)?);
+    }
+    let id = job.row.id;
+    let change = TaskChange {
+        state,
+        history: Some(job.row.history),
+        outcome,
+        more,
+        at,
+    };
+    // If another message or its end came first, that is how the task is now.
+    apply(context, id, change).await?;
+    load(context, caller, &id.to_string()).await
+}
+
+/// Begins to do what a message asks for, and gives the task as it is meanwhile.
+///
+/// # Errors
+/// As [`send`].
+pub(super) async fn begin(
+    context: &Arc<Context>,
+    caller: &Caller,
+    incoming: Incoming,
+) -> Result<Task, Fault> {
+    let job = understand(context, caller, incoming).await?;
+    if job.goes_on {
+        let change = TaskChange {
+            state: TaskState::Working,
+            history: Some(job.row.history.clone()),
+            outcome: None,
+            more: None,
+            at: job.row.updated_at,
+        };
+        if !apply(context, job.row.id, change).await? {
+            return Err(takes_none());
+        }
+    } else {
+        insert(context, job.row.clone()).await?;
+    }
+    let task = Task::of(job.row.clone())?;
+    let (context, caller) = (Arc::clone(context), caller.clone());
+    tokio::spawn(async move {
+        if let Err(error) = finish(&context, &caller, &job).await {
+            // The task fails by itself when it has been worked on for too long.
+            tracing::warn!(
+                error = error.for_log(),
+                "a task of A2A could not be finished"
+            );
+        }
+    });
+    Ok(task)
+}
+
+/// Finishes a task that is worked on, unless it was cancelled meanwhile.
+async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), AppError> {
+    let done = work(context, caller, &job.row.context_id, &job.intent).await;
+    let done = done.unwrap_or_else(|fault| {
+        Outcome::Failed {
+            text: fault.message,
+        }
+        .into()
+    });
+    let (state, answered, more) = result(done, job.wants);
+    let at = moment(context, caller, job, more.is_some()).await?;
+    let change = TaskChange {
+        state,
+        history: None,
+        outcome: written(Some(&answered))?,
+        more,
+        at,
+    };
+    change_task(context, job.row.id, &[TaskState::Working], change).await?;
+    Ok(())
+}
+
+/// When a task comes into its state. A search comes after those before it in its conversation, whatever the clocks of
+/// replicas say, so that "more" goes on with the last one.
+async fn moment(
+    context: &Context,
+    caller: &Caller,
+    job: &Job,
+    is_search: bool,
+) -> Result<i64, AppError> {
+    let now = context.now().0;
+    if !is_search || !job.is_known {
+        return Ok(now);
+    }
+    let (account, conversation) = (owner(caller), &job.row.context_id);
+    let last = last_search_of(&context.store, account, conversation, now).await?;
+    Ok(last.map_or(now, |last| now.max(last.updated_at.saturating_add(1))))
+}
+
+/// The state that an outcome brings a task into, and the outcome as it is kept.
+fn result(done: Work, wants: Wants) -> (TaskState, Answered, Option<String>) {
+    let state = match &done.outcome {
+        Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => TaskState::Completed,
+        Outcome::Question { .. } => TaskState::InputRequired,
+        Outcome::Failed { .. } => TaskState::Failed,
+    };
+    let answered = Answered {
+        text: wants.text,
+        data: wants.data,
+        outcome: done.outcome,
+    };
+    (state, answered, done.more)
+}
+
+/// Reads what a message asks for, and of which task.
+async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> Result<Job, Fault> {
+    let asked = intent(&incoming)?;
+    let now = context.now();
+    let waiting = match &incoming.task_id {
+        Some(id) => Some(waiting(context, caller, id, incoming.context_id.as_deref()).await?),
+        None => None,
+    };
+    let goes_on = waiting.is_some();
+    let (id, conversation, mut history) = match &waiting {
+        Some(task) => (
+            task.row.id,
+            task.row.context_id.clone(),
+            task.history.clone(),
+        ),
+        None => {
+            let id = new_task(context.entropy.as_ref());
+            let given = incoming.context_id.clone();
+            (
+                id,
+                given.unwrap_or_else(|| new_context(context)),
+                Vec::new(),
+            )
+        }
+    };
+    if let Some((task, text)) = waiting
+        .as_ref()
+        .and_then(|task| Some((task, task.shown.said.as_deref()?)))
+    {
+        history.push(wire::said(task, text));
+    }
+    let mut message = incoming.message;
+    message["taskId"] = json!(id.to_string());
+    message["contextId"] = json!(conversation);
+    history.push(message);
+    let created_at = waiting.map_or(now.0, |task| task.row.created_at);
+    Ok(Job {
+        row: a2a_task::Model {
+            id,
+            account_id: owner(caller),
+            context_id: conversation,
+            state: Kept::from(TaskState::Working),
+            history: Value::Array(history).to_string(),
+            outcome: None,
+            more: None,
+            created_at,
+            updated_at: now.0,
+            expires_at: now.plus(i64::from(context.config.a2a.task_hours) * HOUR).0,
+        },
+        goes_on,
+        is_known: goes_on || incoming.context_id.is_some(),
+        intent: asked,
+        wants: incoming.wants,
+    })
+}
+
+fn takes_none() -> Fault {
+    Fault::new(
+        FaultKind::Unsupported,
+        "The task takes no further messages. Send this one without `taskId`.",
+    )
+}
+
+/// The task that a message names, if it waits for one.
+async fn waiting(
+    context: &Context,
+    caller: &Caller,
+    id: &str,
+    conversation: Option<&str>,
+) -> Result<Task, Fault> {
+    let task = load(context, caller, id).await?;
+    if conversation.is_some_and(|given| given != task.row.context_id) {
+        return Err(Fault::params("The task belongs to another `contextId`."));
+    }
+    if task.state != TaskState::InputRequired || task.history.len() + 2 > MAX_MESSAGES {
+        return Err(takes_none());
+    }
+    Ok(task)
+}
+
+async fn insert(context: &Context, row: a2a_task::Model) -> Result<(), AppError> {
+    let config = &context.config.a2a;
+    let most = match row.account_id {
+        Some(_) => config.tasks_per_account,
+        None => config.anonymous_tasks,
+    };
+    let write = context.store.write().await?;
+    write.task_insert(row, most.into()).await?;
+    write.commit().await?;
+    Ok(())
+}
+
+/// Changes a task that waits for a message; returns whether it did.
+async fn apply(context: &Context, id: Uuid, change: TaskChange) -> Result<bool, AppError> {
+    change_task(context, id, &[TaskState::InputRequired], change).await
+}

@@ -1,0 +1,194 @@
+//! Tasks one by one: read and cancelled by their caller alone.
+//!
+//! A task of an account belongs to it. One without an account belongs to whoever knows its identifier, which is random;
+//! no list has it. A token that lets nothing be seen counts as none.
+
+use std::collections::HashSet;
+
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::task_state::TaskState;
+use a2a_registry_domain::timestamp::MINUTE;
+use a2a_registry_store::a2a_tasks::{self, TaskChange};
+use a2a_registry_store::entity::a2a_task;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::fault::{Fault, FaultKind};
+use super::outcome::{Answered, Outcome, ShownOutcome, visible};
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::error::AppError;
+
+/// How long a task is worked on. One that takes longer is of a process that has ended.
+pub(super) const WORK_LIMIT: i64 = MINUTE;
+
+/// States that a task leaves again.
+pub(super) const OPEN: [TaskState; 2] = [TaskState::Working, TaskState::InputRequired];
+
+/// A task as its caller sees it.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) row: a2a_task::Model,
+    pub(super) state: TaskState,
+    /// The messages in the order in which they came.
+    pub(super) history: Vec<Value>,
+    pub(super) shown: ShownOutcome,
+    answered: Option<Answered>,
+}
+
+impl Task {
+    /// A task with nothing hidden in it.
+    ///
+    /// # Errors
+    /// A row that a later program has written.
+    pub(super) fn of(row: a2a_task::Model) -> Result<Self, AppError> {
+        let broken = |error: serde_json::Error| {
+            AppError::internal(format!("a stored task cannot be read: {error}"))
+        };
+        let state = row
+            .state
+            .of("a2a_tasks", "state", row.id)
+            .map_err(AppError::from)?;
+        let history = serde_json::from_str(&row.history).map_err(broken)?;
+        let answered: Option<Answered> = match &row.outcome {
+            Some(outcome) => Some(serde_json::from_str(outcome).map_err(broken)?),
+            None => None,
+        };
+        Ok(Self {
+            shown: answered.as_ref().map(Answered::shown).unwrap_or_default(),
+            row,
+            state,
+            history,
+            answered,
+        })
+    }
+
+    /// Its identifier.
+    pub(super) fn id(&self) -> String {
+        self.row.id.to_string()
+    }
+
+    /// The agents in it.
+    pub(super) fn agents(&self) -> Vec<Uuid> {
+        self.answered
+            .as_ref()
+            .map(Answered::agents)
+            .unwrap_or_default()
+    }
+
+    /// Leaves out the agents that are not among these.
+    pub(super) fn keep_only(&mut self, visible: &HashSet<Uuid>) {
+        if let Some(answered) = &mut self.answered {
+            answered.keep_only(visible);
+            self.shown = answered.shown();
+        }
+    }
+}
+
+/// Whose the tasks of a caller are.
+pub(super) fn owner(caller: &Caller) -> Option<Uuid> {
+    let account = caller.account.as_ref();
+    let account = account.filter(|account| account.may(Permission::Read));
+    account.map(|account| account.id)
+}
+
+/// A task of the caller, without the agents that it may not see any more.
+///
+/// # Errors
+/// `TaskNotFound`, for one of another caller too.
+pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
+    let id: Uuid = id.parse().map_err(|_| Fault::no_task())?;
+    let mut task = read(context, caller, id).await?;
+    if task.state == TaskState::Working && context.now().0 - task.row.updated_at > WORK_LIMIT {
+        let text = "The registry was restarted while it worked on this. Send the message again.";
+        let failed = Answered {
+            text: true,
+            data: true,
+            outcome: Outcome::Failed {
+                text: text.to_owned(),
+            },
+        };
+        let change = end(context, TaskState::Failed, Some(&failed))?;
+        change_task(context, id, &[TaskState::Working], change).await?;
+        task = read(context, caller, id).await?;
+    }
+    let seen = visible(context, caller, task.agents()).await?;
+    task.keep_only(&seen);
+    Ok(task)
+}
+
+async fn read(context: &Context, caller: &Caller, id: Uuid) -> Result<Task, Fault> {
+    let row = a2a_tasks::task_of(&context.store, owner(caller), id, context.now().0)
+        .await
+        .map_err(AppError::from)?;
+    Ok(Task::of(row.ok_or_else(Fault::no_task)?)?)
+}
+
+/// Changes a task that is in one of these states; returns whether it was.
+pub(super) async fn change_task(
+    context: &Context,
+    id: Uuid,
+    from: &[TaskState],
+    change: TaskChange,
+) -> Result<bool, AppError> {
+    let write = context.store.write().await?;
+    let changed = write.task_change(id, from, change).await?;
+    write.commit().await?;
+    if changed {
+        context.own_agent.task_changed();
+    }
+    Ok(changed)
+}
+
+/// The end of a task without anything that came of it, or with this.
+fn end(
+    context: &Context,
+    state: TaskState,
+    answered: Option<&Answered>,
+) -> Result<TaskChange, AppError> {
+    Ok(TaskChange {
+        state,
+        history: None,
+        outcome: written(answered)?,
+        more: None,
+        at: context.now().0,
+    })
+}
+
+/// An outcome as it is kept.
+pub(super) fn written(answered: Option<&Answered>) -> Result<Option<String>, AppError> {
+    let text = answered.map(serde_json::to_string).transpose();
+    text.map_err(|error| AppError::internal(error.to_string()))
+}
+
+/// Ends a task that has not ended.
+///
+/// # Errors
+/// `TaskNotFound`; `TaskNotCancelable` where it has ended.
+pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
+    let task = load(context, caller, id).await?;
+    let ended = || Fault::new(FaultKind::TaskNotCancelable, "The task has ended already.");
+    if task.state.is_terminal() {
+        return Err(ended());
+    }
+    let change = end(context, TaskState::Canceled, None)?;
+    if !change_task(context, task.row.id, &OPEN, change).await? {
+        return Err(ended());
+    }
+    load(context, caller, id).await
+}
+
+/// A task that has not ended, to follow.
+///
+/// # Errors
+/// `TaskNotFound`; `Unsupported` where it has ended (1.0 section 3.1.6).
+pub(super) async fn open(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
+    let task = load(context, caller, id).await?;
+    match task.state.is_terminal() {
+        false => Ok(task),
+        true => Err(Fault::new(
+            FaultKind::Unsupported,
+            "The task has ended, so nothing more happens to it. Read it instead.",
+        )),
+    }
+}

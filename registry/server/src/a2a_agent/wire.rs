@@ -1,0 +1,132 @@
+//! Tasks and events in the form of 1.0.
+
+use a2a_registry_domain::task_state::TaskState;
+use a2a_registry_domain::timestamp::Timestamp;
+use serde_json::{Value, json};
+use time::macros::format_description;
+use time::{OffsetDateTime, UtcOffset};
+
+use super::tasks::Task;
+
+/// How a state is written.
+pub(super) const fn state(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Working => "TASK_STATE_WORKING",
+        TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
+        TaskState::Completed => "TASK_STATE_COMPLETED",
+        TaskState::Canceled => "TASK_STATE_CANCELED",
+        TaskState::Failed => "TASK_STATE_FAILED",
+    }
+}
+
+/// The state that is written so; `None` for states that no task here comes into.
+///
+/// # Errors
+/// For what is no state.
+pub(super) fn read_state(text: &str) -> Result<Option<TaskState>, ()> {
+    let known = TaskState::ALL.iter().find(|one| state(**one) == text);
+    match (known, text) {
+        (Some(known), _) => Ok(Some(*known)),
+        (None, "TASK_STATE_SUBMITTED" | "TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED") => {
+            Ok(None)
+        }
+        _ => Err(()),
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds (1.0 section 5.6.1).
+pub(super) fn moment(at: i64) -> String {
+    let form =
+        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+    let at = OffsetDateTime::from(Timestamp(at)).to_offset(UtcOffset::UTC);
+    at.format(form).unwrap_or_default()
+}
+
+/// A message of this agent about a task.
+pub(super) fn said(task: &Task, text: &str) -> Value {
+    let id = task.id();
+    json!({
+        // Another one with every change of the task.
+        "messageId": format!("{id}-{}", task.row.updated_at),
+        "contextId": task.row.context_id,
+        "taskId": id,
+        "role": "ROLE_AGENT",
+        "parts": [{"text": text, "mediaType": "text/plain"}],
+    })
+}
+
+/// The status of a task.
+pub(super) fn status(task: &Task) -> Value {
+    let mut status = json!({
+        "state": state(task.state),
+        "timestamp": moment(task.row.updated_at),
+    });
+    if let Some(text) = &task.shown.said {
+        status["message"] = said(task, text);
+    }
+    status
+}
+
+/// A task with the last so many messages of its history, or all.
+pub(super) fn task(task: &Task, history: Option<usize>, artifacts: bool) -> Value {
+    let mut written = json!({
+        "id": task.id(),
+        "contextId": task.row.context_id,
+        "status": status(task),
+    });
+    if artifacts && let Some(artifact) = &task.shown.artifact {
+        written["artifacts"] = json!([artifact]);
+    }
+    let from = task
+        .history
+        .len()
+        .saturating_sub(history.unwrap_or(usize::MAX));
+    let messages = &task.history[from..];
+    if !messages.is_empty() {
+        written["history"] = json!(messages);
+    }
+    written
+}
+
+/// The events by which a client learns that a task has come into its present state.
+pub(super) fn events(task: &Task) -> Vec<Value> {
+    let (id, context) = (task.id(), &task.row.context_id);
+    let mut events = Vec::new();
+    if let Some(artifact) = &task.shown.artifact {
+        events.push(json!({"artifactUpdate": {
+            "taskId": id,
+            "contextId": context,
+            "artifact": artifact,
+            "append": false,
+            "lastChunk": true,
+        }}));
+    }
+    events.push(json!({"statusUpdate": {
+        "taskId": id,
+        "contextId": context,
+        "status": status(task),
+    }}));
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_of_utc_with_milliseconds() {
+        assert_eq!(moment(1_767_225_600_001_999), "2026-01-01T00:00:00.001Z");
+        assert_eq!(moment(0), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn states_are_read_as_they_are_written() {
+        for one in TaskState::ALL {
+            assert_eq!(read_state(state(*one)), Ok(Some(*one)));
+        }
+        assert_eq!(read_state("TASK_STATE_REJECTED"), Ok(None));
+        for wrong in ["", "working", "TASK_STATE_UNSPECIFIED", "TASK_STATE_ODD"] {
+            assert_eq!(read_state(wrong), Err(()), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `[a2a]`: the registry as an agent that clients of A2A talk to.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The most key files.
+const MAX_KEY_FILES: usize = 16;
+/// Characters of a text of the card.
+const MAX_TEXT: usize = 2000;
+
+/// `[a2a]`: the registry as an agent: its card, the key that signs it, and the tasks it keeps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct A2aConfig {
+    /// Whether the registry is an agent. If not, its card and its endpoints do not exist.
+    pub enabled: bool,
+    /// Whether clients of A2A 0.3 are served too: with the members that they need in the card, which the published schema
+    /// of 1.0 does not know, and with the methods of 0.3.
+    pub serve_0_3: bool,
+    /// Name on the card. Empty: `Agent registry at` and the host.
+    pub name: String,
+    /// Description on the card. Empty: one that says what the skills do.
+    pub description: String,
+    /// Organisation on the card. Empty: none.
+    pub provider: String,
+    /// Website of the organisation. Empty: the registry's own.
+    pub provider_url: String,
+    /// The private key that signs the card: PKCS#8 as PEM or DER, or a JWK. If absent, a key that the registry has made at its
+    /// first start and keeps in the database.
+    pub key_file: Option<PathBuf>,
+    /// The key's identifier in signatures. Empty: that of the JWK, or else the key's RFC 7638 thumbprint.
+    pub kid: String,
+    /// Key files that were used before, each private: their public keys stay published.
+    pub old_key_files: Vec<PathBuf>,
+    /// Hours after which a task is deleted.
+    pub task_hours: u32,
+    /// Tasks kept for one account; a further one takes the place of the oldest.
+    pub tasks_per_account: u32,
+    /// Tasks kept for all clients without an account together; a further one takes the place of the oldest.
+    pub anonymous_tasks: u32,
+    /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest.
+    pub tasks: u32,
+}
+
+impl Default for A2aConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            serve_0_3: true,
+            name: String::new(),
+            description: String::new(),
+            provider: String::new(),
+            provider_url: String::new(),
+            key_file: None,
+            kid: String::new(),
+            old_key_files: Vec::new(),
+            task_hours: 24,
+            tasks_per_account: 200,
+            anonymous_tasks: 2000,
+            tasks: 50_000,
+        }
+    }
+}
+
+impl A2aConfig {
+    /// Mistakes in this section, one sentence each. Key files are not read yet.
+    pub(crate) fn mistakes(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        let mut wrong = |text: String| mistakes.push(format!("a2a.{text}"));
+        for (name, text) in [
+            ("name", &self.name),
+            ("description", &self.description),
+            ("provider", &self.provider),
+            ("kid", &self.kid),
+        ] {
+            if text.chars().count() > MAX_TEXT {
+                wrong(format!("{name} has at most {MAX_TEXT} characters"));
+            }
+        }
+        let site = &self.provider_url;
+        if !site.is_empty() && !(site.starts_with("https://") || site.starts_with("http://")) {
+            wrong("provider_url must begin with https:// or http://".into());
+        }
+        if self.old_key_files.len() > MAX_KEY_FILES {
+            wrong(format!("old_key_files names at most {MAX_KEY_FILES} files"));
+        }
+        if !(1..=24 * 365).contains(&self.task_hours) {
+            wrong("task_hours must be between 1 and 8760".into());
+        }
+        for (name, number) in [
+            ("tasks_per_account", self.tasks_per_account),
+            ("anonymous_tasks", self.anonymous_tasks),
+            ("tasks", self.tasks),
+        ] {
+            if !(1..=1_000_000).contains(&number) {
+                wrong(format!("{name} must be between 1 and 1000000"));
+            }
+        }
+        mistakes
+    }
+}

@@ -1,0 +1,42 @@
+//! Rows: the tasks that the registry does for clients of A2A.
+
+/// A task.
+pub mod a2a_task {
+    use a2a_registry_domain::task_state::TaskState;
+    use sea_orm::entity::prelude::*;
+
+    use crate::Kept;
+
+    /// A task.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "a2a_tasks")]
+    pub struct Model {
+        /// Identifier, random: whoever knows that of a task without an account may read it.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        /// Whose it is; null for a client without an account.
+        pub account_id: Option<Uuid>,
+        /// The conversation that it is a part of.
+        pub context_id: String,
+        /// Its state.
+        pub state: Kept<TaskState>,
+        /// The messages of its client: a JSON array in the form of 1.0.
+        pub history: String,
+        /// What came of it, as JSON; null while it is worked on.
+        pub outcome: Option<String>,
+        /// The request for the next page of its search, as JSON; empty if there is none, null if it is no search.
+        pub more: Option<String>,
+        /// Microseconds.
+        pub created_at: i64,
+        /// When it came into its state; microseconds.
+        pub updated_at: i64,
+        /// When it is deleted; microseconds.
+        pub expires_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

@@ -1,0 +1,9 @@
+//! The registry as an agent: its card, its interfaces, its tasks, and clients of other people that talk to it.
+
+mod card;
+mod conversation;
+mod kits;
+mod older;
+mod sdks;
+mod served;
+mod tasks;

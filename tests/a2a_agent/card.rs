@@ -1,0 +1,268 @@
+//! The registry's own card and its keys.
+
+use std::path::Path;
+
+use a2a_card::{KeySet, Severity, VerificationResult, all_findings, parse, verify};
+use a2a_registry_server::config::Config;
+use reqwest::header::HeaderMap;
+use reqwest::{Method, StatusCode};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use super::served::{Served, V1, admin, message};
+use crate::support::both_databases;
+use crate::support::database::Database;
+use crate::support::program::{Program, registry, text};
+
+/// The paths of the card and of its keys.
+pub(super) const CARD: &str = "/.well-known/agent-card.json";
+const KEYS: &str = "/.well-known/jwks.json";
+
+both_databases!(the_card_is_signed_and_the_same_for_everybody_everywhere);
+
+struct Got {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+async fn get(served: &Served, path: &str, headers: &[(&str, &str)]) -> Got {
+    let mut request = served.request(Method::GET, path, None, None);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = request.send().await.unwrap();
+    Got {
+        status: answer.status(),
+        headers: answer.headers().clone(),
+        body: answer.bytes().await.unwrap().to_vec(),
+    }
+}
+
+/// The verdicts on the signatures of a card by a key set.
+fn verdicts(card: &[u8], keys: &[u8]) -> Vec<VerificationResult> {
+    let keys = KeySet::from_jwks(keys).unwrap();
+    let parsed = parse(card).unwrap();
+    verify(&parsed, card, &keys)
+        .into_iter()
+        .map(|one| one.verdict)
+        .collect()
+}
+
+fn is_valid(verdicts: &[VerificationResult]) -> bool {
+    matches!(verdicts, [VerificationResult::Valid { .. }])
+}
+
+async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
+    let served = Served::new(url).await;
+    let got = get(&served, CARD, &[]).await;
+    let keys = get(&served, KEYS, &[]).await;
+    for (one, path) in [(&got, CARD), (&keys, KEYS)] {
+        assert_eq!(one.status, StatusCode::OK, "{path}");
+        assert_eq!(one.headers["content-type"], "application/json");
+        assert_eq!(one.headers["cache-control"], "public, max-age=300");
+        assert_eq!(one.headers["access-control-allow-origin"], "*");
+        let sum = digest(&SHA256, &one.body);
+        let hex: String = sum
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(one.headers["etag"], format!("\"{hex}\""));
+        let (tag, modified) = (&one.headers["etag"], &one.headers["last-modified"]);
+        for condition in [("if-none-match", tag), ("if-modified-since", modified)] {
+            let again = get(
+                &served,
+                path,
+                &[(condition.0, condition.1.to_str().unwrap())],
+            )
+            .await;
+            assert_eq!(
+                again.status,
+                StatusCode::NOT_MODIFIED,
+                "{path} {condition:?}"
+            );
+            assert_eq!(
+                (&again.headers["etag"], &again.headers["last-modified"]),
+                (tag, modified)
+            );
+            assert!(again.body.is_empty());
+        }
+        let earlier = [("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")];
+        assert_eq!(get(&served, path, &earlier).await.status, StatusCode::OK);
+        // A tag that is not this one outweighs the date.
+        let other = [
+            ("if-none-match", "\"x\""),
+            ("if-modified-since", modified.to_str().unwrap()),
+        ];
+        assert_eq!(get(&served, path, &other).await.status, StatusCode::OK);
+        let bearer = format!("Bearer {}", admin().unwrap());
+        for headers in [
+            &[("authorization", bearer.as_str())][..],
+            &[("a2a-version", "1.0")],
+            &[("a2a-version", "0.3")],
+            &[("accept-encoding", "br, gzip")],
+        ] {
+            assert_eq!(
+                get(&served, path, headers).await.body,
+                one.body,
+                "{path} {headers:?}"
+            );
+        }
+    }
+    let verdict = verdicts(&got.body, &keys.body);
+    assert!(is_valid(&verdict), "{verdict:?}");
+    let tampered = String::from_utf8(got.body.clone())
+        .unwrap()
+        .replace("/a2a\"", "/evil\"");
+    assert!(!is_valid(&verdicts(tampered.as_bytes(), &keys.body)));
+    let errors = all_findings(&parse(&got.body).unwrap(), &got.body);
+    let errors: Vec<_> = errors
+        .iter()
+        .filter(|one| one.severity == Severity::Error)
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let keys_json: Value = serde_json::from_slice(&keys.body).unwrap();
+    for key in keys_json["keys"].as_array().unwrap() {
+        assert_eq!(
+            (&key["kty"], &key["crv"], key.get("d")),
+            (&json!("EC"), &json!("P-256"), None)
+        );
+    }
+    let card: Value = serde_json::from_slice(&got.body).unwrap();
+    let jku = format!("{}{KEYS}", served.url);
+    let protected = card["signatures"][0]["protected"].as_str().unwrap();
+    let header = data_encoding::BASE64URL_NOPAD
+        .decode(protected.as_bytes())
+        .unwrap();
+    let header: Value = serde_json::from_slice(&header).unwrap();
+    assert_eq!(
+        (&header["alg"], &header["typ"]),
+        (&json!("ES256"), &json!("JOSE"))
+    );
+    assert_eq!(header["jku"], jku);
+    assert_eq!(header["kid"], keys_json["keys"][0]["kid"]);
+}
+
+/// Every replica serves the same bytes, and so does a later start.
+#[tokio::test]
+async fn replicas_and_later_starts_serve_the_same_card() {
+    let database = Database::postgres().await;
+    let first = Served::new(database.url()).await;
+    let second = first.beside().await;
+    let card = get(&first, CARD, &[]).await;
+    let keys = get(&first, KEYS, &[]).await;
+    for (path, one) in [(CARD, &card), (KEYS, &keys)] {
+        let other = get(&second, path, &[]).await;
+        assert_eq!(other.body, one.body);
+        assert_eq!(other.headers["etag"], one.headers["etag"]);
+        assert_eq!(other.headers["last-modified"], one.headers["last-modified"]);
+    }
+    // With another address it is another card, signed by the same key.
+    first.stop().await;
+    let third = Served::new(database.url()).await;
+    let moved = get(&third, CARD, &[]).await;
+    assert_ne!(moved.body, card.body);
+    assert!(is_valid(&verdicts(&moved.body, &keys.body)));
+}
+
+/// A key file takes the place of the key that was made, whose public part stays published, as those of old files do.
+#[tokio::test]
+async fn keys_are_rotated() {
+    let database = Database::sqlite();
+    let first = Served::new(database.url()).await;
+    let made: Value = serde_json::from_slice(&get(&first, KEYS, &[]).await.body).unwrap();
+    let before = get(&first, CARD, &[]).await.body;
+    first.stop().await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../card/tests/keys");
+    let second = Served::with(database.url(), |config: &mut Config| {
+        config.a2a.key_file = Some(folder.join("p384.pem"));
+        config.a2a.kid = "of-2026".into();
+        config.a2a.old_key_files = vec![folder.join("ed25519.json")];
+    })
+    .await;
+    let keys = get(&second, KEYS, &[]).await.body;
+    let listed: Value = serde_json::from_slice(&keys).unwrap();
+    let kids: Vec<&Value> = listed["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| &key["kid"])
+        .collect();
+    assert_eq!(kids.len(), 3, "{listed}");
+    assert_eq!(kids[0], "of-2026");
+    assert_eq!(kids[1], &made["keys"][0]["kid"]);
+    let after = get(&second, CARD, &[]).await.body;
+    assert!(is_valid(&verdicts(&after, &keys)));
+    // Whoever has kept the card of before still verifies it.
+    assert!(is_valid(&verdicts(&before, &keys)));
+    assert!(!String::from_utf8(keys).unwrap().contains("\"d\""));
+}
+
+/// The program itself finds the signature valid, over HTTP as any other card's.
+#[tokio::test]
+async fn the_linter_of_the_program_has_nothing_to_say_against_it() {
+    let database = Database::sqlite();
+    let served = Served::new(database.url()).await;
+    let linted = Program::run(registry(["lint", &format!("{}{CARD}", served.url)])).await;
+    let said = text(&linted.stdout);
+    assert!(linted.status.success(), "{linted:#?}");
+    assert!(!said.contains("error"), "{said}");
+}
+
+/// What the configuration says is on the card; an empty provider is none.
+#[tokio::test]
+async fn the_card_says_what_is_configured() {
+    let database = Database::sqlite();
+    let served = Served::with(database.url(), |config: &mut Config| {
+        config.a2a.name = "Front desk".into();
+        config.a2a.description = "Knows whom to ask.".into();
+        config.a2a.provider = "Acme".into();
+    })
+    .await;
+    let card: Value = serde_json::from_slice(&get(&served, CARD, &[]).await.body).unwrap();
+    assert_eq!(
+        (&card["name"], &card["description"]),
+        (&json!("Front desk"), &json!("Knows whom to ask."))
+    );
+    assert_eq!(
+        card["provider"],
+        json!({"organization": "Acme", "url": served.url})
+    );
+    assert_eq!(card["version"], env!("CARGO_PKG_VERSION"));
+    let skills: Vec<&Value> = card["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|skill| &skill["id"])
+        .collect();
+    assert_eq!(skills, ["find-agents", "describe-agent", "check-agent"]);
+}
+
+/// A registry that is no agent has neither card nor interfaces.
+#[tokio::test]
+async fn a_registry_that_is_no_agent_has_none_of_it() {
+    let database = Database::sqlite();
+    let served = Served::with(database.url(), |config: &mut Config| {
+        config.a2a.enabled = false
+    })
+    .await;
+    for path in [CARD, KEYS, "/a2a/v1/tasks", "/a2a/tasks/x"] {
+        assert_eq!(
+            get(&served, path, &[]).await.status,
+            StatusCode::NOT_FOUND,
+            "{path}"
+        );
+    }
+    for path in [
+        "/a2a",
+        "/a2a/",
+        "/a2a/v1/message:send",
+        "/a2a/message:stream",
+    ] {
+        let body = json!({"message": message(&json!([{"text": "fly"}]))});
+        let request = served.request(Method::POST, path, V1, None).json(&body);
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}

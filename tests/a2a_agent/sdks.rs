@@ -1,0 +1,140 @@
+//! Clients of other people talk to the registry, with nothing but its address: their own resolvers read its card.
+
+use serde_json::Value;
+
+use super::conversation::with_agents;
+use super::served::{Served, admin};
+use crate::support::database::Database;
+use crate::support::program::{Finished, Program, registry, text};
+use crate::support::sdk::Sdk;
+use crate::support::setup::ADMIN;
+
+/// The lines of a client, by their first word.
+fn said<'a>(finished: &'a Finished, word: &str) -> &'a str {
+    let mut lines = finished.stdout.iter();
+    let found = lines.find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("no {word}: {finished:#?}"))
+}
+
+async fn talk(sdk: Sdk, served: &Served, token: Option<&str>, arguments: &[&str]) -> Finished {
+    let mut command = sdk.script("registry");
+    command
+        .arg(&served.url)
+        .arg(token.unwrap_or("-"))
+        .args(arguments);
+    let finished = Program::run(command).await;
+    assert!(
+        finished.status.success(),
+        "{sdk:?} {arguments:?}: {finished:#?}"
+    );
+    finished
+}
+
+/// What every client must have seen, by the words of its SDK.
+struct Words {
+    stream: &'static str,
+    states: [&'static str; 3],
+    /// A part of what it calls the errors of a task that has ended, of one that does not exist, and of a stream of an ended one.
+    errors: [&'static str; 3],
+}
+
+async fn all_are_served(sdk: Sdk, arguments: &[&str], words: &Words, lists: bool) {
+    let database = Database::sqlite();
+    let served = with_agents(database.url()).await;
+    for (token, listed) in [(None, "0 0"), (admin(), "1 2")] {
+        let finished = talk(sdk, &served, token, arguments).await;
+        let expected = served
+            .v1_pages(token, "flights", 10)
+            .await
+            .concat()
+            .join(" ");
+        assert!(said(&finished, "CARD").starts_with("Agent registry at "));
+        assert_eq!(said(&finished, "STREAM"), words.stream);
+        assert_eq!(said(&finished, "STREAMED"), expected);
+        let [completed, asks, cancelled] = words.states;
+        assert_eq!(said(&finished, "SENT"), format!("{completed} {expected}"));
+        assert_eq!(said(&finished, "GOT").to_lowercase(), "true");
+        for (word, error) in ["CANCEL", "GET", "SUBSCRIBE"].iter().zip(words.errors) {
+            assert!(
+                said(&finished, word).contains(error),
+                "{word}: {finished:#?}"
+            );
+        }
+        assert_eq!(said(&finished, "ASKED"), asks);
+        assert_eq!(said(&finished, "ENDED"), cancelled);
+        if lists {
+            assert_eq!(said(&finished, "LISTED"), listed);
+        }
+    }
+}
+
+const OF_1_0: [&str; 3] = [
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_INPUT_REQUIRED",
+    "TASK_STATE_CANCELED",
+];
+
+#[tokio::test]
+async fn the_python_sdk_of_1_0_talks_to_it_over_both_bindings() {
+    let words = Words {
+        stream: "task artifact_update status_update",
+        states: OF_1_0,
+        errors: [
+            "TaskNotCancelableError",
+            "TaskNotFoundError",
+            "UnsupportedOperationError",
+        ],
+    };
+    for binding in ["JSONRPC", "HTTP+JSON"] {
+        all_are_served(Sdk::Py1, &[binding], &words, true).await;
+    }
+}
+
+#[tokio::test]
+async fn the_javascript_sdk_of_1_0_talks_to_it_over_both_bindings() {
+    let words = Words {
+        stream: "task artifactUpdate statusUpdate",
+        states: OF_1_0,
+        errors: [
+            "TaskNotCancelableError",
+            "TaskNotFoundError",
+            "UnsupportedOperationError",
+        ],
+    };
+    for binding in ["jsonrpc", "rest"] {
+        all_are_served(Sdk::Node, &[binding], &words, true).await;
+    }
+}
+
+#[tokio::test]
+async fn the_python_sdk_of_0_3_talks_to_it() {
+    let words = Words {
+        stream: "task artifact-update status-update",
+        states: ["completed", "input-required", "canceled"],
+        errors: ["-32002", "-32001", "-32004"],
+    };
+    all_are_served(Sdk::Py03, &[], &words, false).await;
+}
+
+/// Our own client, which takes the interface of the card that it likes best.
+#[tokio::test]
+async fn send_talks_to_it() {
+    let database = Database::sqlite();
+    let served = with_agents(database.url()).await;
+    let card = format!("{}/.well-known/agent-card.json", served.url);
+    let sent = Program::run(registry(["send", "--direct", &card, "flights"])).await;
+    assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
+    let shown = text(&sent.stdout);
+    for urn in served.v1_pages(None, "flights", 10).await.concat() {
+        assert!(shown.contains(&urn), "{shown}");
+    }
+    let sent = Program::run(registry(["send", "--direct", &card, "flights", "--json"])).await;
+    assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
+    assert!(
+        sent.stdout
+            .iter()
+            .all(|line| serde_json::from_str::<Value>(line).is_ok()),
+        "{sent:#?}"
+    );
+    assert!(!text(&sent.stdout).contains(ADMIN));
+}

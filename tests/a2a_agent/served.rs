@@ -1,0 +1,312 @@
+//! A registry in this process, crawled by the test, that is talked to over a real port.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use a2a_registry_api::AgentPatch;
+use a2a_registry_domain::lifecycle::Visibility;
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::metrics::Metrics;
+use a2a_registry_server::serve;
+use a2a_registry_store::a2a_tasks;
+use a2a_registry_store::agents::agents_by_ids;
+use a2a_registry_store::entity::a2a_task;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
+
+use crate::support::http;
+use crate::support::setup::ADMIN;
+use crate::support::stage::{Stage, card};
+
+/// A version of the protocol, as a request states it.
+pub(super) const V1: Option<&str> = Some("1.0");
+
+/// A registry that serves.
+pub(super) struct Served {
+    pub(super) stage: Stage,
+    /// Its URL, without a trailing slash.
+    pub(super) url: String,
+    pub(super) shutdown: CancellationToken,
+    serving: AbortOnDropHandle<std::io::Result<()>>,
+}
+
+impl Served {
+    /// A registry on that database.
+    pub(super) async fn new(database: &str) -> Self {
+        Self::with(database, |_| ()).await
+    }
+
+    /// A registry on that database.
+    pub(super) async fn with(database: &str, configure: impl FnOnce(&mut Config)) -> Self {
+        let (listener, url) = port();
+        let stage = Stage::with(database, |config| {
+            config.server.public_url.clone_from(&url);
+            configure(config);
+        })
+        .await;
+        Self::serve(stage, listener, url)
+    }
+
+    /// Another replica, on the same database.
+    pub(super) async fn beside(&self) -> Self {
+        let (listener, url) = port();
+        Self::serve(self.stage.beside().await, listener, url)
+    }
+
+    fn serve(stage: Stage, listener: TcpListener, url: String) -> Self {
+        let shutdown = CancellationToken::new();
+        let serving = serve::run(
+            Arc::clone(&stage.app),
+            listener,
+            shutdown.clone(),
+            Arc::new(Metrics::new()),
+        );
+        Self {
+            stage,
+            url,
+            shutdown,
+            serving: AbortOnDropHandle::new(tokio::spawn(serving)),
+        }
+    }
+
+    /// Ends the server, and waits until it has ended.
+    pub(super) async fn stop(self) {
+        self.shutdown.cancel();
+        self.serving.await.unwrap().unwrap();
+    }
+
+    /// Publishes an agent with a URN, and returns its identifier and URN.
+    pub(super) async fn publish(&self, host: &str, name: &str, about: &str) -> (Uuid, String) {
+        let domain = format!("{host}.agents-test.com");
+        let agent = self
+            .stage
+            .publish_approved(&domain, &card(name, about))
+            .await;
+        let urn = format!("urn:air:{domain}:agents:{host}");
+        self.change(agent.id, |row| row.urn = Some(urn.clone()))
+            .await;
+        (agent.id, urn)
+    }
+
+    /// Changes the row of an agent, and has the index follow.
+    async fn change(
+        &self,
+        id: Uuid,
+        change: impl FnOnce(&mut a2a_registry_store::entity::agent::Model),
+    ) {
+        let write = self.stage.store.write().await.unwrap();
+        let mut rows = agents_by_ids(&write, &[id]).await.unwrap();
+        change(&mut rows[0]);
+        write.agents_put(rows).await.unwrap();
+        write.commit().await.unwrap();
+        self.patch(id, &json!({"labels": {"team": id.to_string()}}))
+            .await;
+    }
+
+    /// Shows an agent to everybody, or hides it from those who are not signed in.
+    pub(super) async fn show(&self, id: Uuid, visibility: Visibility) {
+        self.patch(id, &json!({"visibility": visibility})).await;
+    }
+
+    async fn patch(&self, id: Uuid, patch: &Value) {
+        let patch: AgentPatch = serde_json::from_value(patch.clone()).unwrap();
+        agent_patch(&self.stage.app, &self.stage.admin, &id.to_string(), &patch)
+            .await
+            .unwrap();
+        self.stage.settle().await;
+    }
+
+    /// Stores a task that another replica works on; returns its identifier.
+    pub(super) async fn foreign_task(&self, account: Option<Uuid>) -> Uuid {
+        let now = (self.stage.now().unix_timestamp_nanos() / 1000) as i64;
+        let id = Uuid::new_v4();
+        let row = a2a_task::Model {
+            id,
+            account_id: account,
+            context_id: "elsewhere".into(),
+            state: a2a_registry_domain::task_state::TaskState::Working.into(),
+            history: json!([{"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "fly"}]}])
+                .to_string(),
+            outcome: None,
+            more: None,
+            created_at: now,
+            updated_at: now,
+            expires_at: now + 3_600_000_000,
+        };
+        let write = self.stage.store.write().await.unwrap();
+        write.task_insert(row, 1000).await.unwrap();
+        write.commit().await.unwrap();
+        id
+    }
+
+    /// Finishes such a task, as the other replica would; returns whether it was worked on.
+    pub(super) async fn finish(&self, id: Uuid) -> bool {
+        let now = (self.stage.now().unix_timestamp_nanos() / 1000) as i64;
+        let outcome = json!({"text": true, "data": true, "outcome": {
+            "kind": "found", "results": [], "rest": {},
+        }});
+        let change = a2a_tasks::TaskChange {
+            state: a2a_registry_domain::task_state::TaskState::Completed,
+            history: None,
+            outcome: Some(outcome.to_string()),
+            more: Some(String::new()),
+            at: now + 1,
+        };
+        let write = self.stage.store.write().await.unwrap();
+        let working = [a2a_registry_domain::task_state::TaskState::Working];
+        let changed = write.task_change(id, &working, change).await.unwrap();
+        write.commit().await.unwrap();
+        changed
+    }
+
+    /// A request with that version, as that token's account.
+    pub(super) fn request(
+        &self,
+        method: Method,
+        path: &str,
+        version: Option<&str>,
+        token: Option<&str>,
+    ) -> RequestBuilder {
+        let mut request = http().request(method, format!("{}{path}", self.url));
+        if let Some(version) = version {
+            request = request.header("A2A-Version", version);
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        request
+    }
+
+    /// Posts a call of JSON-RPC.
+    pub(super) async fn post(
+        &self,
+        version: Option<&str>,
+        token: Option<&str>,
+        method: &str,
+        params: &Value,
+    ) -> Response {
+        let call = json!({"jsonrpc": "2.0", "id": "call", "method": method, "params": params});
+        let request = self.request(Method::POST, "/a2a", version, token);
+        request.json(&call).send().await.unwrap()
+    }
+
+    /// The result of a call of JSON-RPC, or its error.
+    pub(super) async fn call(
+        &self,
+        version: Option<&str>,
+        token: Option<&str>,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, Value> {
+        let answer = self.post(version, token, method, params).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{method}");
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        let document: Value = answer.json().await.unwrap();
+        assert_eq!(
+            (&document["jsonrpc"], &document["id"]),
+            (&json!("2.0"), &json!("call"))
+        );
+        match document.get("error") {
+            Some(error) => Err(error.clone()),
+            None => Ok(document["result"].clone()),
+        }
+    }
+
+    /// Sends a text by 1.0 without a token; returns the task.
+    pub(super) async fn say(&self, text: &str) -> Value {
+        self.say_as(None, &message(&json!([{"text": text}]))).await
+    }
+
+    /// Sends a message by 1.0; returns the task.
+    pub(super) async fn say_as(&self, token: Option<&str>, message: &Value) -> Value {
+        let params = json!({"message": message});
+        let result = self.call(V1, token, "SendMessage", &params).await.unwrap();
+        result["task"].clone()
+    }
+
+    /// The agents that `/v1/agents` finds for a text: their URNs, page after page.
+    pub(super) async fn v1_pages(
+        &self,
+        token: Option<&str>,
+        text: &str,
+        size: u32,
+    ) -> Vec<Vec<String>> {
+        let mut pages = Vec::new();
+        let mut next: Option<String> = None;
+        loop {
+            let mut path = format!("/v1/agents?q={text}&page_size={size}");
+            if let Some(next) = &next {
+                path.push_str(&format!("&page_token={next}"));
+            }
+            let request = self.request(Method::GET, &path, None, token);
+            let page: Value = request.send().await.unwrap().json().await.unwrap();
+            let agents = page["agents"].as_array().unwrap().iter();
+            pages.push(
+                agents
+                    .map(|hit| hit["urn"].as_str().unwrap().to_owned())
+                    .collect(),
+            );
+            match page["next_page_token"].as_str() {
+                Some(token) => next = Some(token.to_owned()),
+                None => return pages,
+            }
+        }
+    }
+}
+
+fn port() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+/// The token of the admin.
+pub(super) const fn admin() -> Option<&'static str> {
+    Some(ADMIN)
+}
+
+/// A message of 1.0 with these parts.
+pub(super) fn message(parts: &Value) -> Value {
+    json!({"messageId": Uuid::new_v4().to_string(), "role": "ROLE_USER", "parts": parts})
+}
+
+/// The events of a stream, which must have ended.
+pub(super) async fn events(answer: Response) -> Vec<Value> {
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let text = answer.text().await.unwrap();
+    let blocks = text.split("\n\n").filter(|block| !block.is_empty());
+    blocks
+        .filter(|block| !block.starts_with(':'))
+        .map(|block| serde_json::from_str(block.strip_prefix("data: ").unwrap()).unwrap())
+        .collect()
+}
+
+/// The identifiers of the agents in a task's data.
+pub(super) fn found(task: &Value) -> Vec<String> {
+    let results = data(task)["results"].as_array().unwrap().clone();
+    results
+        .iter()
+        .map(|result| result["identifier"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The data of a task.
+pub(super) fn data(task: &Value) -> Value {
+    let parts = task["artifacts"][0]["parts"].as_array();
+    let parts = parts.unwrap_or_else(|| panic!("no artifact: {task}"));
+    let data = parts.iter().find_map(|part| part.get("data"));
+    data.unwrap_or_else(|| panic!("no data: {task}")).clone()
+}
+
+/// The text of a task's artifact.
+pub(super) fn text(task: &Value) -> String {
+    let parts = task["artifacts"][0]["parts"].as_array();
+    let parts = parts.unwrap_or_else(|| panic!("no artifact: {task}"));
+    parts[0]["text"].as_str().unwrap().to_owned()
+}
