@@ -118,15 +118,36 @@ fn text(result: &Value) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Publishes cards of agents with these names, which all do the same; returns their ids.
-async fn publish(registry: &ServingRegistry, origin: &Origin, names: &[&str]) -> Vec<String> {
-    let mut ids = Vec::new();
-    for name in names {
-        let path = format!("/{}.json", name.replace(' ', "-"));
-        origin.answer(&path, OriginReply::json(card(name, "gardening")));
-        ids.push(registry.publish(&origin.url(&path)).await);
+/// Agents with their ids, and the origins that publish them.
+struct Published {
+    ids: Vec<String>,
+    _origins: Vec<Origin>,
+}
+
+/// Publishes cards of agents with these names, which all do the same, each from an origin of its own.
+async fn publish(registry: &ServingRegistry, names: &[&str]) -> Published {
+    let cards = names.iter().map(|name| card(name, "gardening"));
+    publish_cards(registry, cards).await
+}
+
+/// Publishes these cards, each from an origin of its own.
+async fn publish_cards(
+    registry: &ServingRegistry,
+    cards: impl Iterator<Item = String>,
+) -> Published {
+    let mut published = Published {
+        ids: Vec::new(),
+        _origins: Vec::new(),
+    };
+    for card in cards {
+        let origin = Origin::start();
+        origin.answer("/card.json", OriginReply::json(card));
+        published
+            .ids
+            .push(registry.publish(&origin.url("/card.json")).await);
+        published._origins.push(origin);
     }
-    ids
+    published
 }
 
 /// Sets who may find an agent.

@@ -7,15 +7,14 @@ use uuid::Uuid;
 
 use super::{Mcp, REVISIONS, TOOLS, publish, show_to};
 use crate::support::api::ApiResponse;
-use crate::support::origin::Origin;
 use crate::support::setup::Setup;
 
 /// Requests of two callers and of nobody that are under way at once are each answered for their own caller.
 #[tokio::test]
 async fn callers_in_flight_together_are_kept_apart() {
     let registry = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
-    let ids = publish(&registry, &origin, &["Open", "Of-one", "Of-two"]).await;
+    let published = publish(&registry, &["Open", "Of-one", "Of-two"]).await;
+    let ids = &published.ids;
     let mut clients = vec![(Mcp::new(&registry.api, REVISIONS[0], None), None)];
     for (number, group) in ["one", "two"].into_iter().enumerate() {
         let token = registry.token(group, "reader").await;
@@ -32,7 +31,6 @@ async fn callers_in_flight_together_are_kept_apart() {
     }
     let asked = (0..60).map(|round| {
         let (client, own) = &clients[round % clients.len()];
-        let ids = &ids;
         async move {
             let found = client
                 .structured("search_agents", json!({"sort": "name"}))
@@ -63,8 +61,8 @@ async fn callers_in_flight_together_are_kept_apart() {
 #[tokio::test]
 async fn a_hidden_agent_is_answered_like_none() {
     let registry = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
-    let ids = publish(&registry, &origin, &["Open", "Inside", "Held"]).await;
+    let published = publish(&registry, &["Open", "Inside", "Held"]).await;
+    let ids = &published.ids;
     show_to(&registry, &ids[1], json!({"visibility": "internal"})).await;
     let held = format!("/v1/agents/{}:suspend", ids[2]);
     registry

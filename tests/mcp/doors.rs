@@ -4,9 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::stdio::Session;
-use super::{Mcp, REVISIONS, publish, show_to};
+use super::{Mcp, Published, REVISIONS, publish, show_to};
 use crate::support::api::ApiResponse;
-use crate::support::origin::Origin;
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -18,13 +17,13 @@ struct Asking {
 }
 
 /// A registry with seven public agents, an internal one, one for a group and one on hold; and who asks.
-async fn registry() -> (ServingRegistry, Origin, Vec<Asking>) {
+async fn registry() -> (ServingRegistry, Published, Vec<Asking>) {
     let registry = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
     let names = [
         "Rose", "Tulip", "Daisy", "Lily", "Poppy", "Violet", "Iris", "Inside", "Members", "Held",
     ];
-    let ids = publish(&registry, &origin, &names).await;
+    let published = publish(&registry, &names).await;
+    let ids = &published.ids;
     let reader = registry.token("reader", "reader").await;
     let member = registry.token("member", "reader").await;
     let curator = registry.token("curator", "curator").await;
@@ -47,7 +46,7 @@ async fn registry() -> (ServingRegistry, Origin, Vec<Asking>) {
         asking("member", Some(member), 9),
         asking("curator", Some(curator), 9),
     ];
-    (registry, origin, asking)
+    (registry, published, asking)
 }
 
 /// The pages of three that `page` gives, by ids.
@@ -80,7 +79,7 @@ fn arguments(question: &Value, token: Option<String>) -> Value {
 
 #[tokio::test]
 async fn every_door_gives_the_same_agents_in_the_same_order() {
-    let (registry, _origin, asking) = registry().await;
+    let (registry, _published, asking) = registry().await;
     let questions = [
         (json!({"text": "gardening"}), "q=gardening"),
         (json!({"sort": "name"}), "sort=name"),
@@ -133,7 +132,7 @@ async fn every_door_gives_the_same_agents_in_the_same_order() {
 /// Facets count what the caller finds, and no more.
 #[tokio::test]
 async fn facets_count_what_the_caller_finds() {
-    let (registry, _origin, asking) = registry().await;
+    let (registry, _published, asking) = registry().await;
     for Asking { name, token, finds } in &asking {
         let client = Mcp::new(&registry.api, REVISIONS[0], token.as_deref());
         let found = client
@@ -153,7 +152,7 @@ async fn facets_count_what_the_caller_finds() {
 /// A page token belongs to one question of one caller.
 #[tokio::test]
 async fn a_page_token_is_good_for_its_own_question_alone() {
-    let (registry, _origin, asking) = registry().await;
+    let (registry, _published, asking) = registry().await;
     let [anonymous, reader] =
         [0, 1].map(|at| Mcp::new(&registry.api, REVISIONS[0], asking[at].token.as_deref()));
     let first = anonymous

@@ -6,7 +6,6 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use super::{REVISIONS, TOOLS, publish};
-use crate::support::origin::Origin;
 use crate::support::program::{Finished, Program, registry};
 use crate::support::setup::Setup;
 use crate::support::{binary, prepared};
@@ -26,8 +25,8 @@ fn told(finished: &Finished) -> Value {
 #[tokio::test]
 async fn the_python_sdk_reads_the_registry_in_both_modes() {
     let served = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
-    let ids = publish(&served, &origin, &["Rose", "Inside"]).await;
+    let published = publish(&served, &["Rose", "Inside"]).await;
+    let ids = &published.ids;
     super::show_to(
         &served,
         &ids[1],

@@ -222,14 +222,16 @@ async fn what_is_no_message_is_refused() {
         let status = if revision == "2026-07-28" { 404 } else { 200 };
         let unknown = unknown.expect(status);
         assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
-        let call = json!({"name": "steal_agents\u{202e}", "arguments": {}});
+        let call = json!({"name": "steal_agents", "arguments": {}});
         let unknown = client.ask("tools/call", call).await.expect(200);
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
-        assert_eq!(
-            unknown["error"]["message"],
-            "There is no tool steal_agents⟦U+202E⟧; tools/list names all of them."
-        );
     }
+    let call = json!({"name": "steal\u{202e}", "arguments": {}});
+    let unknown = client.ask("tools/call", call).await.expect(200);
+    assert_eq!(
+        unknown["error"]["message"],
+        "There is no tool steal⟦U+202E⟧; tools/list names all of them."
+    );
 }
 
 /// There are no streams and no sessions, so the other methods of the transport are refused; and where the operator has

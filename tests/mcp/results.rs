@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Mcp, REVISIONS, forbid_calls_of, publish, text};
+use super::{Mcp, REVISIONS, forbid_calls_of, publish, publish_cards, text};
 use crate::support::api::ApiResponse;
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
@@ -16,8 +16,8 @@ use crate::support::waiting::eventually;
 #[tokio::test]
 async fn structured_results_fit_the_schemas_that_are_listed() {
     let registry = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
-    let ids = publish(&registry, &origin, &["Rose", "Tulip"]).await;
+    let published = publish(&registry, &["Rose", "Tulip"]).await;
+    let ids = &published.ids;
     let deprecated = format!("/v1/agents/{}:deprecate", ids[1]);
     registry
         .post(&deprecated, &json!({"reason": "too old"}))
@@ -141,26 +141,23 @@ async fn a_card_is_returned_byte_for_byte() {
 /// A card that is longer than what is returned is named with its address.
 #[tokio::test]
 async fn a_card_that_is_too_long_is_named_and_not_returned() {
-    let registry = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
     const LIMIT: usize = 256 * 1024;
+    let registry = Setup::new().approve_all().start().await;
     let client = Mcp::new(&registry.api, REVISIONS[0], None);
-    for (path, length) in [("/at.json", LIMIT), ("/over.json", LIMIT + 1)] {
-        let mut bytes = card(path, "gardening");
-        bytes.push_str(&" ".repeat(length - bytes.len()));
-        origin.answer(path, OriginReply::json(bytes));
-        let id = registry.publish(&origin.url(path)).await;
-        let result = client.call("get_card", json!({"agent": id})).await;
-        assert_eq!(result["isError"], length > LIMIT, "{path}");
-        if length > LIMIT {
-            assert!(
-                text(&result).contains(&format!("/v1/agents/{id}/card")),
-                "{result}"
-            );
-        } else {
-            assert_eq!(result["structuredContent"]["bytes"], LIMIT);
-        }
-    }
+    let long = |length: usize| {
+        let bytes = card("Rose", "gardening");
+        let spaces = " ".repeat(length - bytes.len());
+        format!("{bytes}{spaces}")
+    };
+    let published = publish_cards(&registry, [LIMIT, LIMIT + 1].map(long).into_iter()).await;
+    let [at, over] = [0, 1].map(|number| &published.ids[number]);
+    let whole = client.structured("get_card", json!({"agent": at})).await;
+    assert_eq!(whole["bytes"], LIMIT);
+    let sentence = client.failure("get_card", json!({"agent": over})).await;
+    assert!(
+        sentence.contains(&format!("/v1/agents/{over}/card")),
+        "{sentence}"
+    );
 }
 
 /// Text of cards is data: what is hidden in it is made visible to a reader, and nothing in it ends its quotes.
@@ -214,24 +211,21 @@ async fn hostile_text_is_quoted_and_visible() {
 #[tokio::test]
 async fn a_page_of_long_cards_is_bounded() {
     let registry = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
-    let mut last = String::new();
-    for number in 0..45 {
+    let words = "東京".repeat(2_000);
+    let cards = (0..45).map(|number| {
         let mut long: Value = serde_json::from_str(&card("Rose", "gardening")).unwrap();
-        let words = "東京".repeat(2_000);
-        long["description"] = json!(words);
         let skill = |skill: usize| {
             json!({
                 "id": format!("s{skill}"), "name": format!("{skill} {words}"), "description": words,
                 "tags": [format!("{skill}{words}")], "examples": [words],
             })
         };
+        long["description"] = json!(words);
         long["skills"] = (0..20).map(skill).collect();
         long["name"] = json!(format!("Rose {number} {words}"));
-        let path = format!("/{number}.json");
-        origin.answer(&path, OriginReply::json(long.to_string()));
-        last = registry.publish(&origin.url(&path)).await;
-    }
+        long.to_string()
+    });
+    let published = publish_cards(&registry, cards).await;
     let client = Mcp::new(&registry.api, REVISIONS[0], None);
     let params = json!({"name": "search_agents", "arguments": {"page_size": 50}});
     let answer = client.ask("tools/call", params).await;
@@ -253,7 +247,7 @@ async fn a_page_of_long_cards_is_bounded() {
             .is_some_and(|skills| !skills.is_empty())
     );
     assert!(agents[44]["skills"].as_array().is_some_and(Vec::is_empty));
-    let params = json!({"name": "get_agent", "arguments": {"agent": last}});
+    let params = json!({"name": "get_agent", "arguments": {"agent": published.ids[0]}});
     let answer = client.ask("tools/call", params).await;
     assert!(
         answer.body.len() < 512 * 1024,
@@ -270,8 +264,8 @@ async fn a_page_of_long_cards_is_bounded() {
 #[tokio::test]
 async fn check_agent_says_what_is_decided() {
     let registry = Setup::new().approve_all().start().await;
-    let origin = Origin::start();
-    let ids = publish(&registry, &origin, &["Rose"]).await;
+    let published = publish(&registry, &["Rose"]).await;
+    let ids = &published.ids;
     let reader = registry.token("reader", "reader").await;
     let curator = registry.token("curator", "curator").await;
     forbid_calls_of(&registry, "reader").await;

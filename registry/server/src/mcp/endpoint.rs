@@ -10,7 +10,7 @@ use std::sync::Arc;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, post, web};
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError};
@@ -165,7 +165,8 @@ async fn answered(
     let status = StatusCode::from_u16(head.status.as_u16())
         .map_err(|error| AppError::internal(error.to_string()))?;
     let Ok(body) = body.collect().await;
-    let body = body.to_bytes();
+    let mut body = body.aggregate();
+    let body = body.copy_to_bytes(body.remaining());
     let kind = head.headers.get(http::header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     if status.is_success() || is_json {

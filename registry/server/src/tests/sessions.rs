@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 
 use crate::http::visitor::form_token;
 use crate::openapi::operations::all as operations;
-use crate::routes::PLAIN_ROUTES;
+use crate::routes::{DIALECT_ERRORS, PLAIN_ROUTES};
 use crate::tests::access::{TABLE, Who, request};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
@@ -190,7 +190,10 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
     let registry = Registry::new().await;
     let secret = sign_in(&registry, ADMIN).await;
     let other = sign_in(&registry, &registry.token(Role::Curator).await).await;
+    // What a dialect takes is no form: it identifies its callers by their tokens alone.
+    let is_dialect = |path: &str| DIALECT_ERRORS.iter().any(|one| path.starts_with(one.path));
     let forms = PLAIN_ROUTES.iter().filter(|(_, method)| *method == "POST");
+    let forms = forms.filter(|(path, _)| !is_dialect(path));
     for (path, _) in forms.filter(|(path, _)| !OPEN_FORMS.contains(path)) {
         let id = "018f0000-0000-7000-8000-000000000000";
         let path = path.replace("{domain}", "nowhere.example");
@@ -481,4 +484,26 @@ async fn reviews_are_decided_only_by_a_form_of_the_own_session() {
     let token = form_token(&other);
     let refused = registry.ask(with(fields(&token), &other)).await;
     refused.problem(403, "forbidden");
+}
+
+/// The cookie of a session is for pages: whoever has only that is nobody to a dialect.
+#[actix_web::test]
+async fn a_session_is_no_caller_of_a_dialect() {
+    let registry = Registry::new().await;
+    let secret = sign_in(&registry, ADMIN).await;
+    let listed = |request: TestRequest| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        let request = request.uri("/mcp").insert_header(("host", "127.0.0.1"));
+        let request = request.insert_header(("accept", "application/json, text/event-stream"));
+        request.set_json(message)
+    };
+    let cookie = ("cookie", format!("__Host-a2a_session={secret}"));
+    let by_session = listed(TestRequest::post().insert_header(cookie));
+    let answer = registry.ask(by_session).await.json();
+    assert_eq!(answer["result"]["cacheScope"], "public", "{answer}");
+    let by_token = registry
+        .as_with(ADMIN, listed(TestRequest::post()))
+        .await
+        .json();
+    assert_eq!(by_token["result"]["cacheScope"], "private", "{by_token}");
 }
