@@ -347,7 +347,7 @@ async fn manifests_are_checked_with_the_requests_that_are_left() {
 
     entries.extend((1..MAX_REQUESTS).map(|number| nested(&format!("/{number}.json"))));
     let whole = document(&entries);
-    let server = Server::start(move |request: &Request| match request.path() {
+    let server = Server::start(move |request: &Request| match request.path.as_str() {
         ARD_PATH => ScriptedReply::new(200, "", whole.clone()),
         _ => ScriptedReply::new(200, "", document(&[])),
     })
