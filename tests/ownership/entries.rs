@@ -631,9 +631,12 @@ async fn the_list_is_paged_and_filtered(url: &str) {
     assert_eq!(count(Some("100% ünique_"), None, None).await, 1);
     assert_eq!(count(Some("100_"), None, None).await, 0);
     assert_eq!(count(None, Some("text/markdown"), None).await, 1);
-    assert_eq!(count(None, Some("text"), None).await, 0);
+    for none in ["text", "%", "text/mark_own", "text/markdown\0"] {
+        assert_eq!(count(None, Some(none), None).await, 0, "{none}");
+    }
+    assert_eq!(count(Some("quokkas\0"), None, None).await, 0);
     assert_eq!(count(None, None, Some(DOMAIN)).await, 5);
-    assert_eq!(count(None, None, Some("x.example\0")).await, 0);
+    assert_eq!(count(None, None, Some("travel.agents-test.com\0")).await, 0);
     let other = EntryQuery {
         q: Some("x".into()),
         ..query
