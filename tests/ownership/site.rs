@@ -67,7 +67,7 @@ impl Site {
 
     /// The certificate of the authority.
     pub fn root(&self) -> Vec<u8> {
-        self.authority.pem().into()
+        self.authority.pem()
     }
 
     /// The listening address.

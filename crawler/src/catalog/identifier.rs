@@ -1,4 +1,4 @@
-//! Identifiers of entries, `urn:air:<publisher>[:<namespace>…]:<name>` (ARD section 1.4), in the strictest reading.
+//! Identifiers of entries, `urn:air:<publisher>[:<namespace>…]:<name>` as ARD 0.91 has them, in the strictest reading.
 
 use std::net::Ipv4Addr;
 

@@ -92,6 +92,11 @@ pub async fn entries_page(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<(entry::Model, domain::Model)>, StoreError> {
+    let mut asked = filter.words.iter().chain(&filter.media_types);
+    if !asked.all(|text| can_be_stored(text)) || !filter.domain.iter().all(|one| can_be_stored(one))
+    {
+        return Ok(Vec::new());
+    }
     let mut query = shown(now)
         .filter(entry::Column::Registry.eq(false))
         .order_by_asc(entry::Column::Id)
@@ -99,15 +104,16 @@ pub async fn entries_page(
     if let Some(after) = after {
         query = query.filter(entry::Column::Id.gt(after));
     }
-    for word in filter.words.iter().filter(|word| can_be_stored(word)) {
-        query = query.filter(contains(word));
+    for word in &filter.words {
+        query = query.filter(like(entry::Column::Words, &format!("%{}%", escaped(word))));
     }
     if !filter.media_types.is_empty() {
         let mut any = Condition::any();
-        for kind in filter.media_types.iter().filter(|kind| can_be_stored(kind)) {
+        for kind in &filter.media_types {
+            let with_parameters = format!("{};%", escaped(kind));
             any = any
                 .add(entry::Column::MediaType.eq(kind.as_str()))
-                .add(entry::Column::MediaType.starts_with(format!("{kind};")));
+                .add(like(entry::Column::MediaType, &with_parameters));
         }
         query = query.filter(any);
     }
@@ -115,7 +121,7 @@ pub async fn entries_page(
         let of = Query::select()
             .column(domain::Column::Id)
             .from(domain::Entity)
-            .and_where(domain::Column::Name.eq(name.replace('\0', "")))
+            .and_where(domain::Column::Name.eq(name.as_str()))
             .take();
         query = query.filter(entry::Column::DomainId.in_subquery(of));
     }
@@ -179,18 +185,19 @@ pub async fn entries_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(entry::Entity::find().count(on.connection()).await?)
 }
 
-/// Whether an entry has this word.
-fn contains(word: &str) -> SimpleExpr {
+/// Whether a column is like a pattern, in which [`escaped`] texts stand for themselves.
+fn like(column: entry::Column, pattern: &str) -> SimpleExpr {
     use sea_orm::sea_query::ExprTrait as _;
-    let escaped: String = word
-        .chars()
-        .flat_map(|letter| {
-            let special = matches!(letter, '%' | '_' | '\\');
-            special.then_some('\\').into_iter().chain([letter])
-        })
-        .collect();
-    let like = LikeExpr::new(format!("%{escaped}%")).escape('\\');
-    Expr::col(entry::Column::Words).like(like)
+    Expr::col(column).like(LikeExpr::new(pattern).escape('\\'))
+}
+
+/// A text as part of a pattern.
+fn escaped(text: &str) -> String {
+    let letters = text.chars().flat_map(|letter| {
+        let special = matches!(letter, '%' | '_' | '\\');
+        special.then_some('\\').into_iter().chain([letter])
+    });
+    letters.collect()
 }
 
 /// The entries of proved domains that have not opted out and are not denied, as far as their authority still counts. The

@@ -84,12 +84,10 @@ impl Group {
         row.catalog_id = Some(catalog.id);
         row.unlisted_since = None;
         row.unlisted_looks = 0;
-        if !taken {
-            follow_digest(row, entry, now);
-        }
         if taken {
             return Relisting::Elsewhere;
         }
+        follow_digest(row, entry, now);
         if moves {
             row.url = url.to_owned();
             row.validator_url = None;
