@@ -6,6 +6,7 @@ pub mod operations;
 
 use std::sync::{Arc, LazyLock};
 
+use a2a_registry_api::ard;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use bytes::Bytes;
@@ -78,6 +79,10 @@ fn build(limits: &LimitsConfig) -> OpenApi {
     components
         .schemas
         .insert(MemberError::name().into_owned(), MemberError::schema());
+    // Descriptions of failures name it, which does not bring it along.
+    components
+        .schemas
+        .insert(ard::Error::name().into_owned(), ard::Error::schema());
     components.security_schemes.insert(
         "token".into(),
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),

@@ -161,14 +161,14 @@ pub async fn task_get(
 
 /// There are no push notifications.
 #[routes]
-#[get("/a2a/v1/tasks/{task}/pushNotificationConfigs")]
-#[post("/a2a/v1/tasks/{task}/pushNotificationConfigs")]
-#[get("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}")]
-#[delete("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}")]
-#[get("/a2a/tasks/{task}/pushNotificationConfigs")]
-#[post("/a2a/tasks/{task}/pushNotificationConfigs")]
-#[get("/a2a/tasks/{task}/pushNotificationConfigs/{id}")]
-#[delete("/a2a/tasks/{task}/pushNotificationConfigs/{id}")]
+#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
+#[post("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
+#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
+#[delete("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
+#[get("/a2a/tasks/{id}/pushNotificationConfigs")]
+#[post("/a2a/tasks/{id}/pushNotificationConfigs")]
+#[get("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
+#[delete("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
 pub async fn task_push(
     request: HttpRequest,
     _caller: Anyone,
