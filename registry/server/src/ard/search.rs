@@ -1,8 +1,7 @@
 //! `POST /search` (ARD section 5.3.1).
 
-use a2a_registry_api::ard::{Federation, SearchRequest, SearchResponse, SearchResult};
+use a2a_registry_api::ard::{Federation, SearchRequest, SearchResponse};
 use a2a_registry_api::limits::MAX_PAGE;
-use uuid::Uuid;
 
 use crate::ard::result::result;
 use crate::ard::terms::conditions;
@@ -16,44 +15,17 @@ use crate::search::query::SearchQuery;
 /// Results on a page by default.
 const DEFAULT_RESULTS: u32 = 10;
 
-/// A page of results, each with the document in the index that it is of.
-pub(crate) struct ResultPage {
-    /// The results, best first.
-    pub(crate) results: Vec<(Uuid, SearchResult)>,
-    /// The token of the next page, if there is one.
-    pub(crate) next: Option<String>,
-}
-
 /// A page of results.
 ///
 /// # Errors
-/// As [`page`].
+/// `Invalid` for what the request may not have; `NotFound` for a collection that the caller may not see; as
+/// [`found`].
 pub(crate) async fn search(
     context: &Context,
     caller: &Caller,
     part: &Part,
     request: &SearchRequest,
 ) -> Result<SearchResponse, AppError> {
-    let page = page(context, caller, part, request).await?;
-    let results = page.results.into_iter().map(|(_, result)| result);
-    Ok(SearchResponse {
-        results: results.collect(),
-        referrals: (request.federation == Federation::Referrals).then(Vec::new),
-        page_token: page.next,
-    })
-}
-
-/// A page of results, for doors that render it themselves.
-///
-/// # Errors
-/// `Invalid` for what the request may not have; `NotFound` for a collection that the caller may not see; as
-/// [`found`].
-pub(crate) async fn page(
-    context: &Context,
-    caller: &Caller,
-    part: &Part,
-    request: &SearchRequest,
-) -> Result<ResultPage, AppError> {
     let text = request.query.text.as_deref().map(str::trim);
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Err(AppError::invalid("/query/text", "a search has a text"));
@@ -70,11 +42,10 @@ pub(crate) async fn page(
     let found = found(context, caller, &query, &extra).await?;
     let source = part.base(context);
     let rows = found.answer.hits.iter();
-    Ok(ResultPage {
-        results: rows
-            .filter_map(|row| Some((row.id, result(row, &source)?)))
-            .collect(),
-        next: found.next,
+    Ok(SearchResponse {
+        results: rows.filter_map(|row| result(row, &source)).collect(),
+        referrals: (request.federation == Federation::Referrals).then(Vec::new),
+        page_token: found.next,
     })
 }
 
