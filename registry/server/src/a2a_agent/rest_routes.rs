@@ -56,7 +56,7 @@ pub async fn message_stream(
     };
     let history = incoming.wants.history;
     let streamed = async {
-        let place = place(&state)?;
+        let place = place(&state, &caller.0)?;
         let task = sending::begin(&state.context, &caller.0, incoming).await?;
         Ok::<_, Fault>(follow(
             &request,
@@ -124,7 +124,7 @@ pub async fn task_subscribe(
     }
     let streamed = async {
         let task = tasks::open(&state.context, &caller.0, named(&request)).await?;
-        let place = place(&state)?;
+        let place = place(&state, &caller.0)?;
         Ok::<_, Fault>(follow(
             &request,
             &state,
