@@ -398,7 +398,7 @@ fn refusals(ended: &Value, version: Option<&str>) -> Vec<Refused> {
     all
 }
 
-/// Errors have the codes, statuses and details of section 5.4 in both bindings, at all addresses of each.
+/// Errors have the codes, statuses and details of 1.0 section 5.4 in both bindings, at all addresses of each.
 #[tokio::test]
 async fn errors_are_those_of_the_specification_in_both_bindings() {
     let database = Database::sqlite();

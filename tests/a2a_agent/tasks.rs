@@ -396,40 +396,39 @@ async fn served_task(served: &Served, token: Option<&str>) -> Value {
         .await
 }
 
-/// Open streams are bounded, and end when the registry does.
+/// Open streams are bounded, half of them for callers with an account, and end when the registry does.
 #[tokio::test]
 async fn streams_are_bounded_and_end_with_the_registry() {
     let database = Database::sqlite();
     let served = Served::with(database.url(), |config: &mut Config| {
-        config.limits.streams = 2
+        config.limits.streams = 4;
     })
     .await;
-    let id = served.foreign_task(None).await;
-    let params = json!({"id": id});
     let mut open = Vec::new();
-    for _ in 0..2 {
-        let mut answer = served.post(V1, None, "SubscribeToTask", &params).await;
-        first(&mut answer).await;
-        open.push(answer);
+    for (token, most) in [(None, 2), (admin(), 4)] {
+        let account = token.map(|_| served.stage.admin.account().unwrap().id);
+        let id = served.foreign_task(account).await;
+        let params = json!({"id": id});
+        while open.len() < most {
+            let mut answer = served.post(V1, token, "SubscribeToTask", &params).await;
+            first(&mut answer).await;
+            open.push(answer);
+        }
+        let refused = served.post(V1, token, "SubscribeToTask", &params).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["retry-after"], "30");
+        let refused: Value = refused.json().await.unwrap();
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&json!("call"), &json!(-32603))
+        );
+        let params = json!({"message": message(&json!([{"text": "x"}]))});
+        let request = served.request(Method::POST, "/a2a/v1/message:stream", V1, token);
+        let answer = request.json(&params).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
-    let refused = served.post(V1, None, "SubscribeToTask", &params).await;
-    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(refused.headers()["retry-after"], "30");
-    let refused: Value = refused.json().await.unwrap();
-    assert_eq!(
-        (&refused["id"], &refused["error"]["code"]),
-        (&json!("call"), &json!(-32603))
-    );
-    let params = json!({"message": message(&json!([{"text": "x"}]))});
-    let request = served
-        .request(Method::POST, "/a2a/v1/message:stream", V1, None)
-        .json(&params);
-    assert_eq!(
-        request.send().await.unwrap().status(),
-        StatusCode::SERVICE_UNAVAILABLE
-    );
     // A stream that is refused makes no task.
-    assert_eq!(rows(&served).await, 1);
+    assert_eq!(rows(&served).await, 2);
     served.stop().await;
     for mut answer in open {
         assert!(matches!(answer.chunk().await, Ok(None) | Err(_)));

@@ -56,7 +56,7 @@ pub async fn message_stream(
     };
     let history = incoming.wants.history;
     let streamed = async {
-        let place = place(&state)?;
+        let place = place(&state, &caller.0)?;
         let task = sending::begin(&state.context, &caller.0, incoming).await?;
         Ok::<_, Fault>(follow(
             &request,
@@ -124,7 +124,7 @@ pub async fn task_subscribe(
     }
     let streamed = async {
         let task = tasks::open(&state.context, &caller.0, named(&request)).await?;
-        let place = place(&state)?;
+        let place = place(&state, &caller.0)?;
         Ok::<_, Fault>(follow(
             &request,
             &state,
@@ -161,14 +161,14 @@ pub async fn task_get(
 
 /// There are no push notifications.
 #[routes]
-#[get("/a2a/v1/tasks/{task}/pushNotificationConfigs")]
-#[post("/a2a/v1/tasks/{task}/pushNotificationConfigs")]
-#[get("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}")]
-#[delete("/a2a/v1/tasks/{task}/pushNotificationConfigs/{id}")]
-#[get("/a2a/tasks/{task}/pushNotificationConfigs")]
-#[post("/a2a/tasks/{task}/pushNotificationConfigs")]
-#[get("/a2a/tasks/{task}/pushNotificationConfigs/{id}")]
-#[delete("/a2a/tasks/{task}/pushNotificationConfigs/{id}")]
+#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
+#[post("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
+#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
+#[delete("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
+#[get("/a2a/tasks/{id}/pushNotificationConfigs")]
+#[post("/a2a/tasks/{id}/pushNotificationConfigs")]
+#[get("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
+#[delete("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
 pub async fn task_push(
     request: HttpRequest,
     _caller: Anyone,

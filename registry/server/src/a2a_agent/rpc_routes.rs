@@ -166,7 +166,7 @@ impl Door<'_> {
     ) -> Result<HttpResponse, Fault> {
         let incoming = incoming::read(params, version)?;
         let history = incoming.wants.history;
-        let place = place(self.state)?;
+        let place = place(self.state, self.caller)?;
         let task = sending::begin(&self.state.context, self.caller, incoming).await?;
         let form = Form::Rpc(id.clone(), version);
         Ok(follow(
@@ -198,7 +198,7 @@ impl Door<'_> {
         version: Version,
     ) -> Result<HttpResponse, Fault> {
         let task = tasks::open(&self.state.context, self.caller, named(params)?).await?;
-        let place = place(self.state)?;
+        let place = place(self.state, self.caller)?;
         let form = Form::Rpc(id.clone(), version);
         Ok(follow(
             self.request,

@@ -55,15 +55,21 @@ impl Form {
     }
 }
 
-/// A place among the open streams, taken before there is a task to follow.
-pub(super) fn place(state: &State) -> Result<OwnedSemaphorePermit, Fault> {
-    let streams = Arc::clone(&state.streams);
-    streams.try_acquire_owned().map_err(|_| {
+/// A place among the open streams, taken before there is a task to follow. Half of the places are kept for callers with
+/// an account, so that nobody else can take the last ones.
+pub(super) fn place(state: &State, caller: &Caller) -> Result<OwnedSemaphorePermit, Fault> {
+    let full = || {
         Fault::busy(
             "As many streams are open as the registry allows; try again, or read the task.",
             30,
         )
-    })
+    };
+    let kept = state.context.config().limits.streams / 2;
+    if caller.account.is_none() && state.streams.available_permits() <= kept {
+        return Err(full());
+    }
+    let streams = Arc::clone(&state.streams);
+    streams.try_acquire_owned().map_err(|_| full())
 }
 
 /// The stream of a task, beginning with the task as it is given.

@@ -1,6 +1,6 @@
 //! Answers to read. Texts of cards are hostile: what is hidden in them is made visible, and they are cut.
 
-use a2a_registry_api::{Agent, PolicyDecision};
+use a2a_registry_api::{Agent, Interface, PolicyDecision, Summary};
 use serde_json::Value;
 
 use super::outcome::{Choice, FoundPage};
@@ -79,69 +79,51 @@ pub(super) fn choice(name: &str, domain: &str, known_by: &str) -> String {
 /// What is known about an agent.
 pub(super) fn described(agent: &Agent) -> String {
     let one = &agent.hit.summary;
-    let trust = one.trust.level.as_ref().map(|level| level.as_str());
-    let mut rows = vec![
-        line(&one.name, LINE),
-        one.description
-            .as_deref()
-            .map(|text| line(text, TEASER))
-            .unwrap_or_default(),
-        format!(
-            "Identifier: {}",
-            one.urn
-                .as_deref()
-                .map_or_else(|| one.id.to_string(), |urn| line(urn, ADDRESS))
-        ),
-        format!(
-            "Domain: {} ({})",
-            line(&one.domain, LINE),
-            one.trust.domain.as_str()
-        ),
-        format!("Trust level: {}", trust.unwrap_or("none")),
-        format!("State: {}", one.lifecycle.as_str()),
-    ];
-    if let Some(version) = &one.version {
-        rows.push(format!("Version: {}", line(version, LINE)));
-    }
-    let provider = one
-        .provider
-        .as_ref()
-        .and_then(|provider| provider.organization.as_deref());
-    if let Some(provider) = provider {
-        rows.push(format!("Provider: {}", line(provider, LINE)));
-    }
-    for skill in one.skills.iter().take(MAX_SKILLS) {
+    let mut rows = vec![line(&one.name, LINE)];
+    rows.extend(one.description.as_deref().map(|text| line(text, TEASER)));
+    rows.extend(known(one));
+    let skills = one.skills.iter().take(MAX_SKILLS).map(|skill| {
         let description = skill.description.as_deref().unwrap_or_default();
-        rows.push(format!(
-            "Skill: {}: {}",
-            line(&skill.name, LINE),
-            line(description, TEASER)
-        ));
-    }
-    for address in one.interfaces.iter().take(MAX_ADDRESSES) {
-        let version = address
-            .protocol_version
-            .as_deref()
-            .unwrap_or("unknown version");
-        rows.push(format!(
-            "Address: {} ({}, {})",
-            line(&address.url, ADDRESS),
-            line(&address.binding, LINE),
-            line(version, LINE)
-        ));
-    }
-    rows.extend(
-        agent
-            .security
-            .iter()
-            .take(MAX_ADDRESSES)
-            .map(|sentence| line(sentence, TEASER)),
-    );
+        let name = line(&skill.name, LINE);
+        format!("Skill: {name}: {}", line(description, TEASER))
+    });
+    rows.extend(skills);
+    rows.extend(one.interfaces.iter().take(MAX_ADDRESSES).map(address));
+    let security = agent.security.iter().take(MAX_ADDRESSES);
+    rows.extend(security.map(|sentence| line(sentence, TEASER)));
     rows.push(format!("Card: {}", line(&one.links.card, ADDRESS)));
     rows.push(format!("Page: {}", line(&one.links.page, ADDRESS)));
     rows.push(QUOTED.to_owned());
     rows.retain(|row| !row.is_empty());
     rows.join("\n")
+}
+
+/// What the registry itself knows, and who is behind the agent.
+fn known(one: &Summary) -> Vec<String> {
+    let identifier = one.urn.as_deref().map(|urn| line(urn, ADDRESS));
+    let identifier = identifier.unwrap_or_else(|| one.id.to_string());
+    let domain = line(&one.domain, LINE);
+    let trust = one.trust.level.as_ref().map(|level| level.as_str());
+    let mut rows = vec![
+        format!("Identifier: {identifier}"),
+        format!("Domain: {domain} ({})", one.trust.domain.as_str()),
+        format!("Trust level: {}", trust.unwrap_or("none")),
+        format!("State: {}", one.lifecycle.as_str()),
+    ];
+    let provider = one.provider.as_ref();
+    let provider = provider.and_then(|provider| provider.organization.as_deref());
+    for (label, text) in [("Version", one.version.as_deref()), ("Provider", provider)] {
+        rows.extend(text.map(|text| format!("{label}: {}", line(text, LINE))));
+    }
+    rows
+}
+
+/// An address of an agent.
+fn address(one: &Interface) -> String {
+    let version = one.protocol_version.as_deref().unwrap_or("unknown version");
+    let url = line(&one.url, ADDRESS);
+    let (binding, version) = (line(&one.binding, LINE), line(version, LINE));
+    format!("Address: {url} ({binding}, {version})")
 }
 
 /// Whether an agent is allowed.

@@ -3,6 +3,7 @@
 use a2a_registry_api::ard::{Federation, SearchRequest};
 use a2a_registry_api::{Agent, AgentList, DecisionRequest, Hit};
 use a2a_registry_store::a2a_tasks;
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -15,17 +16,24 @@ use super::outcome::{Choice, FoundPage, Outcome};
 use super::tasks::owner;
 use super::words;
 use crate::agents::rendered::agent_answered;
-use crate::ard::search::page;
-use crate::ard::{Part, entry_of};
+use crate::ard::result::result;
+use crate::ard::terms::conditions;
+use crate::ard::{base, entry_of};
 use crate::caller::Caller;
+use crate::catalog_entry::any_entry;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::decide::decide;
+use crate::search::find::{Extra, found};
 use crate::search::query::SearchQuery;
 use crate::search::search;
 
-/// The most agents on a page; more are not given.
-const MAX_PAGE: u64 = 100;
+/// The name of this door in page tokens.
+const DOOR: &str = "a2a";
+/// Agents on a page by default, as in Agentic Resource Discovery.
+const PAGE: u32 = 10;
+/// The most agents on a page; more are not given, as there.
+const MAX_PAGE: u32 = 100;
 /// Agents that are looked at for one of a name.
 const NAMED: u32 = 20;
 /// Bytes of an outcome that is kept.
@@ -80,26 +88,36 @@ fn question(text: &str) -> Outcome {
     }
 }
 
-/// Finds agents by a search request of Agentic Resource Discovery, as `/ard/search` does.
+/// Finds agents by a search request of Agentic Resource Discovery: those of this registry, as `/v1/agents` finds them.
 async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Work, Fault> {
-    let mut asked = request.clone();
-    if let Some(asked) = asked.as_object_mut() {
-        // In proto's JSON every number may be written as a fraction.
-        if let Some(size) = number(asked, "pageSize")? {
-            asked.insert("pageSize".into(), size.min(MAX_PAGE).into());
-        }
-    }
-    let asked: SearchRequest = serde_json::from_value(asked)
-        .map_err(|error| Fault::params(format!("This is no search request: {error}.")))?;
-    let found = page(context, caller, &Part::default(), &asked).await?;
+    let asked = read_request(request)?;
+    let text = asked.query.text.as_deref().map(str::trim);
+    let text = text.filter(|text| !text.is_empty());
+    let text = text.ok_or_else(|| Fault::params("`query.text` is missing."))?;
+    let size = asked.page_size.unwrap_or(PAGE).min(MAX_PAGE);
+    let query = SearchQuery {
+        q: Some(text.to_owned()),
+        page_size: Some(size),
+        page_token: asked.page_token.clone(),
+        ..SearchQuery::default()
+    };
+    let mut exact = vec![any_entry()];
+    exact.extend(conditions(&asked.query)?);
+    let extra = Extra {
+        door: DOOR,
+        exact,
+        label: None,
+    };
+    let found = found(context, caller, &query, &extra).await?;
+    let source = base(context);
     let mut page = FoundPage {
-        results: Vec::with_capacity(found.results.len()),
+        results: Vec::with_capacity(found.answer.hits.len()),
         rest: json!({}),
     };
-    for (agent, result) in found.results {
-        let entry =
-            serde_json::to_value(result).map_err(|error| AppError::internal(error.to_string()))?;
-        page.results.push((agent, entry));
+    for row in &found.answer.hits {
+        if let Some(result) = result(row, &source) {
+            page.results.push((row.id, value(&result)?));
+        }
     }
     if asked.federation == Federation::Referrals {
         page.rest["referrals"] = json!([]);
@@ -115,6 +133,26 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
         outcome: Outcome::Found(page),
         more: Some(more),
     })
+}
+
+/// Reads a search request.
+fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
+    let mut asked = request.clone();
+    if let Some(asked) = asked.as_object_mut() {
+        // In proto's JSON every number may be written as a fraction.
+        if let Some(size) = number(asked, "pageSize")? {
+            if size == 0 {
+                return Err(Fault::params("`pageSize` is at least 1."));
+            }
+            asked.insert("pageSize".into(), size.min(MAX_PAGE.into()).into());
+        }
+    }
+    serde_json::from_value(asked)
+        .map_err(|error| Fault::params(format!("This is no search request: {error}.")))
+}
+
+fn value(of: &impl Serialize) -> Result<Value, AppError> {
+    serde_json::to_value(of).map_err(|error| AppError::internal(error.to_string()))
 }
 
 /// The next page of the conversation's last search.

@@ -9,8 +9,8 @@ mod list;
 mod published;
 pub(crate) mod result;
 pub mod routes;
-pub(crate) mod search;
-mod terms;
+mod search;
+pub(crate) mod terms;
 pub mod well_known;
 
 use a2a_registry_api::ard::Entry;

@@ -1,11 +1,8 @@
 //! `POST /search` (ARD section 5.3.1).
 
-use a2a_registry_api::ard::{
-    AGENT_CARD_TYPE, Federation, SearchRequest, SearchResponse, SearchResult,
-};
+use a2a_registry_api::ard::{Federation, SearchRequest, SearchResponse};
 use a2a_registry_api::limits::MAX_PAGE;
-use a2a_registry_search::{ExactFilter, Property};
-use uuid::Uuid;
+use a2a_registry_search::ExactFilter;
 
 use crate::ard::federated::{Federated, federated};
 use crate::ard::result::result;
@@ -75,42 +72,6 @@ pub(crate) async fn search(
     Ok(Federated {
         response,
         missing: Vec::new(),
-    })
-}
-
-/// A page of agents, each with its id, for the door of A2A, which renders it itself and asks no peers.
-pub(crate) struct ResultPage {
-    /// The results, best first.
-    pub(crate) results: Vec<(Uuid, SearchResult)>,
-    /// The token of the next page, if there is one.
-    pub(crate) next: Option<String>,
-}
-
-/// A page of agents: no other entries.
-///
-/// # Errors
-/// As [`search`].
-pub(crate) async fn page(
-    context: &Context,
-    caller: &Caller,
-    part: &Part,
-    request: &SearchRequest,
-) -> Result<ResultPage, AppError> {
-    let mut asking = Asking::read(part, request)?;
-    asking.conditions.push(ExactFilter {
-        property: Property::Attribute("type".to_owned()),
-        values: vec![AGENT_CARD_TYPE.to_owned()],
-    });
-    part.within(context, caller).await?;
-    let token = request.page_token.clone();
-    let found = own_page(context, caller, &asking, asking.size, token).await?;
-    let source = part.base(context);
-    let rows = found.answer.hits.iter();
-    Ok(ResultPage {
-        results: rows
-            .filter_map(|row| Some((row.id, result(row, &source)?)))
-            .collect(),
-        next: found.next,
     })
 }
 

@@ -138,7 +138,7 @@ impl Terms {
 ///
 /// # Errors
 /// `Invalid` for an unknown path, an empty list, and too many or too long values.
-pub(super) fn conditions(query: &Query) -> Result<Vec<ExactFilter>, AppError> {
+pub(crate) fn conditions(query: &Query) -> Result<Vec<ExactFilter>, AppError> {
     let terms = Terms::of(query)?;
     let mut conditions = Vec::new();
     let mut count = 0;

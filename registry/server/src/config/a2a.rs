@@ -79,7 +79,8 @@ impl A2aConfig {
             }
         }
         let site = &self.provider_url;
-        if !site.is_empty() && !(site.starts_with("https://") || site.starts_with("http://")) {
+        let is_web = site.starts_with("https://") || site.starts_with("http://");
+        if !is_web && !site.is_empty() {
             wrong("provider_url must begin with https:// or http://".into());
         }
         if self.old_key_files.len() > MAX_KEY_FILES {
