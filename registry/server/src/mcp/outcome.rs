@@ -75,6 +75,11 @@ fn invalid(error: &AppError) -> String {
 
 /// Text of a card in one line, in double quotes, with what is hidden in it made visible.
 pub(super) fn quoted(words: &str, limit: usize) -> String {
+    let plain = |byte: u8| matches!(byte, 0x20..=0x7e) && !matches!(byte, b'"' | b'\\');
+    if words.len() <= limit && words.bytes().all(plain) {
+        // Nearly every text is: nothing in it can be hidden.
+        return format!("\"{words}\"");
+    }
     let shown = text::line(words, limit);
     format!("\"{}\"", shown.replace('\\', "\\\\").replace('"', "\\\""))
 }

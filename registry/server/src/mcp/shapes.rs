@@ -1,15 +1,15 @@
 //! What the tools answer with. The output schemas that clients see are made from these types, and everything in them is
 //! bounded: cards are written by strangers, and a model reads at a price.
 
-use a2a_registry_api::{Agent, Interface, Summary};
+use a2a_registry_api::{Agent, Interface, Provider, Trust};
 use a2a_registry_search::HitRow;
 use rmcp::schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::AppError;
 
-/// Bytes of all agents on a page, written as JSON; agents beyond it are shown without their details.
+/// Bytes of all texts of the agents on a page; agents beyond it are shown without their details.
 pub(super) const LIST_BYTES: usize = 128 * 1024;
 /// Bytes of the skills of one agent, written as JSON; skills beyond it are left out.
 const SKILL_BYTES: usize = 64 * 1024;
@@ -259,12 +259,44 @@ pub(super) struct CountedValue {
     pub count: u64,
 }
 
+/// What is read of a stored hit: the members of a summary that a page shows.
+#[derive(Debug, Deserialize)]
+struct StoredHit {
+    id: String,
+    urn: Option<String>,
+    name: String,
+    description: Option<String>,
+    version: Option<String>,
+    provider: Option<Provider>,
+    domain: String,
+    interfaces: Vec<Interface>,
+    skills: Vec<StoredSkill>,
+    tags: Vec<String>,
+    auth: Vec<String>,
+    trust: Trust,
+    lifecycle: String,
+}
+
+/// What is read of a skill of a stored hit.
+#[derive(Debug, Deserialize)]
+struct StoredSkill {
+    name: String,
+}
+
 /// A text cut to `limit` characters; a cut one ends with `…`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
+    // No text has more characters than bytes.
+    if text.len() <= limit {
+        return text.to_owned();
+    }
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+fn is_longer(text: &str, limit: usize) -> bool {
+    text.len() > limit && text.chars().count() > limit
 }
 
 fn cut_all<'a>(texts: impl IntoIterator<Item = &'a String>, most: usize) -> Vec<String> {
@@ -288,16 +320,16 @@ fn interfaces(all: &[Interface]) -> Vec<AgentInterface> {
     shown.collect()
 }
 
-fn trust(summary: &Summary) -> AgentTrust {
+fn trust(trust: &Trust) -> AgentTrust {
     AgentTrust {
-        level: summary.trust.level.as_ref().map(ToString::to_string),
-        domain: summary.trust.domain.to_string(),
-        signature: summary.trust.signature.to_string(),
+        level: trust.level.as_ref().map(ToString::to_string),
+        domain: trust.domain.to_string(),
+        signature: trust.signature.to_string(),
     }
 }
 
-fn provider(summary: &Summary) -> Option<String> {
-    let organization = summary.provider.as_ref()?.organization.as_deref()?;
+fn provider(provider: Option<&Provider>) -> Option<String> {
+    let organization = provider?.organization.as_deref()?;
     Some(cut(organization, LINE))
 }
 
@@ -309,11 +341,11 @@ impl ListedAgent {
     pub(super) fn page(rows: &[HitRow]) -> Result<Vec<Self>, AppError> {
         let mut bytes = 0;
         let agents = rows.iter().map(|row| {
-            let summary = serde_json::from_slice(&row.hit).map_err(|error| {
+            let stored = serde_json::from_slice(&row.hit).map_err(|error| {
                 AppError::internal(format!("a stored hit cannot be parsed: {error}"))
             })?;
-            let mut agent = Self::of(&summary, row);
-            bytes += json_bytes(&agent);
+            let mut agent = Self::of(stored, row);
+            bytes += agent.bytes();
             if bytes > LIST_BYTES {
                 agent.shorten();
             }
@@ -322,33 +354,42 @@ impl ListedAgent {
         agents.collect()
     }
 
-    fn of(summary: &Summary, row: &HitRow) -> Self {
-        let names = summary.skills.iter().map(|skill| &skill.name);
+    fn of(stored: StoredHit, row: &HitRow) -> Self {
+        let names = stored.skills.iter().map(|skill| &skill.name);
         let skills = cut_all(names, LISTED_SKILLS);
-        let tags = cut_all(&summary.tags, ENTRIES);
-        let interfaces = interfaces(&summary.interfaces);
-        let description = summary.description.as_deref();
+        let tags = cut_all(&stored.tags, ENTRIES);
+        let interfaces = interfaces(&stored.interfaces);
+        let description = stored.description.as_deref();
         Self {
-            id: summary.id.to_string(),
-            urn: summary.urn.as_deref().and_then(whole),
-            name: cut(&summary.name, LINE),
+            urn: stored.urn.as_deref().and_then(whole),
+            name: cut(&stored.name, LINE),
             description: description.map(|text| cut(text, TEASER)),
-            version: summary.version.as_deref().map(|text| cut(text, LINE)),
-            provider: provider(summary),
-            domain: summary.domain.clone(),
-            auth: cut_all(&summary.auth, ENTRIES),
-            trust: trust(summary),
-            lifecycle: summary.lifecycle.to_string(),
+            version: stored.version.as_deref().map(|text| cut(text, LINE)),
+            provider: provider(stored.provider.as_ref()),
+            auth: cut_all(&stored.auth, ENTRIES),
+            trust: trust(&stored.trust),
             score: row.score,
             weak: row.weak,
-            shortened: skills.len() < summary.skills.len()
-                || tags.len() < summary.tags.len()
-                || interfaces.len() < summary.interfaces.len()
-                || description.is_some_and(|text| text.chars().count() > TEASER),
+            shortened: skills.len() < stored.skills.len()
+                || tags.len() < stored.tags.len()
+                || interfaces.len() < stored.interfaces.len()
+                || description.is_some_and(|text| is_longer(text, TEASER)),
+            id: stored.id,
+            domain: stored.domain,
+            lifecycle: stored.lifecycle,
             interfaces,
             skills,
             tags,
         }
+    }
+
+    /// The bytes of the texts that [`Self::shorten`] leaves out.
+    fn bytes(&self) -> usize {
+        let texts = [&self.description, &self.version, &self.provider];
+        let texts = texts.into_iter().flatten();
+        let lists = self.skills.iter().chain(&self.tags).chain(&self.auth);
+        let addresses = self.interfaces.iter().map(|one| one.url.len());
+        texts.chain(lists).map(String::len).sum::<usize>() + addresses.sum::<usize>()
     }
 
     fn shorten(&mut self) {
@@ -380,7 +421,7 @@ impl WholeAgent {
             name: cut(&summary.name, LINE),
             description: description.map(|text| cut(text, BLOCK)),
             version: summary.version.as_deref().map(|text| cut(text, LINE)),
-            provider: provider(summary),
+            provider: provider(summary.provider.as_ref()),
             domain: summary.domain.clone(),
             documentation_url: web_address(card.documentation_url.as_deref()),
             streaming: summary.capabilities.streaming,
@@ -394,7 +435,7 @@ impl WholeAgent {
                 .take(ENTRIES)
                 .map(|sentence| cut(sentence, TEASER))
                 .collect(),
-            trust: trust(summary),
+            trust: trust(&summary.trust),
             signature_reason: cut(&agent.signature_verdict.reason, TEASER),
             lifecycle: summary.lifecycle.to_string(),
             deprecation: summary
@@ -406,7 +447,7 @@ impl WholeAgent {
             page: summary.links.page.clone(),
             shortened: cut_skills
                 || interfaces.len() < summary.interfaces.len()
-                || description.is_some_and(|text| text.chars().count() > BLOCK),
+                || description.is_some_and(|text| is_longer(text, BLOCK)),
             interfaces,
             skills,
         }
@@ -419,7 +460,7 @@ fn skills(card: &a2a_card::AgentCard) -> (Vec<AgentSkill>, bool) {
     let mut is_cut = card.skills.len() > SKILLS;
     let mut shown = Vec::new();
     for skill in card.skills.iter().take(SKILLS) {
-        let long = |text: &String| text.chars().count() > SKILL_TEXT;
+        let long = |text: &String| is_longer(text, SKILL_TEXT);
         is_cut |= skill.examples.len() > EXAMPLES
             || skill.tags.len() > ENTRIES
             || skill.description.iter().chain(&skill.examples).any(long);
