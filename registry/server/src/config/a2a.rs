@@ -101,3 +101,51 @@ impl A2aConfig {
         mistakes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(change: impl FnOnce(&mut A2aConfig)) -> Vec<String> {
+        let mut config = A2aConfig::default();
+        change(&mut config);
+        config.mistakes()
+    }
+
+    #[test]
+    fn what_is_at_a_bound_is_right_and_beyond_it_wrong() {
+        assert_eq!(mistakes(|_| ()), Vec::<String>::new());
+        let right: [fn(&mut A2aConfig); 4] = [
+            |config| config.name = "é".repeat(MAX_TEXT),
+            |config| config.old_key_files = vec![PathBuf::from("key.pem"); MAX_KEY_FILES],
+            |config| config.task_hours = 8760,
+            |config| config.provider_url = "https://example.com/".into(),
+        ];
+        for change in right {
+            assert_eq!(mistakes(change), Vec::<String>::new());
+        }
+        let wrong: [(fn(&mut A2aConfig), &str); 7] = [
+            (|config| config.name = "é".repeat(MAX_TEXT + 1), "a2a.name "),
+            (
+                |config| config.old_key_files = vec![PathBuf::from("k"); MAX_KEY_FILES + 1],
+                "a2a.old_key_files ",
+            ),
+            (|config| config.task_hours = 0, "a2a.task_hours "),
+            (|config| config.task_hours = 8761, "a2a.task_hours "),
+            (
+                |config| config.tasks_per_account = 0,
+                "a2a.tasks_per_account ",
+            ),
+            (|config| config.tasks = 1_000_001, "a2a.tasks "),
+            (
+                |config| config.provider_url = "example.com".into(),
+                "a2a.provider_url ",
+            ),
+        ];
+        for (change, beginning) in wrong {
+            let found = mistakes(change);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].starts_with(beginning), "{found:?}");
+        }
+    }
+}
