@@ -159,8 +159,8 @@ fn check_mentions(path: &str, text: &str, tree: &Tree) -> Vec<String> {
         let [before, word, after] = [three[0], three[1], three[2]];
         let numbered = after.starts_with(|letter: char| letter.is_ascii_digit());
         let word = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
-        let known =
-            before.contains(|letter: char| letter.is_ascii_digit()) || STANDARDS.contains(&before);
+        let known = before.contains(|letter: char| letter.is_ascii_digit())
+            || STANDARDS.contains(&before.trim_start_matches('('));
         let unknown = match word.to_lowercase().as_str() {
             "section" | "sections" => !known,
             "invariant" | "invariants" => true,

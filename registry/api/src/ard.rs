@@ -163,7 +163,7 @@ pub struct SearchRequest {
     /// Results on the page: 10 by default, at most 100; more are taken as 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
-    pub page_size: Option<u32>,
+    pub page_size: Option<u64>,
     /// `pageToken` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_token: Option<String>,

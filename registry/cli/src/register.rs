@@ -65,16 +65,10 @@ pub async fn run(
     }
     let mut registered = Vec::new();
     let mut outcome = CommandOutcome::Done;
-    if let Some(registry) = &arguments.from_registry {
-        let agents = peer::agents_of(registry).await?;
-        if agents.names.is_empty() && agents.left_out.is_empty() {
-            return Err(Failure::new(format!("{registry} lists no agents")));
-        }
-        names.extend(agents.names);
-        for line in agents.left_out {
-            outcome = CommandOutcome::No;
-            refuse(console, Failure::No(line))?;
-        }
+    if let Some(registry) = &arguments.from_registry
+        && add_agents_of(registry, &mut names, console).await? == CommandOutcome::No
+    {
+        outcome = CommandOutcome::No;
     }
     let mut ended = None;
     for (place, name) in names.iter().enumerate() {
@@ -116,6 +110,25 @@ pub async fn run(
         }
     }
     ended.map_or(Ok(outcome), Err)
+}
+
+/// Adds the agents of another registry to what is registered, and says which are left out.
+async fn add_agents_of(
+    registry: &str,
+    names: &mut Vec<String>,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let agents = peer::agents_of(registry).await?;
+    if agents.names.is_empty() && agents.left_out.is_empty() {
+        return Err(Failure::new(format!("{registry} lists no agents")));
+    }
+    names.extend(agents.names);
+    let mut outcome = CommandOutcome::Done;
+    for line in agents.left_out {
+        outcome = CommandOutcome::No;
+        refuse(console, Failure::No(line))?;
+    }
+    Ok(outcome)
 }
 
 /// Why an item was not registered.

@@ -185,16 +185,7 @@ impl Fields {
         );
         add_distinct(out, self.lookup, agent.lookups.iter().map(String::as_str));
 
-        add_distinct(
-            out,
-            self.identifier,
-            std::iter::once(agent.identifier.as_str()),
-        );
-        let attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
-        let attributes: Vec<String> = attributes
-            .map(|(path, value)| attribute_key(path, value))
-            .collect();
-        add_distinct(out, self.attribute, attributes.iter().map(String::as_str));
+        self.add_properties(agent, out);
 
         let [names, skills, tags] = self.suggested;
         let suggestions = [
@@ -214,6 +205,20 @@ impl Fields {
             let keys: Vec<String> = shown.into_iter().filter_map(suggestion_key).collect();
             add_distinct(out, field, keys.iter().map(String::as_str));
         }
+    }
+
+    /// What exact conditions are about beside the facets.
+    fn add_properties(&self, agent: &Document, out: &mut TantivyDocument) {
+        add_distinct(
+            out,
+            self.identifier,
+            std::iter::once(agent.identifier.as_str()),
+        );
+        let attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
+        let attributes: Vec<String> = attributes
+            .map(|(path, value)| attribute_key(path, value))
+            .collect();
+        add_distinct(out, self.attribute, attributes.iter().map(String::as_str));
     }
 }
 

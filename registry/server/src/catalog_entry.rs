@@ -242,7 +242,7 @@ pub(crate) fn any_entry() -> ExactFilter {
     }
 }
 
-/// The publisher of an identifier of catalogs, as ARD's schema reads it (section 4.2.1): `urn:air:<publisher>:…:<name>`
+/// The publisher of an identifier of catalogs, as the schema of ARD reads it: `urn:air:<publisher>:…:<name>`
 /// in ASCII; `None` for anything else.
 pub(crate) fn publisher_of(identifier: &str) -> Option<&str> {
     let (publisher, path) = identifier.strip_prefix(URN)?.split_once(':')?;

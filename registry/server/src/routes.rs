@@ -24,7 +24,7 @@ use crate::events::routes as events;
 use crate::federation::routes as federation;
 use crate::health::routes as health;
 use crate::http::allowed;
-use crate::http::envelope::DialectErrors;
+use crate::http::dialect_errors::DialectErrors;
 use crate::lint::routes as lint;
 use crate::mcp::endpoint as mcp;
 use crate::pages::{assets, problems};

@@ -94,7 +94,8 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
     let text = asked.query.text.as_deref().map(str::trim);
     let text = text.filter(|text| !text.is_empty());
     let text = text.ok_or_else(|| Fault::params("`query.text` is missing."))?;
-    let size = asked.page_size.unwrap_or(PAGE).min(MAX_PAGE);
+    let size = asked.page_size.and_then(|size| u32::try_from(size).ok());
+    let size = size.unwrap_or(PAGE).min(MAX_PAGE);
     let query = SearchQuery {
         q: Some(text.to_owned()),
         page_size: Some(size),

@@ -109,10 +109,10 @@ pub(super) fn answer_of(context: &Context, asking: &Asking<'_>, found: &Found) -
 ///
 /// # Errors
 /// `Invalid` for 0.
-pub(super) fn page_size(asked: Option<u32>, usual: u32) -> Result<u32, AppError> {
+pub(super) fn page_size(asked: Option<u64>, usual: u32) -> Result<u32, AppError> {
     match asked {
         None => Ok(usual),
         Some(0) => Err(AppError::invalid("/pageSize", "pageSize is at least 1")),
-        Some(size) => Ok(size.min(MAX_PAGE)),
+        Some(size) => Ok(u32::try_from(size).unwrap_or(MAX_PAGE).min(MAX_PAGE)),
     }
 }

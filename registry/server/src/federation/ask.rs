@@ -43,7 +43,7 @@ pub(crate) async fn ask_peers(context: &Context, caller: &Caller, query: &Query)
     let request = SearchRequest {
         query: query.clone(),
         federation: Federation::None,
-        page_size: Some(RESULTS),
+        page_size: Some(RESULTS.into()),
         page_token: None,
     };
     let Ok(body) = serde_json::to_vec(&request) else {

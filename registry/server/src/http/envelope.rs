@@ -18,6 +18,7 @@ use tracing::{Level, Span};
 use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
 use crate::http::cookies::{self, NewCookie, Personal};
+use crate::http::dialect_errors::DialectErrors;
 use crate::http::page_policy::usual_policy;
 use crate::http::problem::{PROBLEM_JSON, Problem};
 use crate::http::problem_kinds;
@@ -55,25 +56,6 @@ impl Head {
 /// Renders a failure as a page, for a client that reads pages.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
-
-/// Failures in the form of one dialect: the paths that begin so, and how a failure is written there.
-#[derive(Debug, Clone, Copy)]
-pub struct DialectErrors {
-    /// The path, or that path with `/` and more behind it.
-    pub path: &'static str,
-    /// Writes a failure.
-    pub render: fn(&HttpRequest, &Problem) -> HttpResponse,
-}
-
-impl DialectErrors {
-    /// The dialect that is spoken at a path.
-    pub(crate) fn at<'a>(all: &'a [Self], path: &str) -> Option<&'a Self> {
-        all.iter().find(|one| {
-            let rest = path.strip_prefix(one.path);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    }
-}
 
 /// Marks a response whose bytes no layer may change.
 pub fn leave_untouched(headers: &mut HeaderMap) {

@@ -13,6 +13,7 @@ pub(crate) mod conditional;
 pub mod connection;
 pub mod connections;
 pub mod cookies;
+pub mod dialect_errors;
 pub mod envelope;
 pub mod forms;
 pub mod page_policy;

@@ -14,7 +14,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
-use crate::http::envelope::DialectErrors;
+use crate::http::dialect_errors::DialectErrors;
 use crate::http::problem::{PROBLEM_JSON, ProblemDocument};
 use crate::http::problem_kinds;
 use crate::openapi::operations::methods_mut;
