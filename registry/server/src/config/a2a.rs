@@ -106,6 +106,9 @@ impl A2aConfig {
 mod tests {
     use super::*;
 
+    /// A change of the default.
+    type Change = fn(&mut A2aConfig);
+
     fn mistakes(change: impl FnOnce(&mut A2aConfig)) -> Vec<String> {
         let mut config = A2aConfig::default();
         change(&mut config);
@@ -115,7 +118,7 @@ mod tests {
     #[test]
     fn what_is_at_a_bound_is_right_and_beyond_it_wrong() {
         assert_eq!(mistakes(|_| ()), Vec::<String>::new());
-        let right: [fn(&mut A2aConfig); 4] = [
+        let right: [Change; 4] = [
             |config| config.name = "é".repeat(MAX_TEXT),
             |config| config.old_key_files = vec![PathBuf::from("key.pem"); MAX_KEY_FILES],
             |config| config.task_hours = 8760,
@@ -124,7 +127,7 @@ mod tests {
         for change in right {
             assert_eq!(mistakes(change), Vec::<String>::new());
         }
-        let wrong: [(fn(&mut A2aConfig), &str); 7] = [
+        let wrong: [(Change, &str); 7] = [
             (|config| config.name = "é".repeat(MAX_TEXT + 1), "a2a.name "),
             (
                 |config| config.old_key_files = vec![PathBuf::from("k"); MAX_KEY_FILES + 1],
