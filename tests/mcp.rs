@@ -6,7 +6,7 @@ mod doors;
 mod kits;
 mod protocol;
 mod results;
-mod stdio;
+pub(crate) mod stdio;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
 
 /// The revisions that are spoken.
-const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
+pub(crate) const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 /// The tools over HTTP, in their order.
 const TOOLS: [&str; 5] = [
     "search_agents",
@@ -29,14 +29,14 @@ const TOOLS: [&str; 5] = [
 
 /// A client of one revision, with or without a token.
 #[derive(Clone)]
-struct Mcp {
+pub(crate) struct Mcp {
     api: Api,
     revision: &'static str,
     token: Option<String>,
 }
 
 impl Mcp {
-    fn new(api: &Api, revision: &'static str, token: Option<&str>) -> Self {
+    pub(crate) fn new(api: &Api, revision: &'static str, token: Option<&str>) -> Self {
         Self {
             api: api.clone(),
             revision,
@@ -93,7 +93,7 @@ impl Mcp {
     }
 
     /// The structured result of a tool that succeeds.
-    async fn structured(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn structured(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], false, "{result:#}");
         result["structuredContent"].clone()

@@ -6,6 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Identity, Registry, identifiers};
+use crate::mcp::stdio::Session;
+use crate::mcp::{Mcp, REVISIONS};
+use crate::support::api::ApiResponse;
 use crate::support::both_databases;
 
 /// The question, and the size of a page.
@@ -39,6 +42,12 @@ async fn every_door_gives_the_same_agents_in_the_same_order(url: &str) {
                 "the command line",
                 through_the_command_line(&registry, who).await,
             ),
+            ("MCP over HTTP", through_mcp(&registry, who).await),
+            (
+                "MCP on standard input",
+                through_standard_input(&registry, who).await,
+            ),
+            ("A2A", through_a2a(&registry, who).await),
         ]);
         for (door, pages) in doors {
             assert_eq!(pages, expected, "{} through {door}", who.name);
@@ -121,6 +130,69 @@ async fn through_the_command_line(registry: &Registry, who: &Identity) -> Vec<Ve
         pages.push(urns(&page["agents"]));
         match page["next_page_token"].as_str() {
             Some(next) => token = Some(next.to_owned()),
+            None => return without_empty_end(pages),
+        }
+    }
+}
+
+/// The arguments of the tool that searches.
+fn arguments(token: Option<&Value>) -> Value {
+    let mut arguments = json!({"text": QUESTION, "page_size": SIZE});
+    if let Some(token) = token {
+        arguments["page_token"] = token.clone();
+    }
+    arguments
+}
+
+/// Page after page, each by the token of the one before.
+async fn tool_pages(mut page: impl AsyncFnMut(Value) -> Value) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut token = None;
+    loop {
+        let answer = page(arguments(token.as_ref())).await;
+        pages.push(urns(&answer["agents"]));
+        match answer.get("next_page_token").filter(|next| !next.is_null()) {
+            Some(next) => token = Some(next.clone()),
+            None => return without_empty_end(pages),
+        }
+    }
+}
+
+async fn through_mcp(registry: &Registry, who: &Identity) -> Vec<Vec<String>> {
+    let client = Mcp::new(&registry.api, REVISIONS[0], who.token.as_deref());
+    tool_pages(async |arguments| client.structured("search_agents", arguments).await).await
+}
+
+async fn through_standard_input(registry: &Registry, who: &Identity) -> Vec<Vec<String>> {
+    let mut session = Session::start(&registry.api, who.token.as_deref()).await;
+    let pages = tool_pages(async |arguments| {
+        let result = session.call("search_agents", arguments).await;
+        result["structuredContent"].clone()
+    })
+    .await;
+    session.end().await;
+    pages
+}
+
+async fn through_a2a(registry: &Registry, who: &Identity) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut asked = json!({"query": {"text": QUESTION}, "pageSize": SIZE});
+    loop {
+        let message = json!({"messageId": "1", "role": "ROLE_USER", "parts": [{"data": asked}]});
+        let params = json!({"message": message});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params});
+        let request = registry.api.request(Method::POST, "/a2a");
+        let mut request = request.header("A2A-Version", "1.0").json(&call);
+        if let Some(token) = &who.token {
+            request = request.bearer_auth(token);
+        }
+        let answer = ApiResponse::to(request).await.expect(200);
+        let parts = &answer["result"]["task"]["artifacts"][0]["parts"];
+        let parts = parts.as_array().unwrap_or_else(|| panic!("{answer}"));
+        let data = parts.iter().find_map(|part| part.get("data")).unwrap();
+        pages.push(identifiers(&data["results"]));
+        match data.get("pageToken") {
+            Some(token) => asked["pageToken"] = token.clone(),
             None => return without_empty_end(pages),
         }
     }

@@ -1,4 +1,5 @@
-//! Searches through the doors of other protocols, against `/v1/agents` for the same new queries.
+//! Searches through the doors of other protocols, against `/v1/agents` for the same new queries; and searches that ask a
+//! peer which is dead, against the same without.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (1000) is the number of distinct
 //! queries per run, and `BENCH_PAIRS` (5) the number of runs of each side, taken in turns.
@@ -37,18 +38,32 @@ const WORDS: usize = 3;
 /// Agents of a page, on both sides.
 const PAGE: usize = 20;
 
-/// A door: its name, the complete request for a query, and the least share of the rate of `/v1/agents`.
-type Door = (&'static str, fn(SocketAddr, &str) -> Vec<u8>, f64);
+/// The complete request for a query.
+type Asking = fn(SocketAddr, &str) -> Vec<u8>;
 
-const DOORS: [Door; 1] = [("MCP search_agents", mcp, 0.7)];
+/// A door: its name, its request and the one that it is measured against, and the least share of that one's rate.
+type Door = (&'static str, [Asking; 2], Option<f64>);
+
+const DOORS: [Door; 4] = [
+    ("ARD search", [ard, plain], Some(0.9)),
+    ("MCP search_agents", [mcp, plain], Some(0.7)),
+    ("A2A find", [a2a, plain], Some(0.7)),
+    (
+        "ARD search with a dead peer, against without",
+        [federated, ard],
+        None,
+    ),
+];
 
 #[tokio::main]
 async fn main() {
     let agents = size("BENCH_AGENTS", 100_000);
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    let stock = Stock::new().await;
+    let stock = Stock::with_peer("http://127.0.0.1:9/ard").await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|index| generator.card(index)).await;
+    // As the proof of a domain gives them.
+    stock.name_agents().await;
     index_anew(&stock.app, || false).await.unwrap();
     let options = JobOptions {
         crawl: false,
@@ -59,17 +74,15 @@ async fn main() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     head(
         &format!(
-            "new searches of {agents} agents, {} connections; bare: /v1/agents",
+            "new searches of {agents} agents, {} connections; bare: what the name says, else /v1/agents",
             cores * 4
         ),
         "queries/s",
     );
     let mut used = 0;
-    for (name, request, target) in DOORS {
+    for door in DOORS {
         measure(
-            name,
-            request,
-            target,
+            door,
             |count| {
                 let first = used;
                 used += count;
@@ -85,11 +98,9 @@ async fn main() {
     stock.close().await;
 }
 
-/// Measures a door and `/v1/agents` in turns, each pair with queries that nobody has asked before.
+/// Measures a door and what it is compared with in turns, each pair with queries that nobody has asked before.
 fn measure(
-    name: &str,
-    request: fn(SocketAddr, &str) -> Vec<u8>,
-    target: f64,
+    (name, [request, compared], target): Door,
     mut take: impl FnMut(usize) -> Vec<String>,
     address: SocketAddr,
 ) {
@@ -98,23 +109,23 @@ fn measure(
     let pairs: Vec<[Measured; 2]> = (0..pairs)
         .map(|pair| {
             let words = take(count);
-            let all = |request: fn(SocketAddr, &str) -> Vec<u8>| {
+            let all = |request: Asking| {
                 let requests = words.iter().map(|words| request(address, words));
                 run(address, requests.collect())
             };
             // Whichever comes second finds the pages of the index in memory.
             match pair % 2 {
                 0 => {
-                    let plain = all(plain);
-                    [all(request), plain]
+                    let compared = all(compared);
+                    [all(request), compared]
                 }
-                _ => [all(request), all(plain)],
+                _ => [all(request), all(compared)],
             }
         })
         .collect();
     let of = |side: usize| median(pairs.iter().map(|pair| pair[side].rate).collect());
     let ratio = median(pairs.iter().map(|[a, b]| a.rate / b.rate).collect());
-    line(name, of(0), of(1), ratio, Some(target));
+    line(name, of(0), of(1), ratio, target);
     let of = |side: usize| median(pairs.iter().map(|pair| pair[side].cpu_us).collect());
     let ratio = median(pairs.iter().map(|[a, b]| b.cpu_us / a.cpu_us).collect());
     line(
@@ -143,6 +154,37 @@ fn plain(address: SocketAddr, words: &str) -> Vec<u8> {
         .into_bytes()
 }
 
+/// A POST of JSON with these further headers.
+fn post(address: SocketAddr, path: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{headers}\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A search over ARD, here alone.
+fn ard(address: SocketAddr, words: &str) -> Vec<u8> {
+    let body = json!({"query": {"text": words}, "pageSize": PAGE, "federation": "none"});
+    post(address, "/ard/search", "", &body.to_string())
+}
+
+/// A search over ARD that asks the peer too.
+fn federated(address: SocketAddr, words: &str) -> Vec<u8> {
+    let body = json!({"query": {"text": words}, "pageSize": PAGE, "federation": "auto"});
+    post(address, "/ard/search", "", &body.to_string())
+}
+
+/// A message to the registry as an agent.
+fn a2a(address: SocketAddr, words: &str) -> Vec<u8> {
+    let request = json!({"query": {"text": words}, "pageSize": PAGE});
+    let message = json!({"messageId": "1", "role": "ROLE_USER", "parts": [{"data": request}]});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}});
+    post(address, "/a2a", "A2A-Version: 1.0\r\n", &call.to_string())
+}
+
 /// The call of `search_agents`.
 fn mcp(address: SocketAddr, words: &str) -> Vec<u8> {
     let [revision, ..] = dialects::MCP;
@@ -161,11 +203,9 @@ fn mcp(address: SocketAddr, words: &str) -> Vec<u8> {
         },
     })
     .to_string();
-    format!(
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {revision}\r\n\
-         Mcp-Method: tools/call\r\nMcp-Name: search_agents\r\nContent-Length: {}\r\n\r\n{message}",
-        message.len()
-    )
-    .into_bytes()
+    let headers = format!(
+        "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {revision}\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: search_agents\r\n"
+    );
+    post(address, "/mcp", &headers, &message)
 }

@@ -11,7 +11,7 @@ use a2a_crawler::{
     SystemClock, VisitOutcome,
 };
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::{AllowPorts, Config};
+use a2a_registry_server::config::{AllowPorts, Config, PeerConfig};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::crawl::job::visits_lease;
@@ -62,6 +62,25 @@ impl Stock {
 
     /// A registry like [`Stock::new`]'s, with this resolver.
     pub async fn resolving(resolver: Arc<dyn Resolver>) -> Self {
+        Self::configured(resolver, |_| ()).await
+    }
+
+    /// A registry like [`Stock::new`]'s, with a peer at this URL.
+    pub async fn with_peer(url: &str) -> Self {
+        Self::configured(Arc::new(StaticResolver::new()), |config| {
+            config.federation.allow_networks = config.crawler.allow_networks.clone();
+            config.federation.allow_http = true;
+            config.federation.allow_ports = AllowPorts::Word("any".into());
+            let peer = PeerConfig {
+                url: url.to_owned(),
+                share_private: true,
+            };
+            config.federation.peers.insert("peer".to_owned(), peer);
+        })
+        .await
+    }
+
+    async fn configured(resolver: Arc<dyn Resolver>, configure: impl FnOnce(&mut Config)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
@@ -78,6 +97,7 @@ impl Stock {
         // No job hears from the database here, while a slow encoder makes the vectors.
         config.store.stale_limit = 86_400;
         config.server.public_url = "http://registry.agents.test".into();
+        configure(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::through(&config, Arc::new(SystemClock), resolver).unwrap();
         let Started { context: app, .. } =
@@ -96,6 +116,14 @@ impl Stock {
         Database::connect(self.app.config().database_url())
             .await
             .unwrap()
+    }
+
+    /// Gives every agent a URN, as the proof of its domain would.
+    pub async fn name_agents(&self) {
+        let database = self.database().await;
+        let name = "UPDATE agents SET urn = 'urn:air:' || replace(domain, ':', '.') || ':agents:' || lower(hex(id))";
+        execute(&database, name.into()).await;
+        database.close().await.unwrap();
     }
 
     /// Adds this number of domains to the frontier, each with this number of card URLs, all due: card number `n` has the

@@ -19,7 +19,7 @@ use crate::support::sdk::Sdk;
 use crate::support::setup::Setup;
 
 /// A program that serves on standard input, after its handshake. Dropping it kills it.
-pub(super) struct Session {
+pub(crate) struct Session {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
@@ -28,7 +28,7 @@ pub(super) struct Session {
 
 impl Session {
     /// Starts the program for this registry, and shakes hands.
-    pub(super) async fn start(api: &Api, token: Option<&str>) -> Self {
+    pub(crate) async fn start(api: &Api, token: Option<&str>) -> Self {
         let mut command = api.anonymous(&["mcp"]);
         if let Some(token) = token {
             command.env("A2A_REGISTRY_TOKEN", token);
@@ -97,7 +97,7 @@ impl Session {
     }
 
     /// The result of a tool.
-    pub(super) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.ask("tools/call", params).await;
         assert!(answer.get("error").is_none(), "{answer}");
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// Closes its input, after which it ends in order; returns what it logged.
-    pub(super) async fn end(mut self) -> String {
+    pub(crate) async fn end(mut self) -> String {
         drop(self.input.take());
         self.ended().await
     }
