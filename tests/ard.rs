@@ -132,7 +132,7 @@ fn card(prefix: &str, number: usize) -> Vec<u8> {
         "preferredTransport": "JSONRPC",
         "version": format!("1.{number}.0"),
         "provider": {"organization": "Orchard", "url": "https://orchard.example/"},
-        "capabilities": {"streaming": number % 2 == 0},
+        "capabilities": {"streaming": number.is_multiple_of(2)},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
         "skills": skills,

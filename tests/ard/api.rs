@@ -288,7 +288,7 @@ async fn filters_and_orders_are_those_of_the_standard() {
         (
             json!({"metadata.a2aStreaming": "true"}),
             none.clone(),
-            of(&|number| number % 2 == 0),
+            of(&|number| number.is_multiple_of(2)),
         ),
         (
             json!({"trustManifest.identity": format!("did:web:{}", domain(0))}),

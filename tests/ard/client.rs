@@ -31,7 +31,9 @@ async fn a_client_of_the_standard_finds_pages_filters_counts_and_retrieves() {
         let visible = registry.visible(who);
         let expected: Vec<String> = (0..AGENTS.len())
             .filter(|number| {
-                number % 2 == 0 && AGENTS[*number].2.contains(&"logistics") && AGENTS[*number].3 > 0
+                number.is_multiple_of(2)
+                    && AGENTS[*number].2.contains(&"logistics")
+                    && AGENTS[*number].3 > 0
             })
             .map(urn)
             .filter(|urn| visible.contains(urn))

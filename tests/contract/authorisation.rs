@@ -162,11 +162,11 @@ const TABLE: &[(&str, Row)] = &[
     ("ard_search", ANYONE),
     ("ard_explore", ANYONE),
     ("ard_list", ANYONE),
-    ("ard_retrieve", ANYONE),
+    ("ard_retrieve", [Missing; 7]),
     ("ard_collection_search", ANYONE),
     ("ard_collection_explore", ANYONE),
     ("ard_collection_list", ANYONE),
-    ("ard_collection_retrieve", ANYONE),
+    ("ard_collection_retrieve", [Missing; 7]),
     ("ard_catalog", ANYONE),
     ("ai_catalog", ANYONE),
     ("collection_list", ANYONE),
@@ -342,6 +342,8 @@ impl Stage<'_> {
         } else if operation.path.contains("{account}") {
             parameters.push(("account", "publisher".to_owned()));
         }
+        let unknown = "urn:air:nobody.example:agents:x";
+        parameters.push(("identifier", unknown.to_owned()));
         let mut query = String::new();
         match operation.id.as_str() {
             "agent_suspend"
@@ -439,6 +441,12 @@ impl Stage<'_> {
                 listed = Some(made);
             }
             "domain_recrawl" => body = Some(json!({})),
+            "ard_search" | "ard_collection_search" => {
+                body = Some(json!({"query": {"text": "travel"}}));
+            }
+            "ard_explore" | "ard_collection_explore" => {
+                body = Some(json!({"resultType": {"facets": [{"field": "tags"}]}}));
+            }
             "card_lint" => body = Some(json!({"name": "Echo"})),
             "domain_register" => {
                 let (origin, _) = self.origin();

@@ -27,7 +27,7 @@ async fn problem_slug(path: &str, answer: Response) -> Option<String> {
         assert!(!error.message.is_empty(), "{path}: {said}");
         let known = matches!(status.as_u16(), 400 | 401 | 404 | 405 | 429);
         assert!(known, "{path}: {status} {said}");
-        return None;
+        return (status == 400).then(|| "invalid-request".to_owned());
     }
     assert_eq!(
         media_type.unwrap(),

@@ -163,7 +163,7 @@ pub struct SearchRequest {
     /// Results on the page: 10 by default, at most 100; more are taken as 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
-    pub page_size: Option<u64>,
+    pub page_size: Option<i64>,
     /// `pageToken` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_token: Option<String>,
@@ -226,7 +226,8 @@ pub struct FacetRequest {
     pub limit: Option<u32>,
     /// The least count of a value that is counted; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_count: Option<u32>,
+    #[schema(minimum = 1)]
+    pub min_count: Option<i64>,
 }
 
 /// What is asked of the matches.

@@ -78,9 +78,18 @@ fn value_count(terms: &Terms, pointer: &str, facet: &FacetRequest) -> Result<Val
         let detail = format!("limit is 1 to {MAX_VALUES}");
         return Err(AppError::invalid(&format!("{pointer}/limit"), detail));
     }
+    let least = match facet.min_count {
+        Some(..1) => {
+            let detail = "minCount is at least 1";
+            return Err(AppError::invalid(&format!("{pointer}/minCount"), detail));
+        }
+        least => least
+            .and_then(|least| u64::try_from(least).ok())
+            .unwrap_or(1),
+    };
     Ok(ValueCount {
         property,
         limit: limit as usize,
-        least: u64::from(facet.min_count.unwrap_or(1).max(1)),
+        least,
     })
 }

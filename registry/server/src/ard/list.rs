@@ -37,7 +37,8 @@ pub struct ListQuery {
     pub order_by: Option<String>,
     /// Entries on the page: 20 by default, at most 100; more are taken as 100.
     #[serde(deserialize_with = "not_empty")]
-    pub page_size: Option<u64>,
+    #[param(minimum = 1)]
+    pub page_size: Option<i64>,
     /// `pageToken` of the page before.
     pub page_token: Option<String>,
 }

@@ -108,11 +108,11 @@ pub(super) fn answer_of(context: &Context, asking: &Asking<'_>, found: &Found) -
 /// The page size asked for: more than 100 is taken as 100.
 ///
 /// # Errors
-/// `Invalid` for 0.
-pub(super) fn page_size(asked: Option<u64>, usual: u32) -> Result<u32, AppError> {
+/// `Invalid` for less than 1.
+pub(super) fn page_size(asked: Option<i64>, usual: u32) -> Result<u32, AppError> {
     match asked {
         None => Ok(usual),
-        Some(0) => Err(AppError::invalid("/pageSize", "pageSize is at least 1")),
+        Some(..1) => Err(AppError::invalid("/pageSize", "pageSize is at least 1")),
         Some(size) => Ok(u32::try_from(size).unwrap_or(MAX_PAGE).min(MAX_PAGE)),
     }
 }

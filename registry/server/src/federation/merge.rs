@@ -43,7 +43,7 @@ pub(crate) fn merge(
         }
     }
     let mut merged: Vec<Merged> = merged.into_values().collect();
-    merged.sort_by(|one, other| by_rank(one, other));
+    merged.sort_by(by_rank);
     let best = merged.first().map_or(1.0, |first| first.rank);
     let rescaled = merged.into_iter().map(|one| {
         // The best rank is the greatest, so the part is at most 1.
