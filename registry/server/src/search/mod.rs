@@ -41,7 +41,8 @@ const LOOKUPS: usize = 20;
 /// Searches and lists agents; the response is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
 ///
 /// # Errors
-/// As [`find::found`].
+/// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database
+/// has not responded for too long.
 pub async fn search(
     context: &Context,
     caller: &Caller,
