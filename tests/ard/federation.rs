@@ -6,10 +6,11 @@ use a2a_registry_server::config::{AllowPorts, Config, PeerConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{AGENTS, Audience, Identity, Registry, identifiers, urn_of};
+use super::{AGENTS, Audience, Identity, Registry, domain_of, identifiers, urn_of};
 use crate::support::database::Database;
 use crate::support::exchange::Tap;
 use crate::support::origin::{Gate, Origin, OriginReply};
+use crate::support::setup::Setup;
 
 const MISSING: &str = "a2a-registry-peers-missing";
 
@@ -160,6 +161,38 @@ async fn registries_in_a_ring_find_each_others_agents_once() {
     for registry in registries {
         registry.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_agents_of_another_registry_are_registered_each_at_its_own_domain() {
+    let database = Database::sqlite();
+    let other = Registry::new(database.url()).await;
+    let here = Setup::new().start().await;
+    let from = other.api.url.clone();
+    let ended = here
+        .run(&["register", "--from-registry", &from, "--no-wait", "--json"])
+        .await;
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let registered: BTreeSet<String> = ended
+        .stdout
+        .iter()
+        .map(|line| {
+            let domain: Value = serde_json::from_str(line).unwrap();
+            domain["domain"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let public = (0..AGENTS.len()).filter(|number| AGENTS[*number].1 == Audience::Everybody);
+    let expected: BTreeSet<String> = public.map(|number| domain_of("d", number)).collect();
+    assert_eq!(registered, expected);
+    let nothing = here
+        .run(&["register", "--from-registry", &here.api.url])
+        .await;
+    assert_eq!(nothing.status.code(), Some(2), "{nothing:?}");
+    assert!(
+        nothing.stderr.concat().contains("lists no agents"),
+        "{nothing:?}"
+    );
+    other.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,7 +19,8 @@ pub(super) fn found(page: &FoundPage) -> String {
     if page.results.is_empty() {
         return match further {
             true => "No agents on this page. Say \"more\" for the next page.".to_owned(),
-            false => "No agents were found. Try other words.".to_owned(),
+            false => "No agents were found. Try other words. Agents whose domain nobody has proved are not found here."
+                .to_owned(),
         };
     }
     let mut text = match page.results.len() {

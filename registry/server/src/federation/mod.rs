@@ -8,10 +8,19 @@ pub mod routes;
 
 pub(crate) use ask::{Asked, ask_peers};
 
+use std::collections::HashSet;
+
 use a2a_registry_api::ard::{REGISTRY_TYPE, Referral};
+use a2a_registry_api::{PeerCandidate, PeerList, PeerView};
+use a2a_registry_store::entries::registry_candidates;
 use url::Url;
 
+use crate::config::PeerConfig;
 use crate::context::Context;
+use crate::error::AppError;
+
+/// The most candidates that are listed.
+const CANDIDATES: u64 = 100;
 
 /// The peers of this registry, for a client that asks them itself.
 pub(crate) fn referrals(context: &Context) -> Vec<Referral> {
@@ -27,6 +36,44 @@ pub(crate) fn referrals(context: &Context) -> Vec<Referral> {
         })
     });
     referral.collect()
+}
+
+/// The peers, how they do, and the registries that could be peers.
+///
+/// # Errors
+/// Where the database fails.
+pub(crate) async fn peers(context: &Context) -> Result<PeerList, AppError> {
+    let now = context.uptime();
+    let configured = &context.config.federation.peers;
+    let peers = configured.iter().map(|(name, peer)| {
+        let (left_alone, last_failure) = context.federation.state(name, now);
+        PeerView {
+            name: name.clone(),
+            url: peer.base(),
+            share_private: peer.share_private,
+            left_alone,
+            last_failure,
+        }
+    });
+    let found = registry_candidates(&context.store, context.now().0, CANDIDATES).await?;
+    let known: HashSet<String> = configured.values().map(PeerConfig::base).collect();
+    let candidates = found.into_iter().filter_map(|(entry, domain)| {
+        let url = entry.url?;
+        let base = PeerConfig {
+            url: url.clone(),
+            share_private: false,
+        };
+        (!known.contains(&base.base())).then_some(PeerCandidate {
+            identifier: entry.identifier,
+            display_name: entry.display_name,
+            url,
+            domain: domain.name,
+        })
+    });
+    Ok(PeerList {
+        peers: peers.collect(),
+        candidates: candidates.collect(),
+    })
 }
 
 /// Whether there are peers to ask.

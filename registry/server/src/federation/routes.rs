@@ -1,9 +1,10 @@
 //! The peers of this registry, for those who run it.
 
-use a2a_registry_api::{PeerList, PeerView};
+use a2a_registry_api::PeerList;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, get, web};
 
+use crate::federation::peers;
 use crate::http::answer;
 use crate::http::auth::{Require, SeeAll};
 use crate::http::problem::Problem;
@@ -22,21 +23,6 @@ pub async fn peer_list(
     _: Require<SeeAll>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let context = &state.context;
-    let now = context.uptime();
-    let peers = context.config().federation.peers.iter();
-    let peers = peers.map(|(name, peer)| {
-        let (left_alone, last_failure) = context.federation.state(name, now);
-        PeerView {
-            name: name.clone(),
-            url: peer.base(),
-            share_private: peer.share_private,
-            left_alone,
-            last_failure,
-        }
-    });
-    let list = PeerList {
-        peers: peers.collect(),
-    };
+    let list = peers(&state.context).await?;
     answer::json(StatusCode::OK, &list)
 }
