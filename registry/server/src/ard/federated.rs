@@ -127,9 +127,12 @@ async fn merged(
     let known: HashSet<String> = known_urns(&context.store, &identifiers).await?;
     let peers = answers.into_iter().map(|answer| answer.results).collect();
     let results = answer_of(context, asking, &own).results;
+    let results = merge(results, peers, &known);
+    let size = serde_json::to_vec(&results).map_or(usize::MAX, |sent| sent.len());
     let list = MergedList {
-        results: merge(results, peers, &known),
+        results,
         own_next: own.next,
+        size: u32::try_from(size).unwrap_or(u32::MAX),
     };
     Ok((list, missing))
 }

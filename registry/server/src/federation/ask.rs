@@ -51,6 +51,10 @@ pub(crate) async fn ask_peers(context: &Context, caller: &Caller, query: &Query)
     };
     let peers = config.peers.iter();
     let told = peers.filter(|(_, peer)| peer.share_private || caller.account.is_none());
+    let Ok(_permit) = context.federation.asking.try_acquire() else {
+        asked.missing.extend(told.map(|(name, _)| name.clone()));
+        return asked;
+    };
     let deadline = Duration::from_millis(config.deadline_ms);
     let answers = told.map(|(name, peer)| {
         let answer = answer_of(context, fetcher, (name, peer), body.clone(), deadline);

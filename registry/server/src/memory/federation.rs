@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use a2a_registry_api::ard::SearchResult;
 use moka::sync::Cache;
+use tokio::sync::Semaphore;
 
 /// Failures one after another from which a peer is left alone for a while.
 const FAILURES: u32 = 3;
 /// How long it is left alone; then one search tries it again.
 const ALONE: Duration = Duration::from_secs(30);
-/// The most merged lists that are kept.
-const MAX_LISTS: u64 = 500;
+/// The most bytes of merged lists that are kept, as they would be sent.
+const MAX_LISTS: u64 = 64 * 1024 * 1024;
+/// Searches that ask peers at once; further ones go without them.
+const ASKING: usize = 32;
 /// How long a merged list is kept.
 const KEPT: Duration = Duration::from_secs(300);
 
@@ -23,12 +26,16 @@ pub(crate) struct MergedList {
     pub(crate) results: Vec<SearchResult>,
     /// The token of this registry's own results after those in the list.
     pub(crate) own_next: Option<String>,
+    /// Its size in bytes, as it would be sent.
+    pub(crate) size: u32,
 }
 
 /// What is remembered of other registries.
 #[derive(Debug)]
 pub(crate) struct FederationMemory {
     breakers: Mutex<HashMap<String, Breaker>>,
+    /// A permit for each search that may ask peers now.
+    pub(crate) asking: Semaphore,
     pub(crate) lists: Cache<u64, Arc<MergedList>>,
 }
 
@@ -45,8 +52,10 @@ impl Default for FederationMemory {
     fn default() -> Self {
         Self {
             breakers: Mutex::default(),
+            asking: Semaphore::new(ASKING),
             lists: Cache::builder()
                 .max_capacity(MAX_LISTS)
+                .weigher(|_, list: &Arc<MergedList>| list.size)
                 .time_to_live(KEPT)
                 .build(),
         }
