@@ -131,13 +131,13 @@ mod tests {
     #[test]
     fn a_base_is_found_in_what_people_write() {
         for url in [
-            "https://r.example/ard",
-            "https://r.example/ard/",
-            "https://r.example/ard/search",
-            "https://r.example/ard/agents/",
+            "https://r.agents-test.com/ard",
+            "https://r.agents-test.com/ard/",
+            "https://r.agents-test.com/ard/search",
+            "https://r.agents-test.com/ard/agents/",
         ] {
             let peer = peer(url);
-            assert_eq!(peer.base(), "https://r.example/ard");
+            assert_eq!(peer.base(), "https://r.agents-test.com/ard");
             assert_eq!(peer.search_url().unwrap().path(), "/ard/search");
         }
     }
@@ -150,11 +150,13 @@ mod tests {
             ..FederationConfig::default()
         };
         assert_eq!(
-            section("one", "https://r.example/ard", 50).mistakes(),
+            section("one", "https://r.agents-test.com/ard", 50).mistakes(),
             [""; 0]
         );
         assert_eq!(
-            section("one", "http://r.example/ard", 50).mistakes().len(),
+            section("one", "http://r.agents-test.com/ard", 50)
+                .mistakes()
+                .len(),
             1
         );
         assert_eq!(
@@ -162,10 +164,13 @@ mod tests {
             1
         );
         assert_eq!(
-            section("a b", "https://r.example/ard", 49).mistakes().len(),
+            section("a b", "https://r.agents-test.com/ard", 49)
+                .mistakes()
+                .len(),
             2
         );
-        let peers = (0..=MAX_PEERS).map(|number| (format!("p{number}"), peer("https://r.example")));
+        let peers =
+            (0..=MAX_PEERS).map(|number| (format!("p{number}"), peer("https://r.agents-test.com")));
         let many = FederationConfig {
             peers: peers.collect(),
             ..FederationConfig::default()

@@ -143,17 +143,17 @@ mod tests {
 
     use super::*;
 
-    const BASE: &str = "https://peer.example/ard";
-    const OWN: &str = "https://own.example/ard";
+    const BASE: &str = "https://peer.agents-test.com/ard";
+    const OWN: &str = "https://own.agents-test.com/ard";
 
     fn taken(change: Value) -> Option<SearchResult> {
         let mut result = json!({
-            "identifier": "urn:air:a.example:agents:x",
+            "identifier": "urn:air:a.agents-test.com:agents:x",
             "displayName": "X",
             "type": "application/a2a-agent-card+json",
-            "url": "https://a.example/card.json",
+            "url": "https://a.agents-test.com/card.json",
             "score": 90,
-            "source": "https://third.example/ard",
+            "source": "https://third.agents-test.com/ard",
             "tags": ["one", 2, "three"],
             "metadata": {"location": "eu", "nested": {"a": 1}, "none": null, "reviewed": true},
             "unknown": "member",
@@ -168,14 +168,14 @@ mod tests {
     fn what_is_right_is_taken_and_marked() {
         let found = taken(json!({})).unwrap();
         assert_eq!(found.entry.tags, ["one", "three"]);
-        assert_eq!(found.source, "https://third.example/ard");
+        assert_eq!(found.source, "https://third.agents-test.com/ard");
         let metadata = Value::Object(found.entry.metadata);
         assert_eq!(metadata, json!({"location": "eu", "reviewed": false}));
-        let aligned = json!({"trustManifest": {"identity": "did:web:A.example", "attestations": [{"type": "SOC2"}]}});
+        let aligned = json!({"trustManifest": {"identity": "did:web:A.agents-test.com", "attestations": [{"type": "SOC2"}]}});
         let trust = taken(aligned).unwrap().entry.trust_manifest.unwrap();
         assert_eq!(
             (trust.identity.as_str(), trust.attestations.len()),
-            ("did:web:A.example", 0)
+            ("did:web:A.agents-test.com", 0)
         );
     }
 
@@ -184,17 +184,17 @@ mod tests {
         for change in [
             json!({"identifier": "urn:air:localhost:agents:x"}),
             json!({"identifier": "urn:air:127.0.0.1:x"}),
-            json!({"identifier": "a.example:x"}),
+            json!({"identifier": "a.agents-test.com:x"}),
             json!({"identifier": 7}),
-            json!({"identifier": format!("urn:air:a.example:{}", "x".repeat(MAX_IDENTIFIER))}),
-            json!({"url": "http://a.example/card.json"}),
+            json!({"identifier": format!("urn:air:a.agents-test.com:{}", "x".repeat(MAX_IDENTIFIER))}),
+            json!({"url": "http://a.agents-test.com/card.json"}),
             json!({"url": "https://127.0.0.1/card.json"}),
             json!({"url": "https://169.254.169.254/latest"}),
             json!({"url": "javascript:alert(1)"}),
             json!({"url": null}),
             json!({"type": ["application/a2a-agent-card+json"]}),
-            json!({"trustManifest": {"identity": "did:web:b.example"}}),
-            json!({"trustManifest": {"identity": "did:web:sub.a.example"}}),
+            json!({"trustManifest": {"identity": "did:web:b.agents-test.com"}}),
+            json!({"trustManifest": {"identity": "did:web:sub.a.agents-test.com"}}),
             json!({"trustManifest": "yes"}),
             json!({"source": OWN}),
             json!({"source": format!("{OWN}/")}),
@@ -206,9 +206,17 @@ mod tests {
     #[test]
     fn what_is_odd_is_made_harmless() {
         for (change, score, source) in [
-            (json!({"score": 1000}), 100, "https://third.example/ard"),
-            (json!({"score": -3}), 0, "https://third.example/ard"),
-            (json!({"score": "high"}), 0, "https://third.example/ard"),
+            (
+                json!({"score": 1000}),
+                100,
+                "https://third.agents-test.com/ard",
+            ),
+            (json!({"score": -3}), 0, "https://third.agents-test.com/ard"),
+            (
+                json!({"score": "high"}),
+                0,
+                "https://third.agents-test.com/ard",
+            ),
             (json!({"source": "relative"}), 90, BASE),
             (json!({"source": "https://10.0.0.1/ard"}), 90, BASE),
         ] {
@@ -224,7 +232,7 @@ mod tests {
                 .unwrap()
                 .entry
                 .display_name,
-            "urn:air:a.example:agents:x"
+            "urn:air:a.agents-test.com:agents:x"
         );
     }
 }

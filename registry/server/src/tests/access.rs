@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::openapi::operations::{Operation, all as operations};
-use crate::tests::{ADMIN, Registry, bearer};
+use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 /// A caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,6 +194,10 @@ fn body(id: &str) -> Option<Value> {
             json!({"reason": "a test"})
         }
         "agent_report" => json!({"reason": "a test"}),
+        "ard_search" | "ard_collection_search" => json!({"query": {"text": "travel"}}),
+        "ard_explore" | "ard_collection_explore" => {
+            json!({"resultType": {"facets": [{"field": "tags"}]}})
+        }
         "review_decide_all" => {
             json!({"decisions": [{"review": "018f0000-0000-7000-8000-000000000000",
             "digest": "sha256:0", "approve": true, "reason": "a test"}]})
@@ -239,6 +243,7 @@ fn path(id: &str, pattern: &str) -> String {
         .replace("{group}", "nothing")
         .replace("{collection}", "nothing")
         .replace("{search}", none)
+        .replace("{identifier}", "urn:air:nobody.example:agents:x")
         .replace("{source}", "1")
         .replace("{domain}", "nowhere.example");
     match id {
@@ -301,7 +306,8 @@ async fn each_operation_takes_whom_the_table_says() {
             let what = format!("{} as {caller:?}: {answer:?}", operation.id);
             if takes.contains(caller) {
                 assert!(!matches!(status, 400 | 401 | 403 | 405 | 415), "{what}");
-                assert!(status < 500, "{what}");
+                // Nothing follows the events here, so that the index falls behind while the table is gone through.
+                assert!(status < 500 || operation.id == "readyz", "{what}");
                 continue;
             }
             let (expected, slug) = match token {
@@ -348,13 +354,31 @@ async fn a_token_that_has_ended_is_refused_everywhere() {
     assert_eq!(registry.ask(bearer(patch, ADMIN)).await.status, 200);
     for operation in operations()
         .iter()
-        .filter(|operation| !matches!(operation.id.as_str(), "livez" | "readyz" | "metrics"))
+        .filter(|operation| reads_tokens(&operation.id))
     {
         for token in [&expired, &revoked, &disabled] {
             let answer = registry.ask(bearer(request(operation), token)).await;
-            answer.problem(401, "unauthenticated");
+            unauthenticated(operation, &answer);
         }
     }
+}
+
+/// Whether an operation looks at who asks: the state of the process and what is published are the same for everybody.
+fn reads_tokens(id: &str) -> bool {
+    !matches!(
+        id,
+        "livez" | "readyz" | "metrics" | "own_card" | "own_keys" | "ard_catalog" | "ai_catalog"
+    )
+}
+
+/// A token was refused, in the form of the dialect.
+fn unauthenticated(operation: &Operation, answer: &TestResponse) {
+    if operation.path.starts_with("/ard/") {
+        assert_eq!(answer.status, 401, "{answer:?}");
+        assert_eq!(answer.json()["errorCode"], "UNAUTHENTICATED");
+        return;
+    }
+    answer.problem(401, "unauthenticated");
 }
 
 /// On the paths of cards a header for another host counts as none.
@@ -386,7 +410,7 @@ async fn a_bad_token_is_refused_everywhere() {
     let registry = Registry::new().await;
     for operation in operations()
         .iter()
-        .filter(|operation| !matches!(operation.id.as_str(), "livez" | "readyz" | "metrics"))
+        .filter(|operation| reads_tokens(&operation.id))
     {
         let own = [
             "Bearer a2ar_nonsense",
@@ -408,7 +432,7 @@ async fn a_bad_token_is_refused_everywhere() {
                 request = request.set_json(body);
             }
             let answer = registry.ask(request).await;
-            answer.problem(401, "unauthenticated");
+            unauthenticated(operation, &answer);
             assert_eq!(answer.header("www-authenticate"), "Bearer");
         }
     }

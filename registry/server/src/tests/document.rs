@@ -32,7 +32,9 @@ fn every_operation_is_named_once_and_tagged() {
                 .map(|target| target.trim_start_matches('#'));
             let answer = target.map_or(answer, |target| document.pointer(target).unwrap());
             let problem = answer["content"].get("application/problem+json").is_some();
-            assert_eq!(problem, status >= 400, "{operation:?} {status}");
+            // ARD has errors of its own.
+            let is_ard = operation.path.starts_with("/ard/");
+            assert_eq!(problem, status >= 400 && !is_ard, "{operation:?} {status}");
         }
         assert!(
             answers.contains_key("500") && answers.contains_key("503"),
@@ -209,7 +211,12 @@ async fn the_limits_of_parameters_are_those_of_the_code() {
                 };
                 let path = format!("{}?{other}{name}={wrong}", operation.path);
                 let request = bearer(TestRequest::get().uri(&path), ADMIN);
-                let problem = registry.ask(request).await.problem(400, "invalid-request");
+                let answer = registry.ask(request).await;
+                if operation.path.starts_with("/ard/") {
+                    assert_eq!(answer.json()["errorCode"], "INVALID_ARGUMENT", "{path}");
+                    continue;
+                }
+                let problem = answer.problem(400, "invalid-request");
                 assert_eq!(
                     problem["errors"][0]["pointer"],
                     format!("/{name}"),
