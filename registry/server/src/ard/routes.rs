@@ -81,17 +81,18 @@ fn answered(
     caller: &Caller,
     value: &impl Serialize,
 ) -> Result<HttpResponse, Problem> {
-    let rendered = RenderedJson::of(value)?;
     let caching = match caller.account {
         None => SHARED,
         Some(_) => PRIVATE,
     };
-    let body = rendered.body.clone();
-    let mut response = match *request.method() {
-        Method::GET => conditional(request, &rendered.tag, caching.clone(), || {
+    let mut response = if *request.method() == Method::GET {
+        let rendered = RenderedJson::of(value)?;
+        let body = rendered.body;
+        conditional(request, &rendered.tag, caching.clone(), || {
             answer::bytes(StatusCode::OK, body)
-        }),
-        _ => answer::bytes(StatusCode::OK, body),
+        })
+    } else {
+        answer::json(StatusCode::OK, value)?
     };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, caching);
