@@ -73,7 +73,7 @@ fn named_publisher(identifier: &str) -> Option<&str> {
 }
 
 /// Domain of `did:web:D`, `spiffe://D/…`, `https://D/…` or a bare `D`, in lower case.
-fn domain_of_identity(identity: &str) -> Option<String> {
+pub fn domain_of_identity(identity: &str) -> Option<String> {
     let rest = ["did:web:", "spiffe://", "https://"]
         .iter()
         .find_map(|prefix| identity.strip_prefix(prefix))

@@ -30,7 +30,7 @@ pub fn publisher_of(identifier: &str) -> Option<&str> {
 
 /// Whether a text is the name of a domain in the form in which publishers are compared: lower case, at least one dot, no
 /// port, no address, no dot at the end.
-pub(super) fn is_publisher(text: &str) -> bool {
+pub fn is_publisher(text: &str) -> bool {
     let is_label = |label: &str| {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         (1..=MAX_LABEL).contains(&label.len())

@@ -15,10 +15,10 @@ mod tests;
 mod typed;
 mod walk;
 
-pub use authority::{Authority, IdentityMismatch, authority};
+pub use authority::{Authority, IdentityMismatch, authority, domain_of_identity};
 pub use entry::CatalogEntry;
 pub use finding::{Finding, Findings, MAX_FINDINGS, PassedOver};
-pub use identifier::publisher_of;
+pub use identifier::{is_publisher, publisher_of};
 pub use read::{CatalogDocument, NoCatalog, ReadOptions, read};
 pub use typed::{
     Endorsement, MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_MEDIA_TYPE, MAX_NAME, MCP_SERVER, TypedEntry,

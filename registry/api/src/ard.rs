@@ -12,6 +12,15 @@ pub const AGENT_CARD_TYPE: &str = "application/a2a-agent-card+json";
 /// The media type of registries; the URL of such an entry is the base of their API.
 pub const REGISTRY_TYPE: &str = "application/ai-registry+json";
 
+/// The base URL of a registry's API in what people write and catalogs list: without a last slash, and without the name of
+/// an operation behind it.
+pub fn base_url(url: &str) -> &str {
+    let base = url.trim_end_matches('/');
+    let operations = ["/search", "/explore", "/agents"];
+    let bare = operations.iter().find_map(|end| base.strip_suffix(end));
+    bare.unwrap_or(base)
+}
+
 /// An entry of a catalog (ARD section 4). No member is ever null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

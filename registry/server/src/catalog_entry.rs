@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use a2a_crawler::catalog::is_publisher;
 use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, TrustManifest};
 use a2a_registry_search::{ExactFilter, MAX_VALUE_BYTES, Property};
 use serde::Deserialize;
@@ -122,7 +123,7 @@ impl ListedAgent<'_> {
         };
         let provider = self.provider.as_ref();
         let organization = provider.and_then(|one| one.organization.as_deref());
-        let is_name = is_domain_name(publisher);
+        let is_name = is_publisher(publisher);
         Some(Entry {
             identifier: urn.to_owned(),
             display_name: name.to_owned(),
@@ -254,22 +255,6 @@ pub(crate) fn publisher_of(identifier: &str) -> Option<&str> {
     fits.then_some(publisher)
 }
 
-/// Whether a publisher is a name of DNS in lower case with at least two labels, and no address.
-pub(crate) fn is_domain_name(publisher: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-    };
-    publisher.len() <= 253
-        && publisher.contains('.')
-        && publisher.split('.').all(is_label)
-        && publisher.parse::<std::net::IpAddr>().is_err()
-}
-
 fn did_web(domain: &str) -> String {
     format!("did:web:{domain}")
 }
@@ -328,8 +313,8 @@ mod tests {
             ("127.0.0.1", false),
             ("a..example", false),
         ] {
-            assert_eq!(is_domain_name(publisher), expected, "{publisher}");
+            assert_eq!(is_publisher(publisher), expected, "{publisher}");
         }
-        assert!(!is_domain_name(&format!("{}.example", "a".repeat(64))));
+        assert!(!is_publisher(&format!("{}.example", "a".repeat(64))));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_api::ard::{AGENT_CARD_TYPE, Entry, List, REGISTRY_TYPE};
+use a2a_registry_api::ard::{AGENT_CARD_TYPE, Entry, List, REGISTRY_TYPE, base_url};
 use serde::Deserialize;
 use url::Url;
 
@@ -82,10 +82,7 @@ pub(super) async fn agents_of(registry: &str) -> Result<PeerAgents, Failure> {
 async fn base_of(registry: &str) -> Result<String, Failure> {
     let url = Url::parse(registry).map_err(|_| no_url(registry))?;
     if url.path() != "/" {
-        let base = registry.trim_end_matches('/');
-        let operations = ["/search", "/explore", "/agents"];
-        let bare = operations.iter().find_map(|end| base.strip_suffix(end));
-        return Ok(bare.unwrap_or(base).to_owned());
+        return Ok(base_url(registry).to_owned());
     }
     let catalog = url.join(CATALOG).map_err(|_| no_url(registry))?;
     let bytes = fetch(&catalog, ANSWER_LIMIT).await?;

@@ -1,5 +1,6 @@
 //! The catalog that this registry publishes: one document for ARD and AI Catalog, the same for every caller.
 
+use a2a_crawler::catalog::is_publisher;
 use a2a_registry_api::ard::{AGENT_CARD_TYPE, Entry, REGISTRY_TYPE};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::{ExactFilter, ListKey, ListRequest, ListValue, Property};
@@ -10,7 +11,7 @@ use url::Url;
 
 use crate::ard::{base, whole_entries};
 use crate::caller::Caller;
-use crate::catalog_entry::{any_entry, is_domain_name, publisher_of};
+use crate::catalog_entry::{any_entry, publisher_of};
 use crate::context::Context;
 use crate::database::demand_database;
 use crate::dialects;
@@ -108,7 +109,7 @@ fn host(context: &Context) -> Host {
     Host {
         display_name: "A2A registry".to_owned(),
         identifier: public_host(context)
-            .filter(|host| is_domain_name(host))
+            .filter(|host| is_publisher(host))
             .map(|host| format!("did:web:{host}")),
         documentation_url: format!("{url}/about"),
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use a2a_crawler::guard::Guard;
+use a2a_registry_api::ard::base_url;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -71,10 +72,7 @@ impl Default for FederationConfig {
 impl PeerConfig {
     /// The base URL without a last slash, and without the name of an operation that some put there.
     pub(crate) fn base(&self) -> String {
-        let base = self.url.trim_end_matches('/');
-        let operations = ["/search", "/explore", "/agents"];
-        let bare = operations.iter().find_map(|end| base.strip_suffix(end));
-        bare.unwrap_or(base).to_owned()
+        base_url(&self.url).to_owned()
     }
 
     /// Where it takes searches.

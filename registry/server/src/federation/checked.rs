@@ -1,11 +1,12 @@
 //! What a peer calls a result, checked before anybody sees it: only members that are known, within bounds, of a publisher
 //! that this registry does not deny, and at addresses that the guard of `[federation]` lets pass.
 
+use a2a_crawler::catalog::{domain_of_identity, is_publisher};
 use a2a_crawler::guard::Guard;
 use a2a_registry_api::ard::{Entry, Publisher, SearchResult, TrustManifest};
 use serde_json::{Map, Value};
 
-use crate::catalog_entry::{is_domain_name, publisher_of};
+use crate::catalog_entry::publisher_of;
 use crate::config::PeerConfig;
 use crate::context::Context;
 
@@ -40,7 +41,7 @@ fn read(guard: &Guard, base: &str, own: &str, result: &Value) -> Option<SearchRe
         texts.take(MAX_VALUES).map(cut).collect()
     };
     let identifier = text("identifier").filter(|text| text.len() <= MAX_IDENTIFIER)?;
-    let publisher = publisher_of(identifier).filter(|publisher| is_domain_name(publisher))?;
+    let publisher = publisher_of(identifier).filter(|publisher| is_publisher(publisher))?;
     let trust = trust_manifest(publisher, result.get("trustManifest"))?;
     let url = text("url").and_then(|url| guard.check_url(url).ok())?;
     let media_type =
@@ -91,12 +92,7 @@ fn trust_manifest(publisher: &str, manifest: Option<&Value>) -> Option<Option<Tr
         return Some(None);
     };
     let identity = manifest.get("identity").and_then(Value::as_str)?;
-    let rest = ["did:web:", "spiffe://", "https://"]
-        .iter()
-        .find_map(|prefix| identity.strip_prefix(prefix))
-        .unwrap_or(identity);
-    let named = rest.split(['/', ':']).next().unwrap_or_default();
-    let aligned = named.eq_ignore_ascii_case(publisher);
+    let aligned = domain_of_identity(identity).as_deref() == Some(publisher);
     aligned.then(|| {
         Some(TrustManifest {
             identity: identity.chars().take(MAX_IDENTIFIER).collect(),
