@@ -138,7 +138,7 @@ impl Served {
             expires_at: now + 3_600_000_000,
         };
         let write = self.stage.store.write().await.unwrap();
-        write.task_insert(row, 1000).await.unwrap();
+        write.tasks_insert(vec![row], |_| 1000).await.unwrap();
         write.commit().await.unwrap();
         id
     }

@@ -222,7 +222,10 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
         OriginReply::redirect("http://127.0.0.1:1/"),
     );
     origin.answer("/error/search", OriginReply::status(503));
-    let names = ["endless", "error", "html", "large", "list", "moved", "slow"];
+    origin.answer("/refuse/search", OriginReply::status(400));
+    let names = [
+        "endless", "error", "html", "large", "list", "moved", "refuse", "slow",
+    ];
     let database = Database::sqlite();
     let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
         let mut all = vec![("dead", dead.clone(), true)];
@@ -235,6 +238,13 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
     let body = json!({"query": {"text": "parcel tracking"}, "pageSize": 100});
     let own = json!({"query": {"text": "parcel tracking"}, "pageSize": 100, "federation": "none"});
     let own = identifiers(&registry.post(who, "/ard/search", &own).await["results"]);
+    // What is refused here is asked nowhere, so nobody has peers left alone by it.
+    let long = json!({"query": {"text": "parcel ".repeat(100)}});
+    let refused = registry
+        .ask(who, Method::POST, "/ard/search", Some(&long))
+        .await;
+    refused.expect(400);
+    assert!(origin.requests("/error/search").is_empty());
     for _ in 0..3 {
         let answer = registry
             .ask(who, Method::POST, "/ard/search", Some(&body))
@@ -242,7 +252,7 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
         let missing = answer.headers[MISSING].to_str().unwrap();
         assert_eq!(
             missing,
-            "dead, endless, error, html, large, list, moved, slow"
+            "dead, endless, error, html, large, list, moved, refuse, slow"
         );
         assert_eq!(identifiers(&answer.expect(200)["results"]), own);
     }
@@ -256,9 +266,12 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
     assert_eq!(origin.requests("/error/search").len(), asked);
     let told = registry.get(who, "/v1/peers").await;
     for peer in told["peers"].as_array().unwrap() {
-        assert_eq!(peer["left_alone"], true, "{peer}");
-        assert!(!peer["last_failure"].as_str().unwrap().is_empty(), "{peer}");
+        // A peer that refuses a query is asked the next one.
+        let fails = peer["name"] != "refuse";
+        assert_eq!(peer["left_alone"], fails, "{peer}");
+        assert_eq!(peer["last_failure"].is_string(), fails, "{peer}");
     }
+    assert_eq!(origin.requests("/refuse/search").len(), 4);
     // No credential and no further federation is passed on.
     let request = &origin.requests("/error/search")[0];
     assert_eq!(request.method, "POST");
@@ -286,12 +299,20 @@ async fn a_peer_that_lies_harms_nothing() {
         result
     };
     let honest = "urn:air:honest.agents-test.com:agents:parcels";
+    let beside = format!("urn:air:{}:agents:beside", domain_of("d", 0));
+    let tap = Tap::new().await;
+    let own = tap.url();
     let results = json!({
         "results": [
             // Agents of this registry: one that everybody sees, one for accounts only, one on hold.
             result(&urn_of("d", 0), json!({"displayName": "Fake Alpha"})),
             result(&urn_of("d", 2), json!({})),
             result(&urn_of("d", 6), json!({})),
+            // The one on hold by a name that this registry does not know, and another agent of a domain that is listed here.
+            result(&format!("urn:air:{}:agents:renamed", domain_of("d", 6)), json!({})),
+            result(&beside, json!({"url": "https://third.agents-test.com/v1/agents/1/card"})),
+            // Whoever says that it is ours, in other words.
+            result("urn:air:ours.agents-test.com:agents:x", json!({"source": format!("HTTP://{}/x/../ard?y", own.trim_start_matches("http://"))})),
             result("urn:air:denied.agents-test.com:agents:x", json!({})),
             result("urn:air:metadata.agents-test.com:agents:x", json!({"url": "https://169.254.169.254/card.json"})),
             result("urn:air:script.agents-test.com:agents:x", json!({"url": "javascript:alert(1)"})),
@@ -310,7 +331,7 @@ async fn a_peer_that_lies_harms_nothing() {
     });
     origin.answer("/ard/search", OriginReply::json(results.to_string()));
     let database = Database::sqlite();
-    let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
+    let registry = Registry::with(database.url(), tap, "d", |config| {
         peers(config, &[("liar", origin.url("/ard"), true)]);
         config.governance.deny_domains = vec![a2a_registry_domain::admission_rules::DomainPattern(
             "denied.agents-test.com".into(),
@@ -323,6 +344,7 @@ async fn a_peer_that_lies_harms_nothing() {
         let own = registry.post(who, "/ard/search", &own).await;
         let mut expected: BTreeSet<String> = identifiers(&own["results"]).into_iter().collect();
         expected.insert(honest.to_owned());
+        expected.insert(beside.clone());
         let results = everything(&registry, who, 5).await;
         let found = sources(&results);
         assert_eq!(

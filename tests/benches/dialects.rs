@@ -2,7 +2,8 @@
 //! peer which is dead, against the same without.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (1000) is the number of distinct
-//! queries per run, and `BENCH_PAIRS` (5) the number of runs of each side, taken in turns.
+//! queries per run, and `BENCH_PAIRS` (5) the number of runs of each side, taken in turns. `BENCH_DOORS` measures only those
+//! whose name contains it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -80,9 +81,10 @@ async fn main() {
         "queries/s",
     );
     let mut used = 0;
-    for door in DOORS {
+    let chosen = std::env::var("BENCH_DOORS").unwrap_or_default();
+    for door in DOORS.iter().filter(|door| door.0.contains(&chosen)) {
         measure(
-            door,
+            *door,
             |count| {
                 let first = used;
                 used += count;

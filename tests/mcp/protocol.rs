@@ -205,9 +205,15 @@ async fn what_is_no_message_is_refused() {
         error(&answer, 400, -32600);
     }
     let accepts = |kinds: &str| [("accept", kinds.to_owned())];
-    for kinds in ["application/json", "text/event-stream", "text/html"] {
+    for kinds in ["text/event-stream", "text/html"] {
         let [(name, kinds)] = accepts(kinds);
         error(&posted(&registry, &[(name, &kinds)]).await, 406, -32600);
+    }
+    // Every answer is JSON, so the protocol's other media type need not be taken.
+    for kinds in ["*/*", "application/json", "text/html, Application/*;q=0.5"] {
+        let [(name, kinds)] = accepts(kinds);
+        let answer = posted(&registry, &[(name, &kinds)]).await;
+        assert_eq!(answer.status, 200, "{kinds}");
     }
     posted(&registry, &[("content-type", "text/plain")])
         .await
@@ -225,6 +231,13 @@ async fn what_is_no_message_is_refused() {
         let call = json!({"name": "steal_agents", "arguments": {}});
         let unknown = client.ask("tools/call", call).await.expect(200);
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+        // A known method with other parameters than it takes is no unknown method.
+        for wrong in [json!({}), json!({"name": "get_agent", "arguments": []})] {
+            let wrong = client.ask("tools/call", wrong).await.expect(200);
+            assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+            let message = wrong["error"]["message"].as_str().unwrap();
+            assert!(message.contains("tools/call do not fit"), "{message}");
+        }
     }
     let call = json!({"name": "steal\u{202e}", "arguments": {}});
     let unknown = client.ask("tools/call", call).await.expect(200);

@@ -1,6 +1,8 @@
 //! Verifies the manifests of a catalog's entries, with the requests that the catalog has left.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,9 +18,19 @@ use crate::catalog::{
 };
 use crate::guard::Guard;
 
-/// The signed documents of one catalog, each with the identifiers of its entries.
+/// The signed documents of one catalog.
 #[derive(Debug, Default)]
-pub(super) struct SignedCatalogs(Vec<(Result<SignedManifest, ManifestFault>, Vec<String>)>);
+pub(super) struct SignedCatalogs(Vec<SignedCatalog>);
+
+/// A document that is signed as a whole.
+#[derive(Debug)]
+struct SignedCatalog {
+    read: Result<SignedManifest, ManifestFault>,
+    /// The identifiers of its entries.
+    names: HashSet<String>,
+    /// Whether the signature holds. It is the same for all entries, and a document is large.
+    verdict: OnceLock<Result<(), ManifestFault>>,
+}
 
 impl SignedCatalogs {
     /// Adds a document, if it is signed as a whole.
@@ -27,21 +39,20 @@ impl SignedCatalogs {
         let read = SignedManifest::read(bytes, ManifestKind::Catalog);
         if read != Err(ManifestFault::Profile) && !content.others.is_empty() {
             let named = content.others.iter();
-            self.0
-                .push((read, named.map(|one| one.identifier.clone()).collect()));
+            self.0.push(SignedCatalog {
+                read,
+                names: named.map(|one| one.identifier.clone()).collect(),
+                verdict: OnceLock::new(),
+            });
         }
     }
+}
 
-    fn of<'s>(
-        &'s self,
-        identifier: &'s str,
-    ) -> impl Iterator<Item = Result<SignedManifest, ManifestFault>> + 's {
-        let holds = move |names: &Vec<String>| names.iter().any(|name| name == identifier);
-        let documents = self.0.iter();
-        documents
-            .filter(move |(_, names)| holds(names))
-            .map(|(read, _)| read.clone())
-    }
+/// A manifest that may endorse an entry.
+struct Candidate<'s> {
+    manifest: Cow<'s, SignedManifest>,
+    /// The verdict on it, where that is the same for other entries.
+    verdict: Option<&'s OnceLock<Result<(), ManifestFault>>>,
 }
 
 /// What was fetched for the manifests of one catalog: each document once, or why there is none.
@@ -95,12 +106,13 @@ impl Fetcher {
         walk: &mut CatalogWalk<'_>,
         fetches: &mut Fetches,
         entry: &TypedEntry,
-        manifest: Result<SignedManifest, ManifestFault>,
+        candidate: Result<Candidate<'_>, ManifestFault>,
     ) -> Endorsement {
-        let manifest = match manifest {
-            Ok(manifest) => manifest,
+        let candidate = match candidate {
+            Ok(candidate) => candidate,
             Err(fault) => return Endorsement::Failed(fault),
         };
+        let manifest = candidate.manifest.as_ref();
         let url = manifest.did_document_url();
         let document = match self.fetched(walk, fetches, &url, MAX_DID_DOCUMENT).await {
             Ok(document) => document.clone(),
@@ -125,7 +137,12 @@ impl Fetcher {
             content: content.as_deref(),
         };
         let now: OffsetDateTime = self.clock.now();
-        match manifest.check(&document, &facts, now) {
+        let check = || manifest.check(&document, &facts, now);
+        let verdict = match candidate.verdict {
+            Some(kept) => kept.get_or_init(check).clone(),
+            None => check(),
+        };
+        match verdict {
             Ok(()) => Endorsement::Verified {
                 domain: manifest.domain().to_owned(),
                 expires_at: manifest.expires_at(),
@@ -201,10 +218,10 @@ impl Fetcher {
 
 /// The manifests of an entry that its publisher may have signed: its own, at most [`MAX_MANIFESTS`], and then the
 /// signatures of the documents that list it. Those of others endorse nothing.
-fn of_publisher(
+fn of_publisher<'s>(
     entry: &TypedEntry,
-    signed: &SignedCatalogs,
-) -> Vec<Result<SignedManifest, ManifestFault>> {
+    signed: &'s SignedCatalogs,
+) -> Vec<Result<Candidate<'s>, ManifestFault>> {
     let Some(publisher) = publisher_of(&entry.identifier) else {
         return Vec::new();
     };
@@ -215,13 +232,21 @@ fn of_publisher(
         let is_signed = value.get("signature").is_some();
         is_signed && value.get("contributor").and_then(Value::as_str) == Some(&contributor)
     });
-    let own = own
-        .take(MAX_MANIFESTS)
-        .map(|raw| SignedManifest::read(raw.get().as_bytes(), ManifestKind::Entry));
-    let whole = signed.of(&entry.identifier);
-    let whole = whole.filter(|read| {
-        let by = read.as_ref().map(SignedManifest::domain);
-        by.is_ok_and(|by| by == publisher)
+    let own = own.take(MAX_MANIFESTS).map(|raw| {
+        let manifest = SignedManifest::read(raw.get().as_bytes(), ManifestKind::Entry)?;
+        Ok(Candidate {
+            manifest: Cow::Owned(manifest),
+            verdict: None,
+        })
+    });
+    let whole = signed.0.iter();
+    let whole = whole.filter(|document| document.names.contains(&entry.identifier));
+    let whole = whole.filter_map(|document| {
+        let manifest = document.read.as_ref().ok()?;
+        (manifest.domain() == publisher).then_some(Ok(Candidate {
+            manifest: Cow::Borrowed(manifest),
+            verdict: Some(&document.verdict),
+        }))
     });
     own.chain(whole).collect()
 }

@@ -91,9 +91,9 @@ pub struct Publisher {
 pub struct TrustManifest {
     /// DID, SPIFFE id or domain of the publisher, of the same domain as the identifier.
     pub identity: String,
-    /// `did` here.
-    #[serde(default)]
-    pub identity_type: String,
+    /// `did` here; a peer's entry may have another one, or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity_type: Option<String>,
     /// What has been attested: `A2A-Card-JWS` for a card whose own signature is valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attestations: Vec<Attestation>,
@@ -119,7 +119,7 @@ pub struct Attestation {
 
 /// One value, or several of which one is enough.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text, or a list of texts")]
 #[schema(as = ArdFilterValues)]
 pub enum FilterValues {
     /// One value.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use a2a_registry_server::dialects;
 use a2a_registry_server::mcp::{
-    TTL_MS, revisions, server_config, tool_list, tools, unknown_method, unknown_tool,
+    TTL_MS, revisions, server_config, tool_list, tools, unknown_tool, unread,
 };
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -242,6 +242,6 @@ impl ServerHandler for StdioServer {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unknown_method(&request.method))
+        Err(unread(&request))
     }
 }

@@ -15,7 +15,7 @@ use super::request::{FacetName, SearchRequest};
 use super::schema::{ATTRIBUTE, Fields, IDENTIFIER};
 
 /// The most attributes of one agent that are indexed; the rest is left out.
-pub const MAX_ATTRIBUTES: usize = 64;
+pub const MAX_ATTRIBUTES: usize = 128;
 
 /// The most properties that are counted at once.
 pub const MAX_COUNTED: usize = 16;

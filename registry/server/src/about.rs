@@ -5,8 +5,9 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, routes, web};
 use askama::Template;
 
+use crate::config::Config;
 use crate::context::Context;
-use crate::dialects;
+use crate::dialects::{self, DialectView};
 use crate::http::visitor::Visitor;
 use crate::ownership::challenges::registry_host;
 use crate::pages::frame::Frame;
@@ -29,7 +30,7 @@ pub(crate) struct AboutPage {
     record: String,
     contact: Option<ContactView>,
     /// The protocols that this registry itself speaks, with their versions.
-    dialects: Vec<(&'static str, String)>,
+    dialects: Vec<DialectView>,
     version: &'static str,
 }
 
@@ -71,19 +72,20 @@ pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpR
         Frame::of(config, "about", &visitor),
         overview.as_ref(),
         &registry_host(&context),
-        &config.crawler.contact,
+        config,
     );
     crate::pages::page(StatusCode::OK, &page)
 }
 
 impl AboutPage {
-    /// The page of a registry with that host name and contact, which may be empty.
+    /// The page of a registry with that host name.
     pub(crate) fn new(
         frame: Frame,
         overview: Option<&Overview>,
         host: &str,
-        contact: &str,
+        config: &Config,
     ) -> Self {
+        let contact = &config.crawler.contact;
         Self {
             frame,
             numbers: overview.map(NumbersView::new),
@@ -93,7 +95,7 @@ impl AboutPage {
                 text::line(host, ADDRESS)
             ),
             contact: (!contact.is_empty()).then(|| ContactView::new(contact)),
-            dialects: dialects::shown(),
+            dialects: dialects::shown(config),
             version: env!("CARGO_PKG_VERSION"),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use a2a_crawler::catalog::is_publisher;
 use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, TrustManifest};
-use a2a_registry_search::{ExactFilter, MAX_VALUE_BYTES, Property};
+use a2a_registry_search::{ExactFilter, MAX_ATTRIBUTES, MAX_VALUE_BYTES, Property};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -19,6 +19,12 @@ const ENTRY: &str = "entry";
 pub(crate) const NAME_IN_LOWER_CASE: &str = "displayName.lower";
 /// The prefix of identifiers in catalogs.
 const URN: &str = "urn:air:";
+/// Characters of a name.
+const NAME: usize = 200;
+/// Characters of a description.
+const DESCRIPTION: usize = 2_000;
+/// Most tags and capabilities; further ones are searched by all the same.
+const MAX_LISTED: usize = 64;
 /// The type of attestation that a card's own signature is.
 const CARD_SIGNATURE: &str = "A2A-Card-JWS";
 
@@ -126,15 +132,18 @@ impl ListedAgent<'_> {
         let is_name = is_publisher(publisher);
         Some(Entry {
             identifier: urn.to_owned(),
-            display_name: name.to_owned(),
+            display_name: name.chars().take(NAME).collect(),
             media_type: AGENT_CARD_TYPE.to_owned(),
             trust_manifest: (is_name && self.is_proved()).then(|| TrustManifest {
                 identity: did_web(publisher),
-                identity_type: "did".to_owned(),
+                identity_type: Some("did".to_owned()),
                 attestations: self.attestations(&url, &digest),
             }),
             url,
-            description: self.description.as_deref().map(str::to_owned),
+            description: self
+                .description
+                .as_deref()
+                .map(|text| text.chars().take(DESCRIPTION).collect()),
             version: self.version.as_deref().map(str::to_owned),
             updated_at: self.liveness.last_changed.as_deref().map(str::to_owned),
             digest: Some(digest),
@@ -199,7 +208,7 @@ impl ListedAgent<'_> {
 pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
     let mut attributes = vec![
         (ENTRY.to_owned(), "1".to_owned()),
-        ("type".to_owned(), entry.media_type.clone()),
+        ("type".to_owned(), parsed_type(&entry.media_type)),
         ("displayName".to_owned(), entry.display_name.clone()),
         (
             NAME_IN_LOWER_CASE.to_owned(),
@@ -215,19 +224,47 @@ pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
     one("publisher", publisher_of(&entry.identifier));
     if let Some(trust) = &entry.trust_manifest {
         one("trustManifest.identity", Some(&trust.identity));
-        one("trustManifest.identityType", Some(&trust.identity_type));
+        one("trustManifest.identityType", trust.identity_type.as_deref());
         for attestation in &trust.attestations {
-            one("trustManifest.attestations.type", Some(&attestation.kind));
+            for (name, value) in [
+                ("type", &attestation.kind),
+                ("uri", &attestation.uri),
+                ("mediaType", &attestation.media_type),
+                ("digest", &attestation.digest),
+            ] {
+                one(&format!("trustManifest.attestations.{name}"), Some(value));
+            }
         }
     }
     for (name, value) in &entry.metadata {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        one(&format!("metadata.{name}"), Some(&text));
+        scalars(&format!("metadata.{name}"), value, &mut attributes);
+    }
+    if let Some(data) = &entry.data {
+        scalars("data", data, &mut attributes);
     }
     attributes
+}
+
+/// Adds the scalars in a value, as many as are indexed. A path that leads through a list leads to each of its items.
+fn scalars(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
+    if found.len() >= MAX_ATTRIBUTES {
+        return;
+    }
+    match value {
+        Value::Null => {}
+        Value::String(text) => found.push((path.to_owned(), text.clone())),
+        Value::Bool(_) | Value::Number(_) => found.push((path.to_owned(), value.to_string())),
+        Value::Array(items) => {
+            for item in items {
+                scalars(path, item, found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                scalars(&format!("{path}.{name}"), value, found);
+            }
+        }
+    }
 }
 
 /// The base URL of this registry's API of ARD.
@@ -241,6 +278,31 @@ pub(crate) fn any_entry() -> ExactFilter {
         property: Property::Attribute(ENTRY.to_owned()),
         values: vec!["1".to_owned()],
     }
+}
+
+/// A media type in one spelling: in lower case but for the values of parameters, which are sorted.
+pub(crate) fn parsed_type(text: &str) -> String {
+    let mut parts = text.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let mut parameters: Vec<String> = parts
+        .filter(|part| !part.is_empty())
+        .map(|part| match part.split_once('=') {
+            Some((name, value)) => {
+                let value = value.trim();
+                let unquoted = value
+                    .strip_prefix('"')
+                    .and_then(|value| value.strip_suffix('"'));
+                let value = unquoted.unwrap_or(value);
+                format!("{}={value}", name.trim().to_ascii_lowercase())
+            }
+            None => part.to_ascii_lowercase(),
+        })
+        .collect();
+    parameters.sort_unstable();
+    std::iter::once(essence)
+        .chain(parameters)
+        .collect::<Vec<_>>()
+        .join(";")
 }
 
 /// The publisher of an identifier of catalogs, as the schema of ARD reads it: `urn:air:<publisher>:…:<name>`
@@ -259,12 +321,15 @@ fn did_web(domain: &str) -> String {
     format!("did:web:{domain}")
 }
 
-/// Texts once each, without those that the index leaves out for their length.
+/// The first texts, once each, without those that the index leaves out for their length.
 fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for text in texts {
         if !text.is_empty() && text.len() <= MAX_VALUE_BYTES && !kept.contains(&text) {
             kept.push(text);
+        }
+        if kept.len() == MAX_LISTED {
+            break;
         }
     }
     kept
@@ -316,5 +381,25 @@ mod tests {
             assert_eq!(is_publisher(publisher), expected, "{publisher}");
         }
         assert!(!is_publisher(&format!("{}.example", "a".repeat(64))));
+    }
+
+    #[test]
+    fn media_types_have_one_spelling() {
+        for (text, expected) in [
+            (
+                "Application/A2A-agent-card+JSON",
+                "application/a2a-agent-card+json",
+            ),
+            (
+                "text/markdown; Profile=\"urn:air:x\" ; b=1",
+                "text/markdown;b=1;profile=urn:air:x",
+            ),
+            (
+                "text/markdown;b=1;profile=urn:air:x",
+                "text/markdown;b=1;profile=urn:air:x",
+            ),
+        ] {
+            assert_eq!(parsed_type(text), expected);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The versions of the protocols that this registry speaks, each pinned in this one place.
 
+use crate::config::Config;
+
 /// The revisions of the Model Context Protocol that are spoken, newest first.
 pub const MCP: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
@@ -12,12 +14,33 @@ pub const ARD: &str = "0.91";
 /// The version of AI Catalog in which the registry's catalog is published.
 pub const AI_CATALOG: &str = "1.0";
 
-/// The protocols that this registry speaks, with their versions, as the page about it shows them.
-pub(crate) fn shown() -> Vec<(&'static str, String)> {
-    vec![
-        ("A2A", A2A.join(", ")),
-        ("Agentic Resource Discovery", ARD.to_owned()),
-        ("AI Catalog", AI_CATALOG.to_owned()),
-        ("Model Context Protocol", MCP.join(", ")),
-    ]
+/// A protocol that this registry speaks, as the page about it shows it.
+pub(crate) struct DialectView {
+    pub(crate) name: &'static str,
+    pub(crate) versions: String,
+    /// Where its clients begin.
+    pub(crate) address: String,
+}
+
+/// The protocols that this registry speaks, without those that are turned off.
+pub(crate) fn shown(config: &Config) -> Vec<DialectView> {
+    let url = config.public_url();
+    let view = |name, versions: &[&str], path: &str| DialectView {
+        name,
+        versions: versions.join(", "),
+        address: format!("{url}{path}"),
+    };
+    let a2a = match config.a2a.serve_0_3 {
+        true => &A2A[..],
+        false => &A2A[..1],
+    };
+    let a2a = view("A2A", a2a, "/.well-known/agent-card.json");
+    let mcp = view("Model Context Protocol", &MCP, "/mcp");
+    let ard = [
+        view("Agentic Resource Discovery", &[ARD], "/ard"),
+        view("AI Catalog", &[AI_CATALOG], "/.well-known/ai-catalog.json"),
+    ];
+    let a2a = config.a2a.enabled.then_some(a2a);
+    let mcp = config.mcp.enabled.then_some(mcp);
+    a2a.into_iter().chain(ard).chain(mcp).collect()
 }

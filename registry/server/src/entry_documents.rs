@@ -50,7 +50,7 @@ fn shown_documents(
         .iter()
         .filter(|(row, of)| !row.registry && entry_is_shown(row, of, now));
     shown
-        .map(|(row, of)| document(context, row, of))
+        .filter_map(|(row, of)| document(context, row, of).transpose())
         .collect::<Result<_, _>>()
 }
 
@@ -63,17 +63,21 @@ pub(crate) fn labels(context: &Context) -> Vec<String> {
     [ENTRIES.to_owned()].into_iter().chain(marks).collect()
 }
 
+/// The document of an entry; `None` where ARD has no place for its content: a URL, or an object.
 fn document(
     context: &Context,
     row: &entry::Model,
     of: &domain::Model,
-) -> Result<Document, AppError> {
+) -> Result<Option<Document>, AppError> {
     let raw: Map<String, Value> = serde_json::from_str(&row.raw).unwrap_or_default();
     let entry = ard_entry(row, of, &raw);
+    if entry.url.is_empty() && !entry.data.as_ref().is_some_and(Value::is_object) {
+        return Ok(None);
+    }
     let hit = serde_json::to_vec(&entry).map_err(|error| {
         AppError::internal(format!("an entry cannot be written as JSON: {error}"))
     })?;
-    Ok(Document {
+    Ok(Some(Document {
         id: row.id,
         hit,
         identifier: row.identifier.clone(),
@@ -90,7 +94,7 @@ fn document(
         created_at: row.created_at,
         updated_at: row.updated_at.unwrap_or(row.changed_at),
         ..Document::default()
-    })
+    }))
 }
 
 /// The entry as ARD shows it: what its publisher says, and in `metadata` and `trustManifest` what the registry knows of it,
@@ -125,7 +129,7 @@ fn ard_entry(row: &entry::Model, of: &domain::Model, raw: &Map<String, Value>) -
         }),
         trust_manifest: Some(TrustManifest {
             identity,
-            identity_type: "did".to_owned(),
+            identity_type: Some("did".to_owned()),
             attestations: Vec::new(),
         }),
         metadata: metadata(row, of, raw),

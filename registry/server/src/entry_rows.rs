@@ -1,16 +1,24 @@
 //! Entries of catalogs that are no cards, as they are kept: which of them may be shown, and how they end
 //! (docs/model.md#entries).
 
+use a2a_crawler::catalog::publisher_of;
+use a2a_registry_domain::admission_rules::Rules;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::entity::{domain, entry};
 use a2a_registry_store::{Write, entries};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
+use crate::commit::publish::after_write;
 use crate::config::{Config, KeptEntries};
+use crate::context::Context;
 use crate::error::AppError;
 use crate::visibility::stands_behind_entries;
+
+/// Expired entries that are ended in one transaction.
+const EXPIRED_AT_ONCE: u64 = 500;
 
 /// Most entries that are kept of one domain.
 pub const MAX_KEPT: usize = 200;
@@ -23,6 +31,32 @@ pub fn keeps_entries(config: &Config) -> bool {
 /// Whether entries of this domain's catalogs are kept: its owner has proved it, and has not opted out.
 pub fn keeps_entries_of(config: &Config, row: &domain::Model) -> bool {
     keeps_entries(config) && stands_behind_entries(row)
+}
+
+/// Whether `deny_domains` hides an entry: it lists the domain whose catalog has it, or its publisher.
+pub(crate) fn denies_entry(rules: &Rules, domain: &str, identifier: &str) -> bool {
+    let publisher = publisher_of(identifier);
+    rules.denies(domain) || publisher.is_some_and(|publisher| rules.denies(publisher))
+}
+
+/// Ends entries whose manifest has expired: nobody stands behind them any more. A bounded number; returns whether there may
+/// be more.
+///
+/// # Errors
+/// Where the database fails; nothing is changed then.
+pub(crate) async fn end_expired(context: &Context) -> Result<bool, AppError> {
+    let now = context.now();
+    let write = context.store.write().await?;
+    let rows = entries::entries_expired(&write, now.0, EXPIRED_AT_ONCE).await?;
+    if rows.is_empty() {
+        return Ok(false);
+    }
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    end_entries(&write, &mut ledger, &rows, SYSTEM).await?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(rows.len() as u64 == EXPIRED_AT_ONCE)
 }
 
 /// Appends the event of an entry, whose subject is the row's id.

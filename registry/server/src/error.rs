@@ -219,6 +219,9 @@ impl From<StoreError> for AppError {
 
 impl From<IndexError> for AppError {
     fn from(error: IndexError) -> Self {
+        if let IndexError::TooMany { what, limit } = error {
+            return Self::invalid("", format!("at most {limit} {what} in one search"));
+        }
         Self {
             internal: Some(error.to_string()),
             retry_after: Some(5),

@@ -1,5 +1,7 @@
 //! The tasks that the registry does for clients of A2A. Each belongs to an account, or to nobody.
 
+use std::collections::BTreeMap;
+
 use a2a_registry_domain::task_state::TaskState;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
@@ -144,25 +146,38 @@ pub async fn last_search_of(
 }
 
 impl Write {
-    /// Adds a task. Of its account, or of nobody, at most `most` tasks are kept, this one among them: the ones that
-    /// have not changed for the longest time are deleted.
-    pub async fn task_insert(&self, row: Model, most: u64) -> Result<(), StoreError> {
-        let surplus: Vec<Uuid> = Entity::find()
-            .select_only()
-            .column(Column::Id)
-            .filter(of(row.account_id))
-            .order_by_desc(Column::UpdatedAt)
-            .order_by_desc(Column::Id)
-            .offset(most.saturating_sub(1))
-            .limit(DELETED_AT_ONCE)
-            .into_tuple()
-            .all(self.connection())
-            .await?;
-        self.tasks_delete(surplus).await?;
-        Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+    /// Adds tasks, in the order in which they came. Of an account, or of nobody, at most `most` are kept, the last ones of
+    /// these among them: the ones that have not changed for the longest time are deleted.
+    pub async fn tasks_insert(
+        &self,
+        mut rows: Vec<Model>,
+        most: impl Fn(Option<Uuid>) -> u64,
+    ) -> Result<(), StoreError> {
+        let mut counts: BTreeMap<Option<Uuid>, u64> = BTreeMap::new();
+        // From the last one on, so that those beyond the bound are the first ones.
+        rows.reverse();
+        rows.retain(|row| {
+            let count = counts.entry(row.account_id).or_default();
+            *count += 1;
+            *count <= most(row.account_id)
+        });
+        rows.reverse();
+        for (account, count) in counts {
+            let surplus: Vec<Uuid> = Entity::find()
+                .select_only()
+                .column(Column::Id)
+                .filter(of(account))
+                .order_by_desc(Column::UpdatedAt)
+                .order_by_desc(Column::Id)
+                .offset(most(account).saturating_sub(count))
+                .limit(DELETED_AT_ONCE)
+                .into_tuple()
+                .all(self.connection())
+                .await?;
+            self.tasks_delete(surplus).await?;
+        }
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, None).await
     }
 
     async fn tasks_delete(&self, ids: Vec<Uuid>) -> Result<u64, StoreError> {

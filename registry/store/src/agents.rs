@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use a2a_registry_domain::lifecycle::Hold;
-use sea_orm::sea_query::OnConflict;
+use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
+use sea_orm::sea_query::{OnConflict, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect,
 };
 use uuid::Uuid;
 
-use super::entity::{agent, hold, withdrawn_urn};
+use super::entity::{agent, domain, hold, withdrawn_urn};
 use super::rows::{MAX_VALUES, can_be_stored, locked};
-use super::{Handle, StoreError, Write};
+use super::{Handle, Kept, StoreError, Write};
 
 /// The agents with these ids, in no order; inside a write, locked until it ends.
 pub async fn agents_by_ids(
@@ -64,24 +64,65 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
 /// Those of these URNs that an agent has or had, whoever may see it.
 pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<String>, StoreError> {
     let mut known = HashSet::new();
+    let urns = urns.iter().map(String::as_str);
+    let urns: Vec<&str> = urns.filter(|urn| can_be_stored(urn)).collect();
     for some in urns.chunks(MAX_VALUES) {
         let here: Vec<String> = agent::Entity::find()
             .select_only()
             .column(agent::Column::Urn)
-            .filter(agent::Column::Urn.is_in(some))
+            .filter(agent::Column::Urn.is_in(some.iter().copied()))
             .into_tuple()
             .all(on.connection())
             .await?;
         let withdrawn: Vec<String> = withdrawn_urn::Entity::find()
             .select_only()
             .column(withdrawn_urn::Column::Urn)
-            .filter(withdrawn_urn::Column::Urn.is_in(some))
+            .filter(withdrawn_urn::Column::Urn.is_in(some.iter().copied()))
             .into_tuple()
             .all(on.connection())
             .await?;
         known.extend(here.into_iter().chain(withdrawn));
     }
     Ok(known)
+}
+
+/// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: they have opted out, or
+/// have an agent that is not listed, whose name such a registry may not know.
+pub async fn withheld_domains(
+    on: &impl Handle,
+    names: &HashSet<String>,
+) -> Result<HashSet<String>, StoreError> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut withheld = HashSet::new();
+    for some in names.chunks(MAX_VALUES) {
+        let opted_out: Vec<String> = domain::Entity::find()
+            .select_only()
+            .column(domain::Column::Name)
+            .filter(domain::Column::Name.is_in(some.iter().copied()))
+            .filter(domain::Column::OptedOutBy.is_not_null())
+            .into_tuple()
+            .all(on.connection())
+            .await?;
+        let held = Query::select()
+            .column(hold::Column::AgentId)
+            .from(hold::Entity)
+            .take();
+        let shown = [Lifecycle::Approved, Lifecycle::Deprecated].map(Kept::from);
+        let unlisted = Condition::any()
+            .add(agent::Column::Lifecycle.is_not_in(shown))
+            .add(agent::Column::Id.in_subquery(held));
+        let unlisted: Vec<String> = agent::Entity::find()
+            .select_only()
+            .column(agent::Column::Domain)
+            .distinct()
+            .filter(agent::Column::Domain.is_in(some.iter().copied()))
+            .filter(unlisted)
+            .into_tuple()
+            .all(on.connection())
+            .await?;
+        withheld.extend(opted_out.into_iter().chain(unlisted));
+    }
+    Ok(withheld)
 }
 
 /// Every URN that agents of a domain have or had, including retired agents and withdrawn URNs.

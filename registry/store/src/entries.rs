@@ -9,7 +9,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, domain, entry, source};
+use super::entity::{domain, entry, source};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
@@ -53,6 +53,19 @@ pub async fn entries_named(
         .all(on.connection())
         .await?;
     with_domains(on, rows).await
+}
+
+/// Entries whose verification ended at that time or before, by id.
+pub async fn entries_expired(
+    on: &impl Handle,
+    now: i64,
+    limit: u64,
+) -> Result<Vec<entry::Model>, StoreError> {
+    let query = entry::Entity::find()
+        .filter(entry::Column::VerifiedUntil.lte(now))
+        .order_by_asc(entry::Column::Id)
+        .limit(limit);
+    Ok(query.all(on.connection()).await?)
 }
 
 /// The entries with these ids, each with its domain.
@@ -141,25 +154,6 @@ pub async fn registry_candidates(
         .limit(limit);
     let rows = query.all(on.connection()).await?;
     with_domains(on, rows).await
-}
-
-/// Which of these identifiers are the URNs of agents, whatever their state: a URN is never given to anything else.
-pub async fn urns_among(
-    on: &impl Handle,
-    identifiers: &[String],
-) -> Result<HashSet<String>, StoreError> {
-    if identifiers.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let names = identifiers.iter().filter(|name| can_be_stored(name));
-    let found: Vec<Option<String>> = agent::Entity::find()
-        .select_only()
-        .column(agent::Column::Urn)
-        .filter(agent::Column::Urn.is_in(names.cloned()))
-        .into_tuple()
-        .all(on.connection())
-        .await?;
-    Ok(found.into_iter().flatten().collect())
 }
 
 /// The URLs of these catalogs, by their keys.

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_api::ard::{AGENT_CARD_TYPE, Entry, List, REGISTRY_TYPE, base_url};
+use a2a_registry_api::ard::{AGENT_CARD_TYPE, REGISTRY_TYPE, base_url};
 use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use crate::client::fetch;
@@ -20,7 +21,32 @@ const CATALOG: &str = "/.well-known/ard.json";
 /// The entries of a catalog, of which only those of registries are looked at.
 #[derive(Debug, Deserialize)]
 struct Catalog {
-    entries: Vec<serde_json::Value>,
+    entries: Vec<Value>,
+}
+
+/// A page of a list, of which every item is read for itself: an odd one costs itself only.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    items: Vec<Value>,
+    page_token: Option<String>,
+}
+
+/// What is read of an item. ARD demands the identifier alone.
+#[derive(Debug, Clone, Copy)]
+struct Item<'a> {
+    identifier: &'a str,
+    url: &'a str,
+}
+
+impl<'a> Item<'a> {
+    fn of(item: &'a Value) -> Self {
+        let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+        Self {
+            identifier: text("identifier"),
+            url: text("url"),
+        }
+    }
 }
 
 /// What to register of a registry, and what is left out and why.
@@ -49,14 +75,15 @@ pub(super) async fn agents_of(registry: &str) -> Result<PeerAgents, Failure> {
         if let Some(token) = &token {
             url.query_pairs_mut().append_pair("pageToken", token);
         }
-        let list: List =
+        let list: Listed =
             serde_json::from_slice(&fetch(&url, ANSWER_LIMIT).await?).map_err(|_| {
                 Failure::new(format!(
                     "{base}/agents answers with something that is no list of ARD"
                 ))
             })?;
         let is_last = list.page_token.is_none() || list.items.is_empty();
-        for entry in list.items {
+        for item in list.items {
+            let entry = Item::of(&item);
             read += 1;
             if read > MAX_AGENTS {
                 let line =
@@ -64,7 +91,7 @@ pub(super) async fn agents_of(registry: &str) -> Result<PeerAgents, Failure> {
                 agents.left_out.push(line);
                 return Ok(agents);
             }
-            match name_of(&entry) {
+            match name_of(entry) {
                 Ok(name) => {
                     agents.names.insert(name);
                 }
@@ -88,17 +115,23 @@ async fn base_of(registry: &str) -> Result<String, Failure> {
     let bytes = fetch(&catalog, ANSWER_LIMIT).await?;
     let read: Catalog = serde_json::from_slice(&bytes)
         .map_err(|_| Failure::new(format!("{catalog} is no catalog of ARD")))?;
-    let text = |entry: &serde_json::Value, name: &str| Some(entry.get(name)?.as_str()?.to_owned());
+    let text = |entry: &Value, name: &str| Some(entry.get(name)?.as_str()?.to_owned());
     let registries = read.entries.iter();
     let base = registries
-        .filter(|entry| text(entry, "type").as_deref() == Some(REGISTRY_TYPE))
+        .filter(|entry| text(entry, "type").is_some_and(|kind| is_registry(&kind)))
         .find_map(|entry| text(entry, "url"));
-    base.map(|base| base.trim_end_matches('/').to_owned())
-        .ok_or_else(|| {
-            Failure::new(format!(
-                "{catalog} names no registry; give the base URL of its API, such as {registry}/ard"
-            ))
-        })
+    base.map(|base| base_url(&base).to_owned()).ok_or_else(|| {
+        Failure::new(format!(
+            "{catalog} names no registry; give the base URL of its API, such as {registry}/ard"
+        ))
+    })
+}
+
+/// The type of a registry's entry, or the short form of it, which is legal too.
+fn is_registry(kind: &str) -> bool {
+    let kind = kind.trim();
+    kind.eq_ignore_ascii_case(REGISTRY_TYPE)
+        || kind.eq_ignore_ascii_case(REGISTRY_TYPE.trim_end_matches("+json"))
 }
 
 fn no_url(registry: &str) -> Failure {
@@ -106,29 +139,26 @@ fn no_url(registry: &str) -> Failure {
 }
 
 /// What to register for an entry: the card where its publisher serves it itself, else the publisher's domain.
-fn name_of(entry: &Entry) -> Result<String, &'static str> {
+fn name_of(entry: Item<'_>) -> Result<String, &'static str> {
     let publisher = entry
         .identifier
         .strip_prefix("urn:air:")
         .and_then(|rest| rest.split(':').next())
         .filter(|publisher| publisher.contains('.'))
         .ok_or("its identifier names no domain")?;
-    let url = Url::parse(&entry.url).ok();
+    let url = Url::parse(entry.url).ok();
     let own = url.filter(|url| url.host_str() == Some(publisher));
     Ok(own.map_or_else(|| publisher.to_owned(), String::from))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn an_agent_is_looked_for_at_its_publisher() {
-        let entry = |identifier: &str, url: &str| Entry {
-            identifier: identifier.to_owned(),
-            url: url.to_owned(),
-            ..Entry::default()
-        };
         for (identifier, url, expected) in [
             (
                 "urn:air:a.example:agents:x",
@@ -147,13 +177,11 @@ mod tests {
                 Err("its identifier names no domain"),
             ),
             ("something", "", Err("its identifier names no domain")),
+            ("", "", Err("its identifier names no domain")),
         ] {
-            let name = name_of(&entry(identifier, url));
-            assert_eq!(
-                name.as_deref(),
-                expected.as_ref().map(|name| *name),
-                "{identifier}"
-            );
+            let item = json!({"identifier": identifier, "url": url});
+            let name = name_of(Item::of(&item));
+            assert_eq!(name, expected.map(str::to_owned), "{identifier}");
         }
     }
 }

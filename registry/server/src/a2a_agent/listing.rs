@@ -72,7 +72,9 @@ pub(super) async fn list(
     let agents = tasks.iter().flat_map(Task::agents).collect();
     let seen = visible(context, caller, agents).await?;
     tasks.iter_mut().for_each(|task| task.keep_only(&seen));
-    let written = tasks.iter().map(|task| wire::task(task, history, whole));
+    let written = tasks
+        .into_iter()
+        .map(|task| wire::task(task, history, whole));
     page["tasks"] = written.collect();
     page["totalSize"] = total.into();
     Ok(page)

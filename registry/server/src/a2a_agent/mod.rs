@@ -9,6 +9,7 @@ pub mod card_routes;
 mod contexts;
 pub(crate) mod fault;
 mod incoming;
+mod inserting;
 mod intent;
 pub(crate) mod keys;
 mod listing;

@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use a2a_registry_search::sees;
 use a2a_registry_store::agents;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
+use super::wire::object;
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
 use crate::caller::Caller;
@@ -101,36 +102,47 @@ pub(super) struct ShownOutcome {
 impl Answered {
     /// What is shown of it.
     pub(super) fn shown(&self) -> ShownOutcome {
-        let artifact = |name: &str, text: String, data: Option<&Value>| {
+        self.clone().into_shown()
+    }
+
+    /// The same, where nothing else is asked of it.
+    pub(super) fn into_shown(self) -> ShownOutcome {
+        let (takes_text, takes_data) = (self.text, self.data);
+        let artifact = |name: &str, text: String, data: Option<Value>| {
+            let part = |name: &str, content: Value, kind: &str| {
+                object([(name, content), ("mediaType", kind.into())])
+            };
             let mut parts = Vec::new();
             // A client that takes data alone gets words where there is no data.
-            if self.text || data.is_none() {
-                parts.push(json!({"text": text, "mediaType": "text/plain"}));
+            if takes_text || data.is_none() {
+                parts.push(part("text", text.into(), "text/plain"));
             }
-            if let Some(data) = data.filter(|_| self.data) {
-                parts.push(json!({"data": data, "mediaType": "application/json"}));
-            }
+            let data = data.filter(|_| takes_data);
+            parts.extend(data.map(|data| part("data", data, "application/json")));
             ShownOutcome {
-                artifact: Some(json!({"artifactId": ARTIFACT, "name": name, "parts": parts})),
+                artifact: Some(object([
+                    ("artifactId", ARTIFACT.into()),
+                    ("name", name.into()),
+                    ("parts", Value::Array(parts)),
+                ])),
                 said: None,
             }
         };
-        match &self.outcome {
-            Outcome::Found(page) => artifact(
-                super::card::FIND,
-                words::found(page),
-                Some(&page.response()),
-            ),
+        match self.outcome {
+            Outcome::Found(page) => {
+                let text = words::found(&page);
+                artifact(super::card::FIND, text, Some(page.into_response()))
+            }
             Outcome::About {
                 skill, text, data, ..
-            } => artifact(skill, text.clone(), data.as_ref()),
-            Outcome::Missing { skill, asked } => artifact(skill, words::missing(asked), None),
+            } => artifact(&skill, text, data),
+            Outcome::Missing { skill, asked } => artifact(&skill, words::missing(&asked), None),
             Outcome::Question { text, choices } => ShownOutcome {
-                said: Some(words::question(text, choices)),
+                said: Some(words::question(&text, &choices)),
                 ..ShownOutcome::default()
             },
             Outcome::Failed { text } => ShownOutcome {
-                said: Some(text.clone()),
+                said: Some(text),
                 ..ShownOutcome::default()
             },
         }
@@ -169,11 +181,11 @@ impl Answered {
 
 impl FoundPage {
     /// The search response of Agentic Resource Discovery.
-    pub(super) fn response(&self) -> Value {
-        let results: Vec<&Value> = self.results.iter().map(|(_, entry)| entry).collect();
-        let mut response = json!({ "results": results });
-        for (name, value) in self.rest.as_object().into_iter().flatten() {
-            response[name.as_str()] = value.clone();
+    fn into_response(self) -> Value {
+        let results = self.results.into_iter().map(|(_, entry)| entry).collect();
+        let mut response = object([("results", Value::Array(results))]);
+        if let (Some(members), Value::Object(rest)) = (response.as_object_mut(), self.rest) {
+            members.extend(rest);
         }
         response
     }
@@ -200,6 +212,8 @@ pub(super) async fn visible(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
 
     use super::*;
 

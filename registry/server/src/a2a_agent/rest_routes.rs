@@ -2,7 +2,7 @@
 
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, routes, web};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use super::fault::{Fault, FaultKind};
@@ -33,7 +33,7 @@ pub async fn message_send(
         Ok(incoming) => {
             let history = incoming.wants.history;
             let task = sending::send(&state.context, &caller.0, incoming).await;
-            task.map(|task| json!({"task": wire::task(&task, history, true)}))
+            task.map(|task| wire::object([("task", wire::task(task, history, true))]))
         }
         Err(fault) => Err(fault),
     };
@@ -62,7 +62,7 @@ pub async fn message_stream(
             &request,
             &state,
             &caller.0,
-            &task,
+            task,
             history,
             Form::Rest,
             place,
@@ -103,7 +103,7 @@ pub async fn task_cancel(
         Ok(()) => tasks::cancel(&state.context, &caller.0, named(&request)).await,
         Err(fault) => Err(fault),
     };
-    Ok(written(cancelled.map(|task| wire::task(&task, None, true))))
+    Ok(written(cancelled.map(|task| wire::task(task, None, true))))
 }
 
 /// Streams what happens to a task.
@@ -129,7 +129,7 @@ pub async fn task_subscribe(
             &request,
             &state,
             &caller.0,
-            &task,
+            task,
             None,
             Form::Rest,
             place,
@@ -150,7 +150,7 @@ pub async fn task_get(
     let got = async {
         let history = incoming::history_length(&query(&request))?;
         let task = tasks::load(&state.context, &caller.0, named(&request)).await?;
-        Ok(wire::task(&task, history, true))
+        Ok(wire::task(task, history, true))
     };
     let got = match demand(&request, &state)? {
         Ok(()) => got.await,

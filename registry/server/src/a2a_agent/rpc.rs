@@ -2,7 +2,8 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{self, HeaderValue};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::fault::{Fault, FaultKind};
 use crate::http::answer::JSON;
@@ -47,9 +48,24 @@ pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     Ok(Call { id, method, params })
 }
 
-/// A result as the document that JSON-RPC gives it.
-pub(super) fn wrapped(id: &Value, result: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "result": result})
+/// A response to a request that succeeded, as a document.
+#[derive(Serialize)]
+struct Response<'a> {
+    jsonrpc: &'static str,
+    id: &'a Value,
+    result: &'a Value,
+}
+
+/// A result as the document that JSON-RPC gives it, written.
+pub(super) fn wrapped(id: &Value, result: &Value) -> String {
+    let jsonrpc = "2.0";
+    let response = Response {
+        jsonrpc,
+        id,
+        result,
+    };
+    // Every value can be written.
+    serde_json::to_string(&response).unwrap_or_default()
 }
 
 /// The response to a request that succeeded.
@@ -57,12 +73,14 @@ pub(super) fn result(id: &Value, result: &Value) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, JSON))
         .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
-        .body(wrapped(id, result).to_string())
+        .body(wrapped(id, result))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
 
     use super::*;
 

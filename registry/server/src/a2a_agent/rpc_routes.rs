@@ -2,7 +2,7 @@
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, post, web};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::fault::{Fault, FaultKind};
 use super::stream::{Form, follow, place};
@@ -106,7 +106,7 @@ impl Door<'_> {
     ) -> Result<HttpResponse, Fault> {
         let context = &self.state.context;
         let result = match method {
-            "SendMessage" => json!({"task": self.send(params, Version::V1).await?}),
+            "SendMessage" => wire::object([("task", self.send(params, Version::V1).await?)]),
             "SendStreamingMessage" => return self.send_streamed(id, params, Version::V1).await,
             "GetTask" => self.get(params).await?,
             "ListTasks" => listing::list(context, self.caller, params).await?,
@@ -155,7 +155,7 @@ impl Door<'_> {
         let incoming = incoming::read(params, version)?;
         let history = incoming.wants.history;
         let task = sending::send(&self.state.context, self.caller, incoming).await?;
-        Ok(wire::task(&task, history, true))
+        Ok(wire::task(task, history, true))
     }
 
     async fn send_streamed(
@@ -173,7 +173,7 @@ impl Door<'_> {
             self.request,
             self.state,
             self.caller,
-            &task,
+            task,
             history,
             form,
             place,
@@ -183,12 +183,12 @@ impl Door<'_> {
     async fn get(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
         let history = incoming::history_length(params)?;
         let task = tasks::load(&self.state.context, self.caller, named(params)?).await?;
-        Ok(wire::task(&task, history, true))
+        Ok(wire::task(task, history, true))
     }
 
     async fn cancel(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
         let task = tasks::cancel(&self.state.context, self.caller, named(params)?).await?;
-        Ok(wire::task(&task, None, true))
+        Ok(wire::task(task, None, true))
     }
 
     async fn subscribe(
@@ -204,7 +204,7 @@ impl Door<'_> {
             self.request,
             self.state,
             self.caller,
-            &task,
+            task,
             None,
             form,
             place,

@@ -13,9 +13,10 @@ use uuid::Uuid;
 use super::contexts::{new_context, new_task};
 use super::fault::{Fault, FaultKind};
 use super::incoming::{Incoming, Wants};
+use super::inserting::insert;
 use super::intent::{Intent, intent};
-use super::outcome::{Answered, Outcome};
-use super::tasks::{Task, change_task, load, owner, written};
+use super::outcome::{Answered, Outcome, ShownOutcome};
+use super::tasks::{Task, change_task, kept, load, owner};
 use super::wire;
 use super::work::{Work, work};
 use crate::caller::Caller;
@@ -24,11 +25,15 @@ use crate::error::AppError;
 
 /// Messages of one task, those of this agent among them.
 pub(super) const MAX_MESSAGES: usize = 40;
+/// Bytes of an outcome that is kept.
+const MAX_OUTCOME: usize = 1 << 20;
 
 /// A message that is understood, with the task that it makes or goes on with.
 struct Job {
     /// The row while it is worked on.
     row: a2a_task::Model,
+    /// The messages that are written in it.
+    history: Vec<Value>,
     /// Whether there is such a task already, which waits for the message.
     goes_on: bool,
     /// Whether the conversation may have other tasks.
@@ -51,26 +56,26 @@ pub(super) async fn send(
     }
     let job = understand(context, caller, incoming).await?;
     let done = work(context, caller, &job.row.context_id, &job.intent).await?;
-    let (state, answered, more) = result(done, job.wants);
-    let outcome = written(Some(&answered))?;
-    let at = moment(context, caller, &job, more.is_some()).await?;
+    let done = result(done, job.wants)?;
+    let at = moment(context, caller, &job, done.more.is_some()).await?;
     if !job.goes_on {
         let row = a2a_task::Model {
-            state: Kept::from(state),
-            outcome,
-            more,
+            state: Kept::from(done.state),
+            outcome: Some(done.written),
+            more: done.more,
             updated_at: at,
             ..job.row
         };
         insert(context, row.clone()).await?;
-        return Ok(Task::of(row)?);
+        let shown = done.answered.into_shown();
+        return Ok(Task::new(row, done.state, job.history, shown));
     }
     let id = job.row.id;
     let change = TaskChange {
-        state,
+        state: done.state,
         history: Some(job.row.history),
-        outcome,
-        more,
+        outcome: Some(done.written),
+        more: done.more,
         at,
     };
     // If another message or its end came first, that is how the task is now.
@@ -102,7 +107,12 @@ pub(super) async fn begin(
     } else {
         insert(context, job.row.clone()).await?;
     }
-    let task = Task::of(job.row.clone())?;
+    let task = Task::new(
+        job.row.clone(),
+        TaskState::Working,
+        job.history.clone(),
+        ShownOutcome::default(),
+    );
     let (context, caller) = (Arc::clone(context), caller.clone());
     tokio::spawn(async move {
         if let Err(error) = finish(&context, &caller, &job).await {
@@ -125,13 +135,13 @@ async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), App
         }
         .into()
     });
-    let (state, answered, more) = result(done, job.wants);
-    let at = moment(context, caller, job, more.is_some()).await?;
+    let done = result(done, job.wants)?;
+    let at = moment(context, caller, job, done.more.is_some()).await?;
     let change = TaskChange {
-        state,
+        state: done.state,
         history: None,
-        outcome: written(Some(&answered))?,
-        more,
+        outcome: Some(done.written),
+        more: done.more,
         at,
     };
     change_task(context, job.row.id, &[TaskState::Working], change).await?;
@@ -155,19 +165,42 @@ async fn moment(
     Ok(last.map_or(now, |last| now.max(last.updated_at.saturating_add(1))))
 }
 
-/// The state that an outcome brings a task into, and the outcome as it is kept.
-fn result(done: Work, wants: Wants) -> (TaskState, Answered, Option<String>) {
-    let state = match &done.outcome {
-        Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => TaskState::Completed,
-        Outcome::Question { .. } => TaskState::InputRequired,
-        Outcome::Failed { .. } => TaskState::Failed,
-    };
-    let answered = Answered {
+/// What a task comes to.
+struct Finished {
+    state: TaskState,
+    answered: Answered,
+    /// The same as it is kept.
+    written: String,
+    /// The request for the next page, as in [`Work`].
+    more: Option<String>,
+}
+
+/// What work brings a task to.
+fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
+    let mut more = done.more;
+    let mut answered = Answered {
         text: wants.text,
         data: wants.data,
         outcome: done.outcome,
     };
-    (state, answered, done.more)
+    let mut written = kept(&answered)?;
+    if written.len() > MAX_OUTCOME {
+        let text = "The answer is too large; ask for fewer agents with `pageSize`.".to_owned();
+        answered.outcome = Outcome::Failed { text };
+        more = None;
+        written = kept(&answered)?;
+    }
+    let state = match &answered.outcome {
+        Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => TaskState::Completed,
+        Outcome::Question { .. } => TaskState::InputRequired,
+        Outcome::Failed { .. } => TaskState::Failed,
+    };
+    Ok(Finished {
+        state,
+        answered,
+        written,
+        more,
+    })
 }
 
 /// Reads what a message asks for, and of which task.
@@ -205,6 +238,8 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     message["taskId"] = json!(id.to_string());
     message["contextId"] = json!(conversation);
     history.push(message);
+    let written = serde_json::to_string(&history);
+    let written = written.map_err(|error| AppError::internal(error.to_string()))?;
     let created_at = waiting.map_or(now.0, |task| task.row.created_at);
     Ok(Job {
         row: a2a_task::Model {
@@ -212,13 +247,14 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
             account_id: owner(caller),
             context_id: conversation,
             state: Kept::from(TaskState::Working),
-            history: Value::Array(history).to_string(),
+            history: written,
             outcome: None,
             more: None,
             created_at,
             updated_at: now.0,
             expires_at: now.plus(i64::from(context.config.a2a.task_hours) * HOUR).0,
         },
+        history,
         goes_on,
         is_known: goes_on || incoming.context_id.is_some(),
         intent: asked,
@@ -248,18 +284,6 @@ async fn waiting(
         return Err(takes_none());
     }
     Ok(task)
-}
-
-async fn insert(context: &Context, row: a2a_task::Model) -> Result<(), AppError> {
-    let config = &context.config.a2a;
-    let most = match row.account_id {
-        Some(_) => config.tasks_per_account,
-        None => config.anonymous_tasks,
-    };
-    let write = context.store.write().await?;
-    write.task_insert(row, most.into()).await?;
-    write.commit().await?;
-    Ok(())
 }
 
 /// Changes a task that waits for a message; returns whether it did.

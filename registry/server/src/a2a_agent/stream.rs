@@ -13,7 +13,7 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures::Stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ pub(super) enum Form {
 impl Form {
     fn frame(&self, event: &Value, last: bool) -> Bytes {
         let written = match self {
-            Self::Rest => event.clone(),
+            Self::Rest => event.to_string(),
             Self::Rpc(id, Version::V1) => rpc::wrapped(id, event),
             Self::Rpc(id, Version::V03) => rpc::wrapped(id, &v0_3::event(event, last)),
         };
@@ -77,18 +77,19 @@ pub(super) fn follow(
     request: &HttpRequest,
     state: &web::Data<State>,
     caller: &Caller,
-    task: &Task,
+    task: Task,
     history: Option<usize>,
     form: Form,
     place: OwnedSemaphorePermit,
 ) -> HttpResponse {
-    let first = json!({"task": wire::task(task, history, true)});
+    let (id, seen) = (task.id(), (task.state, task.row.updated_at));
+    let first = wire::object([("task", wire::task(task, history, true))]);
     let followed = Followed {
         context: Arc::clone(&state.context),
         caller: caller.clone(),
         token: bearer(request).ok().flatten().map(str::to_owned),
-        id: task.id(),
-        seen: (task.state, task.row.updated_at),
+        id,
+        seen,
         pending: VecDeque::from([form.frame(&first, false)]),
         ends: false,
         form,

@@ -33,10 +33,27 @@ pub(super) struct Task {
     /// The messages in the order in which they came.
     pub(super) history: Vec<Value>,
     pub(super) shown: ShownOutcome,
+    /// What came of it, where it was read: some of that may be hidden by now.
     answered: Option<Answered>,
 }
 
 impl Task {
+    /// A task that was made just now, of what is in its row.
+    pub(super) const fn new(
+        row: a2a_task::Model,
+        state: TaskState,
+        history: Vec<Value>,
+        shown: ShownOutcome,
+    ) -> Self {
+        Self {
+            row,
+            state,
+            history,
+            shown,
+            answered: None,
+        }
+    }
+
     /// A task with nothing hidden in it.
     ///
     /// # Errors
@@ -149,16 +166,15 @@ fn end(
     Ok(TaskChange {
         state,
         history: None,
-        outcome: written(answered)?,
+        outcome: answered.map(kept).transpose()?,
         more: None,
         at: context.now().0,
     })
 }
 
 /// An outcome as it is kept.
-pub(super) fn written(answered: Option<&Answered>) -> Result<Option<String>, AppError> {
-    let text = answered.map(serde_json::to_string).transpose();
-    text.map_err(|error| AppError::internal(error.to_string()))
+pub(super) fn kept(answered: &Answered) -> Result<String, AppError> {
+    serde_json::to_string(answered).map_err(|error| AppError::internal(error.to_string()))
 }
 
 /// Ends a task that has not ended.

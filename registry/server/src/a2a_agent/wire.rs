@@ -42,6 +42,16 @@ pub(super) fn moment(at: i64) -> String {
     at.format(form).unwrap_or_default()
 }
 
+/// An object of these members. `json!` would copy what it is given.
+pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members.into_iter();
+    Value::Object(
+        members
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
+}
+
 /// A message of this agent about a task.
 pub(super) fn said(task: &Task, text: &str) -> Value {
     let id = task.id();
@@ -68,22 +78,20 @@ pub(super) fn status(task: &Task) -> Value {
 }
 
 /// A task with the last so many messages of its history, or all.
-pub(super) fn task(task: &Task, history: Option<usize>, artifacts: bool) -> Value {
+pub(super) fn task(mut task: Task, history: Option<usize>, artifacts: bool) -> Value {
     let mut written = json!({
         "id": task.id(),
         "contextId": task.row.context_id,
-        "status": status(task),
+        "status": status(&task),
     });
-    if artifacts && let Some(artifact) = &task.shown.artifact {
-        written["artifacts"] = json!([artifact]);
+    if artifacts && let Some(artifact) = task.shown.artifact {
+        written["artifacts"] = Value::Array(vec![artifact]);
     }
-    let from = task
-        .history
-        .len()
-        .saturating_sub(history.unwrap_or(usize::MAX));
-    let messages = &task.history[from..];
+    let count = task.history.len();
+    let left_out = count.saturating_sub(history.unwrap_or(usize::MAX));
+    let messages = task.history.split_off(left_out);
     if !messages.is_empty() {
-        written["history"] = json!(messages);
+        written["history"] = Value::Array(messages);
     }
     written
 }

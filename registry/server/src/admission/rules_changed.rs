@@ -17,7 +17,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::commit::state::state_of;
 use crate::context::Context;
-use crate::entry_rows::entry_event;
+use crate::entry_rows::{denies_entry, entry_event};
 use crate::error::AppError;
 
 /// The setting that holds the rules of the last start.
@@ -119,7 +119,7 @@ async fn apply_denials(context: &Context) -> Result<(), AppError> {
     }
 }
 
-/// Hides the entries of domains that `deny_domains` lists, and shows those of the others.
+/// Hides the entries that `deny_domains` hides, and shows the others.
 async fn apply_denials_to_entries(context: &Context) -> Result<(), AppError> {
     let mut after = None;
     loop {
@@ -128,10 +128,12 @@ async fn apply_denials_to_entries(context: &Context) -> Result<(), AppError> {
             return Ok(());
         };
         after = Some(last.id);
-        let denied = |domain: &domain::Model| context.rules.denies(&domain.name);
+        let denied = |row: &entry::Model, of: &domain::Model| {
+            denies_entry(&context.rules, &of.name, &row.identifier)
+        };
         let changed = page
             .into_iter()
-            .filter(|(row, of)| row.denied != denied(of));
+            .filter(|(row, of)| row.denied != denied(row, of));
         let changed: Vec<entry::Model> = changed.map(|(row, _)| row).collect();
         if changed.is_empty() {
             continue;

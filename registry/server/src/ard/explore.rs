@@ -6,7 +6,7 @@ use a2a_registry_api::ard::{Bucket, ExploreRequest, ExploreResponse, Facet, Face
 use a2a_registry_search::{MAX_COUNTED, Property, ValueCount};
 
 use crate::ard::terms::{Terms, conditions};
-use crate::ard::{Part, extra};
+use crate::ard::{Part, extra, without_collection};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -48,8 +48,8 @@ pub(crate) async fn explore(
         ..SearchQuery::default()
     };
     let extra = extra(context, part, conditions(&request.query)?);
-    part.within(context, caller).await?;
-    let counts = counted(context, caller, &query, &extra, facets).await?;
+    let counts = counted(context, caller, &query, &extra, facets).await;
+    let counts = counts.map_err(without_collection)?;
     let counts = asked.iter().zip(counts).map(|(facet, counts)| {
         let values = counts.values.into_iter();
         let facet_counts = Facet {

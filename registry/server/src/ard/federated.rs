@@ -6,27 +6,32 @@ use std::sync::Arc;
 use a2a_registry_api::ard::{SearchRequest, SearchResponse, SearchResult};
 use a2a_registry_api::limits::MAX_PAGE;
 use a2a_registry_search::{ExactFilter, ListRequest, Property};
-use a2a_registry_store::agents::known_urns;
+use a2a_registry_store::agents::{known_urns, withheld_domains};
+use a2a_registry_store::entries::entries_named;
 use serde::{Deserialize, Serialize};
 
 use crate::ard::search::{Asking, answer_of, own_page};
 use crate::ard::{DOOR, entry_of};
 use crate::caller::Caller;
-use crate::catalog_entry::any_entry;
+use crate::catalog_entry::{any_entry, publisher_of};
 use crate::context::Context;
 use crate::error::AppError;
 use crate::federation::merge::merge;
-use crate::federation::{Asked, ask_peers};
+use crate::federation::{Asked, PeerAnswer, ask_peers};
 use crate::index_pool::run;
 use crate::memory::federation::MergedList;
+use crate::search::find::Found;
+
+/// The highest score there is.
+const HIGHEST: u8 = 100;
 
 /// Where a page of a federated search begins.
 #[derive(Debug, Serialize, Deserialize)]
 enum Position {
     /// In the merged list with this key.
     Merged { key: u64, offset: usize },
-    /// In this registry's own results, with a token of theirs.
-    Own(String),
+    /// In this registry's own results, with a token of theirs, and the highest score that they may have behind those before.
+    Own(String, u8),
 }
 
 /// A page of a federated search, and the peers that gave nothing.
@@ -56,33 +61,41 @@ pub(super) async fn federated(
         },
     };
     let token = |position: Position| context.signer.token(&canonical, caller, &position);
+    let own = |found: &Found, most: u8, missing: Vec<String>| {
+        let mut response = answer_of(context, asking, found);
+        for result in &mut response.results {
+            result.score = result.score.min(most);
+        }
+        let next = found.next.clone();
+        response.page_token = next.and_then(|next| token(Position::Own(next, most)));
+        Federated { response, missing }
+    };
     let (key, offset) = match position {
         Position::Merged { key, offset } => (key, offset),
-        Position::Own(own) => {
-            let found = own_page(context, caller, asking, asking.size, Some(own)).await?;
-            let next = found.next.clone();
-            let mut response = answer_of(context, asking, &found);
-            response.page_token = next.and_then(|next| token(Position::Own(next)));
-            return Ok(Federated {
-                response,
-                missing: Vec::new(),
-            });
+        Position::Own(next, most) => {
+            let found = own_page(context, caller, asking, asking.size, Some(next)).await?;
+            return Ok(own(&found, most, Vec::new()));
         }
     };
     let (list, missing) = match context.federation.lists.get(&key) {
         Some(list) => (list, Vec::new()),
-        None => {
-            let (list, missing) = merged(context, caller, asking, request).await?;
-            let list = Arc::new(list);
-            context.federation.lists.insert(key, Arc::clone(&list));
-            (list, missing)
-        }
+        None => match merged(context, caller, asking, request, offset).await? {
+            (Merged::Own(found), missing) => return Ok(own(&found, HIGHEST, missing)),
+            (Merged::List(list), missing) => {
+                let list = Arc::new(list);
+                context.federation.lists.insert(key, Arc::clone(&list));
+                (list, missing)
+            }
+        },
     };
     let end = (offset + asking.size as usize).min(list.results.len());
     let page = list.results.get(offset..end).unwrap_or_default();
     let next = match (end < list.results.len(), &list.own_next) {
         (true, _) => token(Position::Merged { key, offset: end }),
-        (false, Some(own)) => token(Position::Own(own.clone())),
+        (false, Some(own)) => {
+            let last = list.results.last().map_or(HIGHEST, |last| last.score);
+            token(Position::Own(own.clone(), last))
+        }
         (false, None) => None,
     };
     Ok(Federated {
@@ -108,24 +121,44 @@ fn canonical(asking: &Asking<'_>, request: &SearchRequest) -> String {
     format!("{DOOR} auto {:?} {query}", asking.part.collection)
 }
 
-/// The merged list of this registry and its peers, and the peers that gave nothing.
+/// What a federated search has found.
+enum Merged {
+    /// Nothing but this registry's own page, since no peer has a result.
+    Own(Found),
+    /// The results of all.
+    List(MergedList),
+}
+
+/// The results of this registry and its peers from an offset on, and the peers that gave nothing.
 async fn merged(
     context: &Context,
     caller: &Caller,
     asking: &Asking<'_>,
     request: &SearchRequest,
-) -> Result<(MergedList, Vec<String>), AppError> {
-    let own = own_page(context, caller, asking, MAX_PAGE, None);
-    let (own, asked) = futures::join!(own, ask_peers(context, caller, &request.query));
-    let own = own?;
-    let Asked { answers, missing } = asked;
-    let identifiers: Vec<String> = answers
-        .iter()
-        .flat_map(|answer| &answer.results)
+    offset: usize,
+) -> Result<(Merged, Vec<String>), AppError> {
+    // A query that is refused here is nobody's business elsewhere.
+    let own = own_page(context, caller, asking, asking.size, None).await?;
+    let Asked {
+        mut answers,
+        missing,
+    } = ask_peers(context, caller, &request.query).await;
+    leave_out_withheld(context, &mut answers).await?;
+    let results = || answers.iter().flat_map(|answer| &answer.results);
+    if results().next().is_none() && offset == 0 {
+        return Ok((Merged::Own(own), missing));
+    }
+    let identifiers: Vec<String> = results()
         .map(|result| result.entry.identifier.clone())
         .collect();
-    let known: HashSet<String> = known_urns(&context.store, &identifiers).await?;
+    let mut known: HashSet<String> = known_urns(&context.store, &identifiers).await?;
+    let entries = entries_named(&context.store, &identifiers)
+        .await?
+        .into_iter();
+    known.extend(entries.map(|(row, _)| row.identifier));
     let peers = answers.into_iter().map(|answer| answer.results).collect();
+    // As many as a peer gives.
+    let own = own_page(context, caller, asking, MAX_PAGE, None).await?;
     let results = answer_of(context, asking, &own).results;
     let results = merge(results, peers, &known);
     let size = serde_json::to_vec(&results).map_or(usize::MAX, |sent| sent.len());
@@ -134,7 +167,25 @@ async fn merged(
         own_next: own.next,
         size: u32::try_from(size).unwrap_or(u32::MAX),
     };
-    Ok((list, missing))
+    Ok((Merged::List(list), missing))
+}
+
+/// Leaves out the results of publishers of which this registry withholds something: an agent on hold has no URN here while
+/// its domain is unproved, so that its name at another registry is not known.
+async fn leave_out_withheld(context: &Context, answers: &mut [PeerAnswer]) -> Result<(), AppError> {
+    let publisher = |result: &SearchResult| {
+        let publisher = publisher_of(&result.entry.identifier);
+        publisher.unwrap_or_default().to_owned()
+    };
+    let results = answers.iter().flat_map(|answer| &answer.results);
+    let publishers: HashSet<String> = results.map(publisher).collect();
+    let withheld = withheld_domains(&context.store, &publishers).await?;
+    for answer in answers {
+        answer
+            .results
+            .retain(|result| !withheld.contains(&publisher(result)));
+    }
+    Ok(())
 }
 
 /// The results of a kept list, without those of this registry that the caller does not see any more.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::ard::search::page_size;
-use crate::ard::terms::parsed_type;
+use crate::ard::terms::MAX_CONDITIONS;
 use crate::ard::{DOOR, Part, whole_entries};
 use crate::caller::Caller;
-use crate::catalog_entry::{NAME_IN_LOWER_CASE, any_entry, publisher_of};
+use crate::catalog_entry::{NAME_IN_LOWER_CASE, any_entry, parsed_type, publisher_of};
 use crate::context::Context;
 use crate::database::demand_database;
 use crate::error::AppError;
@@ -154,7 +154,14 @@ fn read_filter(text: &str) -> Result<ListRequest, AppError> {
     if text.len() > MAX_FILTER {
         return Err(invalid(format!("a filter has at most {MAX_FILTER} bytes")));
     }
+    let mut count = 0;
     for term in terms(text)? {
+        count += term.values.len();
+        if count > MAX_CONDITIONS {
+            return Err(invalid(format!(
+                "a filter has at most {MAX_CONDITIONS} values"
+            )));
+        }
         let exact = |path: &str, values| ExactFilter {
             property: Property::Attribute(path.to_owned()),
             values,

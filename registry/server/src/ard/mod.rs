@@ -13,8 +13,10 @@ mod search;
 pub(crate) mod terms;
 pub mod well_known;
 
+use std::collections::HashMap;
+
 use a2a_registry_api::ard::Entry;
-use a2a_registry_search::ExactFilter;
+use a2a_registry_search::{ALWAYS, ExactFilter};
 use a2a_registry_store::agents::agents_by_ids;
 use serde_json::from_slice;
 use uuid::Uuid;
@@ -24,9 +26,9 @@ use crate::caller::{Caller, ENTRIES};
 use crate::catalog_entry::{ListedAgent, any_entry, base_of};
 use crate::context::Context;
 use crate::entry_rows::keeps_entries;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::search::find::Extra;
-use crate::search::within::Within;
+use crate::search::within::{COLLECTION, Within};
 
 /// The name of this door in page tokens.
 const DOOR: &str = "ard";
@@ -54,10 +56,7 @@ impl Part {
     /// `NotFound` where there is none that the caller may see.
     async fn within(&self, context: &Context, caller: &Caller) -> Result<Within, AppError> {
         let within = Within::load(context, caller, &self.names()).await;
-        within.map_err(|error| match error.kind {
-            ErrorKind::Invalid => AppError::not_found("There is no such collection."),
-            _ => error,
-        })
+        within.map_err(without_collection)
     }
 
     /// The label of entries that are no agents, where the registry keeps some. Collections are of agents.
@@ -71,7 +70,8 @@ impl Part {
         let mut labels = caller.labels(&context.policies.in_force());
         // Who finds nothing at all finds no entries either.
         let label = self.label(context).filter(|_| !labels.is_empty());
-        labels.extend(label.map(str::to_owned));
+        // Policies are about agents: they do not narrow these.
+        labels.extend(label.map(|label| format!("{ALWAYS}{label}")));
         labels
     }
 
@@ -82,6 +82,16 @@ impl Part {
             None => base,
             Some(name) => format!("{base}/c/{name}"),
         }
+    }
+}
+
+/// A failure of the search core. The path names the collection here, so one that does not exist, or that the caller may not
+/// see, is an address where nothing is.
+fn without_collection(error: AppError) -> AppError {
+    let names = |(pointer, _): &(String, String)| pointer == COLLECTION;
+    match error.members.iter().any(names) {
+        true => AppError::not_found("There is no such collection."),
+        false => error,
     }
 }
 
@@ -120,13 +130,19 @@ async fn whole_entries(context: &Context, hits: &[Vec<u8>]) -> Result<Vec<Entry>
         .collect();
     let ids: Vec<Uuid> = read.iter().filter_map(|(id, _)| *id).collect();
     let rows = agents_by_ids(&context.store, &ids).await?;
-    let mut questions: std::collections::HashMap<Uuid, Vec<String>> = records(&context.store, rows)
-        .await?
+    let records = records(&context.store, rows).await?;
+    let mut cards: HashMap<Uuid, (String, Vec<String>)> = records
         .into_iter()
-        .map(|record| (record.agent.id, questions(&record.card)))
+        .map(|record| {
+            let questions = questions(&record.card);
+            (record.agent.id, (record.version.digest, questions))
+        })
         .collect();
     let entries = read.into_iter().map(|(id, mut entry)| {
-        if let Some(questions) = id.and_then(|id| questions.remove(&id)) {
+        let card = id.and_then(|id| cards.remove(&id));
+        // The database may be ahead of the index, with a card that nobody has approved.
+        let same = card.filter(|(digest, _)| Some(digest) == entry.digest.as_ref());
+        if let Some((_, questions)) = same {
             entry.representative_queries = questions;
         }
         entry

@@ -21,6 +21,8 @@ use crate::memory::published::PublishedCatalog;
 
 /// The most agents in the catalog: those that changed last. All are found by the API, which the catalog names first.
 const MAX_LISTED: usize = 1000;
+/// The most bytes of all their entries, which crawlers still read: this one takes 1 MiB.
+const MAX_BYTES: usize = 900 * 1024;
 /// The document: what ARD asks for, and what AI Catalog does.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,7 +81,17 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
     };
     let hits: Vec<Vec<u8>> = page.rows.into_iter().map(|row| row.hit).collect();
     let mut entries: Vec<Entry> = registry_entry(context).into_iter().collect();
-    entries.extend(whole_entries(context, &hits).await?);
+    let mut bytes = 0;
+    let fits = |entry: &Entry| {
+        bytes += serde_json::to_vec(entry).map_or(0, |entry| entry.len() + 1);
+        bytes <= MAX_BYTES
+    };
+    entries.extend(
+        whole_entries(context, &hits)
+            .await?
+            .into_iter()
+            .take_while(fits),
+    );
     let document = Document {
         spec_version: dialects::AI_CATALOG,
         host: host(context),

@@ -36,22 +36,22 @@ const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 #[allow(dead_code, reason = "read by the derived description only")]
 pub enum Failures {
     /// `INVALID_ARGUMENT`: what the message says is wrong
-    #[response(status = 400)]
+    #[response(status = 400, example = json!({"errorCode": "INVALID_ARGUMENT", "message": "/query/text: a search has a text"}))]
     Invalid(Error),
     /// `UNAUTHENTICATED`: the token is not valid
-    #[response(status = 401)]
+    #[response(status = 401, example = json!({"errorCode": "UNAUTHENTICATED", "message": "The token is not valid."}))]
     Unauthenticated(Error),
     /// `NOT_FOUND`: there is none, or none that the caller may see
-    #[response(status = 404)]
+    #[response(status = 404, example = json!({"errorCode": "NOT_FOUND", "message": "There is no such entry."}))]
     NotFound(Error),
     /// `RATE_LIMIT_EXCEEDED`
-    #[response(status = 429)]
+    #[response(status = 429, example = json!({"errorCode": "RATE_LIMIT_EXCEEDED", "message": "Too many requests; try again in 2 seconds."}))]
     TooMany(Error),
     /// `INTERNAL_ERROR`
-    #[response(status = 500)]
+    #[response(status = 500, example = json!({"errorCode": "INTERNAL_ERROR", "message": "Something went wrong inside the registry."}))]
     Internal(Error),
     /// `INTERNAL_ERROR`: the index or the database does not answer now
-    #[response(status = 503)]
+    #[response(status = 503, example = json!({"errorCode": "INTERNAL_ERROR", "message": "The database does not respond. Try again in a moment."}))]
     Unavailable(Error),
 }
 
@@ -71,7 +71,7 @@ pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
     response.insert_header((header::CONTENT_TYPE, answer::JSON));
     response.json(Error {
         error_code: code.to_owned(),
-        message: problem.to_string(),
+        message: problem.with_place(),
     })
 }
 
@@ -130,6 +130,7 @@ fn of(collection: CollectionRef) -> Part {
 /// The agents that `/v1/agents` finds for the same text and caller, in the same order, those with an identifier of catalogs.
 #[utoipa::path(
     tag = "ard",
+    request_body = SearchRequest,
     security((), ("token" = [])),
     responses(
         (status = 200, description = "A page of results", body = SearchResponse, headers(
@@ -153,6 +154,7 @@ pub async fn ard_search(
 /// Count values over all matches (ARD)
 #[utoipa::path(
     tag = "ard",
+    request_body = ExploreRequest,
     security((), ("token" = [])),
     responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
 )]
@@ -216,6 +218,7 @@ pub async fn ard_retrieve(
 /// Search entries of a collection (ARD)
 #[utoipa::path(
     tag = "ard",
+    request_body = SearchRequest,
     params(("collection" = String, Path, description = "Name of the collection")),
     security((), ("token" = [])),
     responses(
@@ -241,6 +244,7 @@ pub async fn ard_collection_search(
 /// Count values over all matches in a collection (ARD)
 #[utoipa::path(
     tag = "ard",
+    request_body = ExploreRequest,
     params(("collection" = String, Path, description = "Name of the collection")),
     security((), ("token" = [])),
     responses((status = 200, description = "The facets", body = ExploreResponse), Failures)

@@ -7,7 +7,7 @@ use a2a_registry_search::ExactFilter;
 use crate::ard::federated::{Federated, federated};
 use crate::ard::result::result;
 use crate::ard::terms::conditions;
-use crate::ard::{Part, extra};
+use crate::ard::{Part, extra, without_collection};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -54,9 +54,10 @@ pub(crate) async fn search(
     request: &SearchRequest,
 ) -> Result<Federated, AppError> {
     let asking = Asking::read(part, request)?;
-    part.within(context, caller).await?;
     // A collection is of this registry: its peers know nothing of it.
-    let asks_peers = part.collection.is_none() && has_peers(context);
+    // Who may find nothing here is not shown others' either.
+    let finds_any = !part.labels(context, caller).is_empty();
+    let asks_peers = part.collection.is_none() && finds_any && has_peers(context);
     if request.federation == Federation::Auto && asks_peers {
         return federated(context, caller, &asking, request).await;
     }
@@ -91,7 +92,8 @@ pub(super) async fn own_page(
         ..SearchQuery::default()
     };
     let extra = extra(context, asking.part, asking.conditions.clone());
-    found(context, caller, &query, &extra).await
+    let found = found(context, caller, &query, &extra).await;
+    found.map_err(without_collection)
 }
 
 /// What was found, as a response.

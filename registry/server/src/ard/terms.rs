@@ -6,6 +6,7 @@ use a2a_registry_api::ard::{FilterValues, Query};
 use a2a_registry_search::{ExactFilter, FacetName, MAX_FILTER_VALUES, MAX_VALUE_BYTES, Property};
 use serde_json::Value;
 
+use crate::catalog_entry::parsed_type;
 use crate::error::AppError;
 
 /// The namespace of ARD's terms.
@@ -16,6 +17,8 @@ const BASE_CONTEXT: &str = "https://agenticresourcediscovery.org/context/v1";
 const PREFIX: &str = "ard";
 /// The most names that a query's own context defines.
 const MAX_NAMES: usize = 64;
+/// The most values of all conditions together: one is left for that which asks for entries.
+pub(crate) const MAX_CONDITIONS: usize = MAX_FILTER_VALUES - 1;
 /// The longest path of a term, in bytes.
 const MAX_PATH: usize = 256;
 
@@ -157,9 +160,9 @@ pub(crate) fn conditions(query: &Query) -> Result<Vec<ExactFilter>, AppError> {
             return Err(AppError::invalid(&pointer, detail));
         }
         count += values.len();
-        if count > MAX_FILTER_VALUES || values.iter().any(|value| value.len() > MAX_VALUE_BYTES) {
+        if count > MAX_CONDITIONS || values.iter().any(|value| value.len() > MAX_VALUE_BYTES) {
             let detail = format!(
-                "filters have at most {MAX_FILTER_VALUES} values of at most {MAX_VALUE_BYTES} bytes"
+                "filters have at most {MAX_CONDITIONS} values of at most {MAX_VALUE_BYTES} bytes"
             );
             return Err(AppError::invalid(&pointer, detail));
         }
@@ -174,31 +177,6 @@ pub(crate) fn conditions(query: &Query) -> Result<Vec<ExactFilter>, AppError> {
         });
     }
     Ok(conditions)
-}
-
-/// A media type in one spelling: in lower case but for the values of parameters, which are sorted.
-pub(crate) fn parsed_type(text: &str) -> String {
-    let mut parts = text.split(';').map(str::trim);
-    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
-    let mut parameters: Vec<String> = parts
-        .filter(|part| !part.is_empty())
-        .map(|part| match part.split_once('=') {
-            Some((name, value)) => {
-                let value = value.trim();
-                let unquoted = value
-                    .strip_prefix('"')
-                    .and_then(|value| value.strip_suffix('"'));
-                let value = unquoted.unwrap_or(value);
-                format!("{}={value}", name.trim().to_ascii_lowercase())
-            }
-            None => part.to_ascii_lowercase(),
-        })
-        .collect();
-    parameters.sort_unstable();
-    std::iter::once(essence)
-        .chain(parameters)
-        .collect::<Vec<_>>()
-        .join(";")
 }
 
 #[cfg(test)]
@@ -282,25 +260,5 @@ mod tests {
             property(&format!("metadata.{}", "x".repeat(MAX_PATH)), none),
             None
         );
-    }
-
-    #[test]
-    fn media_types_have_one_spelling() {
-        for (text, expected) in [
-            (
-                "Application/A2A-agent-card+JSON",
-                "application/a2a-agent-card+json",
-            ),
-            (
-                "text/markdown; Profile=\"urn:air:x\" ; b=1",
-                "text/markdown;b=1;profile=urn:air:x",
-            ),
-            (
-                "text/markdown;b=1;profile=urn:air:x",
-                "text/markdown;b=1;profile=urn:air:x",
-            ),
-        ] {
-            assert_eq!(parsed_type(text), expected);
-        }
     }
 }

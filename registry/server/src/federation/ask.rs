@@ -15,7 +15,7 @@ use crate::federation::checked::checked;
 /// The most results that are taken from one peer, which is what ARD lets a page have.
 const RESULTS: u32 = 100;
 /// The largest answer of a peer, in bytes.
-const MAX_ANSWER: usize = 1024 * 1024;
+const MAX_ANSWER: usize = 2 * 1024 * 1024;
 
 /// What a peer has found.
 #[derive(Debug, Clone)]
@@ -84,14 +84,18 @@ async fn answer_of(
     let asking = ask(context, fetcher, peer, body);
     let answer = match tokio::time::timeout(deadline, asking).await {
         Ok(answer) => answer,
-        Err(_) => Err("it did not answer in time".to_owned()),
+        Err(_) => Err(NoAnswer::Failed("it did not answer in time".to_owned())),
     };
     match answer {
         Ok(results) => {
             memory.answered(name);
             Some(PeerAnswer { results })
         }
-        Err(why) => {
+        Err(NoAnswer::Refused(status)) => {
+            tracing::info!(peer = name, status, "a peer refused a query");
+            None
+        }
+        Err(NoAnswer::Failed(why)) => {
             tracing::info!(peer = name, why, "a peer gave no results");
             memory.failed(name, &why, context.uptime());
             None
@@ -99,26 +103,40 @@ async fn answer_of(
     }
 }
 
+/// Why a peer gave nothing.
+enum NoAnswer {
+    /// It refused this query, with this status. That says nothing about the next one, so nobody can have a peer left alone by
+    /// queries that it does not take.
+    Refused(u16),
+    /// It failed.
+    Failed(String),
+}
+
 async fn ask(
     context: &Context,
     fetcher: &Fetcher,
     peer: &PeerConfig,
     body: Vec<u8>,
-) -> Result<Vec<SearchResult>, String> {
-    let url = peer.search_url().ok_or("its URL is none")?;
+) -> Result<Vec<SearchResult>, NoAnswer> {
+    let failed = |why: &str| NoAnswer::Failed(why.to_owned());
+    let url = peer.search_url().ok_or_else(|| failed("its URL is none"))?;
     let options = PostOptions {
         body: MAX_ANSWER,
         ..PostOptions::default()
     };
     let fetched = fetcher.post_json(&url, body, &options).await;
-    let response = fetched.answer.map_err(|error| error.to_string())?;
-    if response.status != 200 {
-        return Err(format!("it answered with status {}", response.status));
+    let response = fetched
+        .answer
+        .map_err(|error| NoAnswer::Failed(error.to_string()))?;
+    match response.status {
+        200 => {}
+        status @ (400 | 413 | 422) => return Err(NoAnswer::Refused(status)),
+        status => return Err(failed(&format!("it answered with status {status}"))),
     }
     let answer: Value = serde_json::from_slice(&response.body)
-        .map_err(|_| "it answered with something that is no JSON".to_owned())?;
+        .map_err(|_| failed("it answered with something that is no JSON"))?;
     let results = answer.get("results").and_then(Value::as_array);
-    let results = results.ok_or("it answered without a list of results")?;
+    let results = results.ok_or_else(|| failed("it answered without a list of results"))?;
     let taken = results.iter().take(RESULTS as usize);
     let believed = taken.filter_map(|result| checked(context, fetcher.guard(), peer, result));
     Ok(believed.collect())

@@ -4,7 +4,9 @@
 use a2a_crawler::catalog::{domain_of_identity, is_publisher};
 use a2a_crawler::guard::Guard;
 use a2a_registry_api::ard::{Entry, Publisher, SearchResult, TrustManifest};
+use a2a_registry_domain::timestamp::Timestamp;
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::catalog_entry::publisher_of;
 use crate::config::PeerConfig;
@@ -26,13 +28,13 @@ pub(super) fn checked(
     peer: &PeerConfig,
     result: &Value,
 ) -> Option<SearchResult> {
-    let own = crate::catalog_entry::base_of(&context.config);
+    let own = Url::parse(&context.config.public_url()).ok()?;
     let found = read(guard, &peer.base(), &own, result)?;
     let publisher = publisher_of(&found.entry.identifier)?;
     (!context.rules.denies(publisher)).then_some(found)
 }
 
-fn read(guard: &Guard, base: &str, own: &str, result: &Value) -> Option<SearchResult> {
+fn read(guard: &Guard, base: &str, own: &Url, result: &Value) -> Option<SearchResult> {
     let text = |name: &str| result.get(name).and_then(Value::as_str);
     let cut = |text: &str| text.chars().take(MAX_TEXT).collect::<String>();
     let texts = |name: &str| -> Vec<String> {
@@ -48,8 +50,8 @@ fn read(guard: &Guard, base: &str, own: &str, result: &Value) -> Option<SearchRe
         text("type").filter(|kind| kind.contains('/') && kind.len() <= MAX_IDENTIFIER)?;
     let source = text("source").filter(|source| guard.check_url(source).is_ok());
     let source = source.unwrap_or(base);
-    // Its own results come back from a peer that asks others although it was told not to.
-    if source.trim_end_matches('/') == own {
+    // Its own results come back from a peer that asks others although it was told not to; or a peer calls its own ours.
+    if is_ours(own, source, publisher) {
         return None;
     }
     let score = result
@@ -68,7 +70,7 @@ fn read(guard: &Guard, base: &str, own: &str, result: &Value) -> Option<SearchRe
             url: url.into(),
             description: text("description").map(cut),
             version: text("version").map(cut),
-            updated_at: text("updatedAt").map(cut),
+            updated_at: text("updatedAt").and_then(moment),
             digest: text("digest").map(cut),
             tags: texts("tags"),
             capabilities: texts("capabilities"),
@@ -82,6 +84,12 @@ fn read(guard: &Guard, base: &str, own: &str, result: &Value) -> Option<SearchRe
     })
 }
 
+/// Whether a result claims to be of this registry, by the place that has it or by its publisher.
+fn is_ours(own: &Url, source: &str, publisher: &str) -> bool {
+    let source = Url::parse(source).map(|url| url.origin());
+    source.is_ok_and(|origin| origin == own.origin()) || own.host_str() == Some(publisher)
+}
+
 /// The manifest, as far as it says who the publisher is; `None` where it names another one (ARD section 4.5.1).
 #[allow(
     clippy::option_option,
@@ -92,13 +100,23 @@ fn trust_manifest(publisher: &str, manifest: Option<&Value>) -> Option<Option<Tr
         return Some(None);
     };
     let identity = manifest.get("identity").and_then(Value::as_str)?;
+    let kind = manifest.get("identityType").and_then(Value::as_str);
     let aligned = domain_of_identity(identity).as_deref() == Some(publisher);
     aligned.then(|| {
         Some(TrustManifest {
             identity: identity.chars().take(MAX_IDENTIFIER).collect(),
-            ..TrustManifest::default()
+            identity_type: kind
+                .filter(|kind| kind.len() <= MAX_IDENTIFIER)
+                .map(str::to_owned),
+            attestations: Vec::new(),
         })
     })
+}
+
+/// A time, as this registry writes times.
+fn moment(text: &str) -> Option<String> {
+    let at: Timestamp = text.parse().ok()?;
+    Some(at.to_rfc3339())
 }
 
 fn publisher_object(publisher: Option<&Value>, cut: impl Fn(&str) -> String) -> Option<Publisher> {
@@ -140,7 +158,7 @@ mod tests {
     use super::*;
 
     const BASE: &str = "https://peer.agents-test.com/ard";
-    const OWN: &str = "https://own.agents-test.com/ard";
+    const OWN: &str = "https://own.agents-test.com";
 
     fn taken(change: Value) -> Option<SearchResult> {
         let mut result = json!({
@@ -157,7 +175,8 @@ mod tests {
         for (name, value) in change.as_object().unwrap() {
             result[name] = value.clone();
         }
-        read(&Guard::new(GuardConfig::default()), BASE, OWN, &result)
+        let own = Url::parse(OWN).unwrap();
+        read(&Guard::new(GuardConfig::default()), BASE, &own, &result)
     }
 
     #[test]
@@ -192,8 +211,9 @@ mod tests {
             json!({"trustManifest": {"identity": "did:web:b.agents-test.com"}}),
             json!({"trustManifest": {"identity": "did:web:sub.a.agents-test.com"}}),
             json!({"trustManifest": "yes"}),
-            json!({"source": OWN}),
-            json!({"source": format!("{OWN}/")}),
+            json!({"source": format!("{OWN}/ard")}),
+            json!({"source": "HTTPS://Own.agents-test.com:443/x/../ard?y#z"}),
+            json!({"identifier": "urn:air:own.agents-test.com:agents:x"}),
         ] {
             assert_eq!(taken(change.clone()), None, "{change}");
         }

@@ -6,7 +6,7 @@ mod checked;
 pub(crate) mod merge;
 pub mod routes;
 
-pub(crate) use ask::{Asked, ask_peers};
+pub(crate) use ask::{Asked, PeerAnswer, ask_peers};
 
 use std::collections::HashSet;
 
@@ -15,21 +15,27 @@ use a2a_registry_api::{PeerCandidate, PeerList, PeerView};
 use a2a_registry_store::entries::registry_candidates;
 use url::Url;
 
+use crate::catalog_entry::publisher_of;
 use crate::config::PeerConfig;
 use crate::context::Context;
+use crate::entry_rows::keeps_entries;
 use crate::error::AppError;
 
 /// The most candidates that are listed.
 const CANDIDATES: u64 = 100;
 
-/// The peers of this registry, for a client that asks them itself.
+/// The peers of this registry, for a client that asks them itself. Their names are of this registry, which may give none in
+/// the domain of another; one that no identifier can have, as an address of IPv6, names no peers.
 pub(crate) fn referrals(context: &Context) -> Vec<Referral> {
+    let own = Url::parse(&context.config.public_url()).ok();
+    let host = own.as_ref().and_then(Url::host_str).unwrap_or_default();
     let peers = context.config.federation.peers.iter();
     let referral = peers.filter_map(|(name, peer)| {
         let url = peer.search_url()?;
-        let host = Url::parse(&peer.url).ok()?.host_str()?.to_owned();
+        let identifier = format!("urn:air:{host}:peer:{name}");
+        publisher_of(&identifier)?;
         Some(Referral {
-            identifier: format!("urn:air:{host}:registry:{name}"),
+            identifier,
             display_name: name.clone(),
             media_type: REGISTRY_TYPE.to_owned(),
             url: url.into(),
@@ -55,7 +61,10 @@ pub(crate) async fn peers(context: &Context) -> Result<PeerList, AppError> {
             last_failure,
         }
     });
-    let found = registry_candidates(&context.store, context.now().0, CANDIDATES).await?;
+    let found = match keeps_entries(&context.config) {
+        true => registry_candidates(&context.store, context.now().0, CANDIDATES).await?,
+        false => Vec::new(),
+    };
     let known: HashSet<String> = configured.values().map(PeerConfig::base).collect();
     let candidates = found.into_iter().filter_map(|(entry, domain)| {
         let url = entry.url?;

@@ -11,7 +11,7 @@ use actix_web::{FromRequest, HttpMessage, HttpRequest};
 use bytes::{Bytes, BytesMut};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt, StreamExt};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::config::LimitsConfig;
 use crate::http::auth::judge_again;
@@ -231,6 +231,11 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         if inner.is_data() {
             let pointer = path_pointer(error.path());
             return Problem::invalid(pointer, without_position(&inner.to_string()));
+        }
+        if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+            // JSON all the same: a choice of words was expected, and something else is there.
+            let pointer = path_pointer(error.path());
+            return Problem::invalid(pointer, "a value of this type does not belong here");
         }
         Problem::new(
             &problem_kinds::INVALID_REQUEST,

@@ -122,6 +122,15 @@ impl Problem {
         }
     }
 
+    /// What is wrong, after the place of the first member that is, for answers that have one text only.
+    pub fn with_place(&self) -> String {
+        let first = self.more.errors.first();
+        match first.filter(|error| !error.pointer.is_empty()) {
+            Some(error) => format!("{}: {}", error.pointer, error.detail),
+            None => self.detail.clone(),
+        }
+    }
+
     /// The kind of this problem.
     pub fn kind(&self) -> &'static ProblemKind {
         self.kind

@@ -67,6 +67,12 @@ pub(super) struct SearchAgents {
     /// with a key that the domain's owner enrolled.
     #[schemars(with = "String", extend("enum" = ["L0", "L1", "L2", "L3", "L4"]))]
     trust: Option<String>,
+    /// Results of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid`, `unknown`.
+    #[schemars(length(max = 20))]
+    signature: Vec<String>,
+    /// `true` for agents that nobody answers for.
+    #[schemars(length(max = 2))]
+    unmanaged: Vec<String>,
     /// Labels as `key=value`, which curators of this registry have set.
     #[schemars(length(max = 20))]
     label: Vec<String>,
@@ -76,6 +82,9 @@ pub(super) struct SearchAgents {
     /// Lifecycle states; `approved` and `deprecated` by default.
     #[schemars(length(max = 20))]
     lifecycle: Vec<String>,
+    /// Whether the card answered lately: `fresh`, `stale`, `gone`; `fresh` and `stale` by default.
+    #[schemars(length(max = 20))]
+    liveness: Vec<String>,
     /// Order of the agents; `relevance` by default.
     #[schemars(with = "String", extend("enum" = ["relevance", "name", "updated", "newest"]))]
     sort: Option<String>,
@@ -136,9 +145,12 @@ impl SearchAgents {
             input_mode: self.input_mode,
             output_mode: self.output_mode,
             trust: self.trust,
+            signature: self.signature,
+            unmanaged: self.unmanaged,
             label: self.label,
             collection: self.collection,
             lifecycle: self.lifecycle,
+            liveness: self.liveness,
             sort: self.sort,
             page_size: Some(size),
             page_token: self.page_token,

@@ -136,13 +136,35 @@ fn message(
     let mut message = http::Request::post(uri);
     let headers = request.headers().iter();
     for (name, value) in headers.filter(|(name, _)| !is_secret(name.as_str())) {
+        if name == header::ACCEPT {
+            continue;
+        }
         message = message.header(name.as_str(), value.as_bytes());
     }
+    message = message.header(header::ACCEPT.as_str(), accepted(request));
     let mut message = message
         .body(Full::new(body))
         .map_err(|error| AppError::internal(error.to_string()))?;
     message.extensions_mut().insert(caller);
     Ok(message)
+}
+
+/// What the client accepts, in the words of the protocol, which demands both of its media types of clients. Every answer here
+/// is JSON, so whoever takes that may leave the other one out.
+fn accepted(request: &HttpRequest) -> String {
+    let values = request.headers().get_all(header::ACCEPT);
+    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    let given = values.join(", ");
+    let mut ranges = given.split(',').map(|range| {
+        let essence = range.split(';').next().unwrap_or_default();
+        essence.trim().to_ascii_lowercase()
+    });
+    let takes_json =
+        ranges.any(|range| matches!(range.as_str(), "*/*" | "application/*" | "application/json"));
+    match takes_json || given.is_empty() {
+        true => "application/json, text/event-stream".to_owned(),
+        false => given,
+    }
 }
 
 /// Whether a header can hold what somebody is known by.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use http::request::Parts;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
-    DiscoverResult, ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    DiscoverResult, ErrorCode, Implementation, InitializeRequestParams, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde::de::DeserializeOwned;
 
 use crate::caller::Caller;
 use crate::context::Context;
@@ -61,10 +62,31 @@ pub fn unknown_tool(name: &str) -> ErrorData {
 }
 
 /// A call of a method that this server does not have.
-pub fn unknown_method(method: &str) -> ErrorData {
+fn unknown_method(method: &str) -> ErrorData {
     let method = text::line(method, NAME);
     let message = format!("This server has no method {method}.");
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+}
+
+/// A message that the library could not read as one of its requests: a method that this server does not have, or parameters
+/// that its method does not take.
+pub fn unread(request: &CustomRequest) -> ErrorData {
+    let why = match request.method.as_str() {
+        "initialize" => misfit::<InitializeRequestParams>(request),
+        "tools/call" => misfit::<CallToolRequestParams>(request),
+        "tools/list" => misfit::<PaginatedRequestParams>(request),
+        _ => return unknown_method(&request.method),
+    };
+    let why = why.unwrap_or_else(|| "they are not as the protocol has them".to_owned());
+    let message = format!("The parameters of {} do not fit: {why}.", request.method);
+    ErrorData::invalid_params(message, None)
+}
+
+/// Why the parameters of a request are not of this type.
+fn misfit<T: DeserializeOwned>(request: &CustomRequest) -> Option<String> {
+    let params = request.params.clone().unwrap_or_default();
+    let error = serde_json::from_value::<T>(params).err()?;
+    Some(text::line(&error.to_string(), NAME))
 }
 
 /// The list of these tools.
@@ -137,6 +159,6 @@ impl ServerHandler for McpServer {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unknown_method(&request.method))
+        Err(unread(&request))
     }
 }

@@ -1,9 +1,13 @@
-//! The registry as an agent: its signed card as it is served, and the signal that a task has changed.
+//! The registry as an agent: its signed card as it is served, the signal that a task has changed, and the new tasks that
+//! wait to be stored.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use a2a_registry_store::entity::a2a_task;
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, oneshot, watch};
+
+use crate::error::AppError;
 
 /// The state of the registry as an agent, in this process.
 #[derive(Debug, Default)]
@@ -12,6 +16,44 @@ pub(crate) struct OwnAgent {
     pub(crate) card: OnceLock<OwnCard>,
     /// Changes whenever this process has changed a task.
     pub(crate) tasks: watch::Sender<u64>,
+    /// Tasks that are not stored yet.
+    pub(crate) new_tasks: NewTasks,
+}
+
+/// New tasks that wait to be stored together. Each is of a request that waits for it, so there are no more of them than
+/// open requests.
+#[derive(Debug, Default)]
+pub(crate) struct NewTasks {
+    waiting: Mutex<Vec<NewTask>>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A new task, and whom to tell that it is stored.
+#[derive(Debug)]
+pub(crate) struct NewTask {
+    pub(crate) row: a2a_task::Model,
+    pub(crate) stored: oneshot::Sender<Result<(), AppError>>,
+}
+
+impl NewTasks {
+    /// Adds a task; what is returned learns when it is stored.
+    pub(crate) fn add(&self, row: a2a_task::Model) -> oneshot::Receiver<Result<(), AppError>> {
+        let (stored, learns) = oneshot::channel();
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(NewTask { row, stored });
+        learns
+    }
+
+    /// Waits until those before are stored. Whoever holds this stores all that wait by then.
+    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// All that wait.
+    pub(crate) fn take(&self) -> Vec<NewTask> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *waiting)
+    }
 }
 
 /// The registry's own card.

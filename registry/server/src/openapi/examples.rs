@@ -59,6 +59,7 @@ pub fn place(document: &mut OpenApi) {
 fn fill<'a>(contents: impl Iterator<Item = &'a mut RefOr<Content>>, examples: &Examples) {
     for content in contents {
         if let RefOr::T(content) = content
+            && content.example.is_none()
             && let Some(RefOr::Ref(reference)) = &content.schema
         {
             let name = reference

@@ -100,6 +100,10 @@ pub(crate) fn marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
 }
 
 fn shown(text: &str, limit: usize, breaks: bool) -> String {
+    if text.len() <= limit && text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
+        // Nearly every text is so, and shown as it is.
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(limit * 4));
     let mut length = 0;
     let mut walk = marked(text).peekable();

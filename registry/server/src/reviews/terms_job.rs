@@ -1,4 +1,4 @@
-//! The job that lets approvals end: every process runs it, and each finds what the others have done.
+//! The job that lets approvals and verified entries end: every process runs it, and each finds what the others have done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::entry_rows::end_expired;
 use crate::error::AppError;
 use crate::reviews::glass_restored::end_break_glasses;
 use crate::reviews::recertification::pass_terms;
@@ -25,7 +26,7 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
             };
             if let Err(error) = passed {
                 let error = error.internal.unwrap_or(error.public);
-                tracing::error!(error, "approvals could not be ended");
+                tracing::error!(error, "what has a term could not be ended");
             }
             tokio::select! {
                 () = cancel.cancelled() => {}
@@ -37,6 +38,7 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
 
 async fn pass(context: &Context) -> Result<(), AppError> {
     let ended = end_break_glasses(context).await;
-    pass_terms(context).await?;
-    ended
+    let passed = pass_terms(context).await;
+    while end_expired(context).await? {}
+    ended.and(passed)
 }

@@ -1,7 +1,7 @@
 //! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
 
 use a2a_registry_search::{
-    ExactFilter, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount, ValueCounts,
+    ALWAYS, ExactFilter, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount, ValueCounts,
 };
 
 use crate::agents::replacements::hide_in_hits;
@@ -93,7 +93,8 @@ impl<'a> Search<'a> {
         let mut labels = caller.labels(&context.policies.in_force());
         // Who finds nothing at all finds no entries either.
         let label = extra.label.filter(|_| !labels.is_empty());
-        labels.extend(label.map(str::to_owned));
+        // Policies are about agents: they do not narrow these.
+        labels.extend(label.map(|label| format!("{ALWAYS}{label}")));
         let within = Within::load(context, caller, &query.collection).await?;
         let mut canonical = query.canonical() + &within.written;
         if !extra.door.is_empty() {

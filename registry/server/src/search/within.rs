@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::AppError;
 
 /// Where a request names collections.
-const COLLECTION: &str = "/collection";
+pub(crate) const COLLECTION: &str = "/collection";
 
 /// The filters of which agents must pass one.
 #[derive(Debug, Clone, Default)]

@@ -11,6 +11,7 @@ use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::agents::known_urns;
 use a2a_registry_store::entity::{domain, entry, source};
 use a2a_registry_store::{Write, entries};
 use serde_json::json;
@@ -20,7 +21,7 @@ use crate::commit::approver::CRAWLER;
 use crate::commit::ledger::Ledger;
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
-use crate::entry_rows::{MAX_KEPT, end_entries, entry_event, keeps_entries_of};
+use crate::entry_rows::{MAX_KEPT, denies_entry, end_entries, entry_event, keeps_entries_of};
 use crate::error::AppError;
 use crate::visibility::entry_is_shown;
 
@@ -167,7 +168,8 @@ struct EntryReader {
     foreign: BTreeMap<String, (entry::Model, bool)>,
     /// The identifiers that agents have.
     agents: HashSet<String>,
-    denied: bool,
+    /// The identifiers that `deny_domains` hides.
+    denied: HashSet<String>,
     listed: BTreeSet<String>,
     put: BTreeMap<String, (entry::Model, Option<EventKind>)>,
     ended: Vec<entry::Model>,
@@ -190,7 +192,7 @@ impl EntryReader {
             catalogs: BTreeMap::new(),
             foreign: BTreeMap::new(),
             agents: HashSet::new(),
-            denied: false,
+            denied: HashSet::new(),
             listed: BTreeSet::new(),
             put: BTreeMap::new(),
             ended: Vec::new(),
@@ -211,7 +213,7 @@ impl EntryReader {
         let known = entries::entries_of(write, &[domain.id]).await?;
         let others = fetched.others.iter();
         let named: Vec<String> = others.map(|one| one.identifier.clone()).collect();
-        let mut agents = entries::urns_among(write, &named).await?;
+        let mut agents = known_urns(write, &named).await?;
         let given = |name: &&String| ledger.has_urn(name);
         agents.extend(named.iter().filter(given).cloned());
         let cards = group.of_domain(domain.id);
@@ -231,7 +233,10 @@ impl EntryReader {
         Ok(Self {
             catalogs: catalogs.collect(),
             foreign: foreign.collect(),
-            denied: context.rules.denies(&domain.name),
+            denied: named
+                .into_iter()
+                .filter(|name| denies_entry(&context.rules, &domain.name, name))
+                .collect(),
             agents,
             ..Self::of(now, catalog, domain, known)
         })
@@ -346,7 +351,7 @@ impl EntryReader {
             authority: authority.as_str().to_owned(),
             verification: verification(&other.endorsement, self.now),
             verified_until: until,
-            denied: self.denied,
+            denied: self.denied.contains(&other.identifier),
             unlisted_since: None,
             unlisted_looks: 0,
             created_at: known.map_or(now, |row| row.created_at),
