@@ -7,8 +7,7 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::incoming::{flag, history_length, identifier, number, text};
-use super::outcome::visible;
-use super::tasks::{Task, owner};
+use super::tasks::{Task, owner, show};
 use super::wire;
 use crate::caller::Caller;
 use crate::context::Context;
@@ -69,9 +68,7 @@ pub(super) async fn list(
         .into_iter()
         .map(Task::of)
         .collect::<Result<Vec<Task>, _>>()?;
-    let agents = tasks.iter().flat_map(Task::agents).collect();
-    let seen = visible(context, caller, agents).await?;
-    tasks.iter_mut().for_each(|task| task.keep_only(&seen));
+    show(context, caller, &mut tasks).await?;
     let written = tasks
         .into_iter()
         .map(|task| wire::task(task, history, whole));

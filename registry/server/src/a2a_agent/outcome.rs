@@ -1,11 +1,13 @@
 //! What came of a task, as it is kept, and as it is shown.
 //!
 //! It is kept in parts, each with the agent that it is about, and put together when it is read: whoever reads a task
-//! again is not shown an agent that it may not see any more, and cannot tell that one was there.
+//! again is not shown an agent that it may not see any more, and cannot tell that one was there. Of a page only the
+//! identifiers and scores are kept; what their entries say is read from the index, as it is then.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use a2a_registry_search::sees;
+use a2a_registry_api::limits::MAX_PAGE;
+use a2a_registry_search::{ExactFilter, ListRequest, ListValue, Property, sees};
 use a2a_registry_store::agents;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,9 +19,13 @@ use crate::agents::policy_facts::labels_of_all;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::index_pool::run;
 
 /// Identifier of the artifact of a task, which has one.
 const ARTIFACT: &str = "answer";
+/// The members of a result that are kept.
+const IDENTIFIER: &str = "identifier";
+const SCORE: &str = "score";
 
 /// What came of a task, and which parts its client takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,13 +106,41 @@ pub(super) struct ShownOutcome {
 }
 
 impl Answered {
-    /// What is shown of it.
-    pub(super) fn shown(&self) -> ShownOutcome {
-        self.clone().into_shown()
+    /// The answer as it is kept.
+    ///
+    /// # Errors
+    /// `Internal` where it cannot be written as JSON.
+    pub(super) fn written(&self) -> Result<String, AppError> {
+        let slim = match &self.outcome {
+            Outcome::Found(page) => Some(Self {
+                outcome: Outcome::Found(page.kept()),
+                ..*self
+            }),
+            _ => None,
+        };
+        let kept = slim.as_ref().unwrap_or(self);
+        serde_json::to_string(kept).map_err(|error| AppError::internal(error.to_string()))
     }
 
-    /// The same, where nothing else is asked of it.
-    pub(super) fn into_shown(self) -> ShownOutcome {
+    /// The identifiers of the agents on its page, whose entries it lacks as long as it is only read.
+    pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
+        let results = match &self.outcome {
+            Outcome::Found(page) => page.results.as_slice(),
+            _ => &[],
+        };
+        let identifiers = results.iter().map(|(_, kept)| kept.get(IDENTIFIER));
+        identifiers.filter_map(|one| one?.as_str())
+    }
+
+    /// Gives the agents on its page their entries, and leaves out those that have none here.
+    pub(super) fn complete(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
+        if let Outcome::Found(page) = &mut self.outcome {
+            page.complete(entries, source);
+        }
+    }
+
+    /// What is shown of it.
+    pub(super) fn shown(self) -> ShownOutcome {
         let (takes_text, takes_data) = (self.text, self.data);
         let artifact = |name: &str, text: String, data: Option<Value>| {
             let part = |name: &str, content: Value, kind: &str| {
@@ -148,20 +182,18 @@ impl Answered {
         }
     }
 
-    /// The agents in it.
+    /// The agents in it, but for those on a page, whose entries say whether they are shown.
     pub(super) fn agents(&self) -> Vec<Uuid> {
         match &self.outcome {
-            Outcome::Found(page) => page.results.iter().map(|(agent, _)| *agent).collect(),
             Outcome::About { agent, .. } => vec![*agent],
             Outcome::Question { choices, .. } => choices.iter().map(|one| one.agent).collect(),
-            Outcome::Missing { .. } | Outcome::Failed { .. } => Vec::new(),
+            Outcome::Found(_) | Outcome::Missing { .. } | Outcome::Failed { .. } => Vec::new(),
         }
     }
 
-    /// Leaves out the agents that are not among these.
+    /// Leaves out the [`agents`](Self::agents) that are not among these.
     pub(super) fn keep_only(&mut self, visible: &HashSet<Uuid>) {
         match &mut self.outcome {
-            Outcome::Found(page) => page.results.retain(|(agent, _)| visible.contains(agent)),
             Outcome::Question { choices, .. } => {
                 choices.retain(|choice| visible.contains(&choice.agent));
             }
@@ -174,12 +206,42 @@ impl Answered {
                 let (skill, asked) = (std::mem::take(skill), std::mem::take(asked));
                 self.outcome = Outcome::Missing { skill, asked };
             }
-            Outcome::About { .. } | Outcome::Missing { .. } | Outcome::Failed { .. } => {}
+            Outcome::Found(_)
+            | Outcome::About { .. }
+            | Outcome::Missing { .. }
+            | Outcome::Failed { .. } => {}
         }
     }
 }
 
 impl FoundPage {
+    /// The page as it is kept: of each agent its identifier and score. What else an entry says is read when it is shown.
+    fn kept(&self) -> Self {
+        let results = self.results.iter().map(|(agent, entry)| {
+            let kept = [IDENTIFIER, SCORE];
+            let kept = kept.map(|name| (name, entry.get(name).cloned().unwrap_or_default()));
+            (*agent, object(kept))
+        });
+        Self {
+            results: results.collect(),
+            rest: self.rest.clone(),
+        }
+    }
+
+    /// Gives the kept results their entries; those without one are left out.
+    fn complete(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
+        let results = std::mem::take(&mut self.results).into_iter();
+        let results = results.filter_map(|(agent, kept)| {
+            let bytes = entries.get(kept.get(IDENTIFIER)?.as_str()?)?;
+            let mut entry: Value = serde_json::from_slice(bytes).ok()?;
+            let members = entry.as_object_mut()?;
+            members.insert(SCORE.to_owned(), kept.get(SCORE)?.clone());
+            members.insert("source".to_owned(), source.into());
+            Some((agent, entry))
+        });
+        self.results = results.collect();
+    }
+
     /// The search response of Agentic Resource Discovery.
     fn into_response(self) -> Value {
         let results = self.results.into_iter().map(|(_, entry)| entry).collect();
@@ -189,6 +251,36 @@ impl FoundPage {
         }
         response
     }
+}
+
+/// The entries of catalogs with these identifiers that the caller may see now, by identifier.
+pub(super) async fn entries(
+    context: &Context,
+    caller: &Caller,
+    mut identifiers: Vec<String>,
+) -> Result<HashMap<String, Vec<u8>>, AppError> {
+    identifiers.sort_unstable();
+    identifiers.dedup();
+    let labels = caller.labels(&context.policies.in_force());
+    let mut found = HashMap::new();
+    for some in identifiers.chunks(MAX_PAGE as usize) {
+        let mut request = ListRequest {
+            visible_to: labels.clone(),
+            limit: some.len(),
+            ..ListRequest::default()
+        };
+        request.filters.exact.push(ExactFilter {
+            property: Property::Identifier,
+            values: some.to_vec(),
+        });
+        let page = run(context, move |index| index.list(&request)).await?;
+        let rows = page.rows.into_iter();
+        found.extend(rows.filter_map(|row| match row.place.last() {
+            Some(ListValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
+            _ => None,
+        }));
+    }
+    Ok(found)
 }
 
 /// Which of these agents the caller may see now.
@@ -217,11 +309,13 @@ mod tests {
 
     use super::*;
 
+    const SOURCE: &str = "https://registry.agents-test.com/ard";
+
     fn page(agents: &[Uuid]) -> Answered {
         let entry = |agent: &Uuid| {
             (
                 *agent,
-                json!({"identifier": agent.to_string(), "displayName": "x"}),
+                json!({"identifier": agent.to_string(), "displayName": "x", "score": 7, "source": SOURCE}),
             )
         };
         Answered {
@@ -238,9 +332,14 @@ mod tests {
     fn an_agent_that_is_hidden_is_as_one_that_never_was() {
         let (seen, hidden) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let visible = HashSet::from([seen]);
-        let mut both = page(&[hidden, seen]);
-        assert_eq!(both.agents(), [hidden, seen]);
-        both.keep_only(&visible);
+        let written = page(&[hidden, seen]).written().unwrap();
+        assert!(!written.contains("displayName"), "{written}");
+        let mut both: Answered = serde_json::from_str(&written).unwrap();
+        let identifiers: Vec<String> = both.identifiers().map(str::to_owned).collect();
+        assert_eq!(identifiers, [hidden.to_string(), seen.to_string()]);
+        let entry = json!({"identifier": seen.to_string(), "displayName": "x"});
+        let entries = HashMap::from([(seen.to_string(), entry.to_string().into_bytes())]);
+        both.complete(&entries, SOURCE);
         assert_eq!(both.shown(), page(&[seen]).shown());
 
         let mut about = Answered {

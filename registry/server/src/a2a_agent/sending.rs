@@ -16,7 +16,7 @@ use super::incoming::{Incoming, Wants};
 use super::inserting::insert;
 use super::intent::{Intent, intent};
 use super::outcome::{Answered, Outcome, ShownOutcome};
-use super::tasks::{Task, change_task, kept, load, owner};
+use super::tasks::{Task, change_task, load, owner};
 use super::wire;
 use super::work::{Work, work};
 use crate::caller::Caller;
@@ -67,7 +67,7 @@ pub(super) async fn send(
             ..job.row
         };
         insert(context, row.clone()).await?;
-        let shown = done.answered.into_shown();
+        let shown = done.answered.shown();
         return Ok(Task::new(row, done.state, job.history, shown));
     }
     let id = job.row.id;
@@ -183,12 +183,12 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
         data: wants.data,
         outcome: done.outcome,
     };
-    let mut written = kept(&answered)?;
+    let mut written = answered.written()?;
     if written.len() > MAX_OUTCOME {
         let text = "The answer is too large; ask for fewer agents with `pageSize`.".to_owned();
         answered.outcome = Outcome::Failed { text };
         more = None;
-        written = kept(&answered)?;
+        written = answered.written()?;
     }
     let state = match &answered.outcome {
         Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => TaskState::Completed,
