@@ -275,7 +275,7 @@ async fn the_revisions_are_shown_on_the_page_about_the_registry() {
     let registry = Setup::new().start().await;
     let page = registry.get("/about").await.text();
     assert!(
-        page.contains("<dt>Model Context Protocol</dt><dd>2026-07-28, 2025-11-25</dd>"),
+        page.contains("<dt>Model Context Protocol</dt><dd>2026-07-28, 2025-11-25 at <code>"),
         "{page}"
     );
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
 /// The media type of A2A agent cards, of every version of the protocol.
 pub const AGENT_CARD_TYPE: &str = "application/a2a-agent-card+json";
@@ -141,8 +142,24 @@ pub struct Query {
     pub filter: BTreeMap<String, FilterValues>,
     /// JSON-LD context of the paths in `filter`, beside the base context of ARD.
     #[serde(default, rename = "@context", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = context_schema)]
     pub context: Option<Value>,
+}
+
+/// A context of JSON-LD: a URL, an object of names, or a list of such.
+fn context_schema() -> Schema {
+    let url = || ObjectBuilder::new().schema_type(Type::String);
+    let names = || ObjectBuilder::new().schema_type(Type::Object);
+    let either = OneOfBuilder::new().item(url()).item(names());
+    let list = ArrayBuilder::new().items(either);
+    let null = ObjectBuilder::new().schema_type(Type::Null);
+    OneOfBuilder::new()
+        .item(null)
+        .item(url())
+        .item(names())
+        .item(list)
+        .build()
+        .into()
 }
 
 /// How far a search reaches.

@@ -10,7 +10,8 @@ use utoipa_actix_web::AppExt;
 
 use crate::health::routes as health;
 use crate::http::allowed::Addresses;
-use crate::http::envelope::{self, CatalogLinks, ErrorPage};
+use crate::http::catalog_links::CatalogLinks;
+use crate::http::envelope::{self, ErrorPage};
 use crate::http::state::State;
 use crate::mcp::McpService;
 use crate::openapi::{self, operations};

@@ -91,18 +91,10 @@ pub(super) async fn federated(
     };
     let end = (offset + asking.size as usize).min(list.results.len());
     let page = list.results.get(offset..end).unwrap_or_default();
-    let next = match (end < list.results.len(), &list.own_next) {
-        (true, _) => token(Position::Merged { key, offset: end }),
-        (false, Some(own)) => {
-            let last = list.results.last().map_or(HIGHEST, |last| last.score);
-            token(Position::Own(own.clone(), last))
-        }
-        (false, None) => None,
-    };
     let response = SearchResponse {
         results: still_seen(context, caller, asking, page).await?,
         referrals: None,
-        page_token: next,
+        page_token: behind(&list, key, end).and_then(token),
     };
     let response = serde_json::to_vec(&response)
         .map_err(|error| AppError::internal(format!("results cannot be written: {error}")))?;
@@ -110,6 +102,16 @@ pub(super) async fn federated(
         response: response.into(),
         missing,
     })
+}
+
+/// Where the page behind an offset of a merged list begins; `None` where nothing follows.
+fn behind(list: &MergedList, key: u64, offset: usize) -> Option<Position> {
+    if offset < list.results.len() {
+        return Some(Position::Merged { key, offset });
+    }
+    let last = list.results.last().map_or(HIGHEST, |last| last.score);
+    let own = list.own_next.clone();
+    own.map(|own| Position::Own(own, last))
 }
 
 /// The key of a new list.

@@ -81,17 +81,7 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
         _ => Timestamp(0),
     };
     let mut entries: Vec<Entry> = registry_entry(context).into_iter().collect();
-    let mut bytes = 0;
-    let fits = |entry: &Entry| {
-        bytes += serde_json::to_vec(entry).map_or(0, |entry| entry.len() + 1);
-        bytes <= MAX_BYTES
-    };
-    entries.extend(
-        whole_entries(context, &page.rows)
-            .await?
-            .into_iter()
-            .take_while(fits),
-    );
+    entries.extend(within_bytes(whole_entries(context, &page.rows).await?));
     let document = Document {
         spec_version: dialects::AI_CATALOG,
         host: host(context),
@@ -108,6 +98,15 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
     };
     *kept = Some(catalog.clone());
     Ok(catalog)
+}
+
+/// The first entries, as many as [`MAX_BYTES`] hold.
+fn within_bytes(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
+    let mut bytes = 0;
+    entries.into_iter().take_while(move |entry| {
+        bytes += serde_json::to_vec(entry).map_or(0, |entry| entry.len() + 1);
+        bytes <= MAX_BYTES
+    })
 }
 
 /// The host of this registry's URL.

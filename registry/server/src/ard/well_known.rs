@@ -27,6 +27,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
     responses(
         (status = 200, description = "The catalog", body = Object),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        (status = 404, description = "There is none: `[ard] enabled` is false"),
     )
 )]
 #[get("/.well-known/ard.json")]
@@ -46,6 +47,7 @@ pub async fn ard_catalog(
     responses(
         (status = 200, description = "The catalog", content((Object = "application/ai-catalog+json"))),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        (status = 404, description = "There is none: `[ard] enabled` is false"),
     )
 )]
 #[get("/.well-known/ai-catalog.json")]

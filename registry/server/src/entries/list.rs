@@ -101,14 +101,14 @@ fn filter(context: &Context, query: &EntryQuery) -> Result<EntryFilter, AppError
         let detail = format!("at most {MAX_TYPES} types are asked for at once");
         return Err(AppError::invalid("/type", detail));
     }
-    if query.media_type.iter().any(|one| one.trim().contains(' ')) {
-        let detail = "a media type has no space; write its + as %2B";
-        return Err(AppError::invalid("/type", detail));
-    }
-    let types = query.media_type.iter();
+    // No media type has a space: one in it was a `+` before it was decoded as a part of a query.
+    let types = query
+        .media_type
+        .iter()
+        .map(|one| one.trim().replace(' ', "+"));
     Ok(EntryFilter {
         words,
-        media_types: types.map(|one| one.trim().to_ascii_lowercase()).collect(),
+        media_types: types.map(|one| one.to_ascii_lowercase()).collect(),
         domain: query.domain.as_deref().map(str::to_lowercase),
     })
 }

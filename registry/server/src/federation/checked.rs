@@ -212,7 +212,7 @@ mod tests {
             json!({"trustManifest": {"identity": "did:web:sub.a.agents-test.com"}}),
             json!({"trustManifest": "yes"}),
             json!({"source": format!("{OWN}/ard")}),
-            json!({"source": "HTTPS://Own.agents-test.com:443/x/../ard?y#z"}),
+            json!({"source": "HTTPS://Own.agents-test.com:443/x/../ard?y"}),
             json!({"identifier": "urn:air:own.agents-test.com:agents:x"}),
         ] {
             assert_eq!(taken(change.clone()), None, "{change}");

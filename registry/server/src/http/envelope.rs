@@ -17,6 +17,7 @@ use tracing::{Level, Span};
 
 use crate::http::allowed::Addresses;
 use crate::http::auth::ForeignAuthorization;
+use crate::http::catalog_links::CatalogLinks;
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::dialect_errors::DialectErrors;
 use crate::http::page_policy::usual_policy;
@@ -56,17 +57,6 @@ impl Head {
 /// Renders a failure as a page, for a client that reads pages.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
-
-/// Links of every page to the registry's catalog (RFC 8288), beside those in its head.
-#[derive(Debug, Clone, Copy)]
-pub struct CatalogLinks;
-
-impl CatalogLinks {
-    const HEADER: HeaderValue = HeaderValue::from_static(
-        "</.well-known/ard.json>; rel=\"ard\", </.well-known/ai-catalog.json>; rel=\"ai-catalog\"; \
-         type=\"application/ai-catalog+json\"",
-    );
-}
 
 /// Marks a response whose bytes no layer may change.
 pub fn leave_untouched(headers: &mut HeaderMap) {
@@ -197,11 +187,11 @@ impl RequestMeta {
         let mut answer = self.with_document(answer);
         let status = answer.status();
         let cors = self.cors.once_known(answer.request());
-        let links = answer.request().app_data::<CatalogLinks>().is_some();
+        let links = answer.request().app_data::<CatalogLinks>().copied();
         let headers = answer.headers_mut();
         self.head(status, cors, headers);
-        if links && is_html(headers) {
-            headers.append(header::LINK, CatalogLinks::HEADER);
+        if let Some(links) = links.filter(|_| is_html(headers)) {
+            links.head(headers);
         }
         keep_personal(&mut answer);
         if answer.response().body().size() == BodySize::Stream && Head::asked(answer.request()) {

@@ -8,6 +8,7 @@ pub mod anonymous_write_limit;
 pub mod answer;
 pub mod auth;
 pub mod body;
+pub mod catalog_links;
 pub mod client_address;
 pub(crate) mod conditional;
 pub mod connection;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::request::Parts;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
-    DiscoverResult, ErrorCode, Implementation, InitializeRequestParams, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    DiscoverResult, ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -72,7 +72,6 @@ fn unknown_method(method: &str) -> ErrorData {
 /// that its method does not take.
 pub fn unread(request: &CustomRequest) -> ErrorData {
     let why = match request.method.as_str() {
-        "initialize" => misfit::<InitializeRequestParams>(request),
         "tools/call" => misfit::<CallToolRequestParams>(request),
         "tools/list" => misfit::<PaginatedRequestParams>(request),
         _ => return unknown_method(&request.method),

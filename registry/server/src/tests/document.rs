@@ -46,6 +46,7 @@ fn every_operation_is_named_once_and_tagged() {
 /// Enum values of the document are those of responses, requests and the database.
 #[test]
 fn enums_are_named_as_on_the_wire() {
+    use a2a_registry_api::ard::Federation;
     use a2a_registry_domain::coverage::Coverage;
     use a2a_registry_domain::event::EventKind;
     use a2a_registry_domain::lifecycle::{Hold, LivenessState, ShownLifecycle, Visibility};
@@ -64,6 +65,10 @@ fn enums_are_named_as_on_the_wire() {
         )+};
     }
     same!(ChangeClass Coverage EventKind Hold LivenessState ReviewKind ReviewState Role Scope ShownLifecycle SignatureState VersionState Visibility);
+    let modes = [Federation::Auto, Federation::Referrals, Federation::None];
+    let names = &document["components"]["schemas"]["ArdFederation"]["enum"];
+    assert_eq!(names, &serde_json::to_value(modes).unwrap());
+    documented += 1;
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let with_names = schemas
         .values()

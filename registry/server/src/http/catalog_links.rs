@@ -1,0 +1,19 @@
+//! The header by which every page leads to the registry's catalog.
+
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
+
+/// Links to the catalog (RFC 8288) on every page of an application that has this among its data.
+#[derive(Debug, Clone, Copy)]
+pub struct CatalogLinks;
+
+impl CatalogLinks {
+    const HEADER: HeaderValue = HeaderValue::from_static(
+        "</.well-known/ard.json>; rel=\"ard\", </.well-known/ai-catalog.json>; rel=\"ai-catalog\"; \
+         type=\"application/ai-catalog+json\"",
+    );
+
+    /// Adds the header to those of a page.
+    pub fn head(self, headers: &mut HeaderMap) {
+        headers.append(header::LINK, Self::HEADER);
+    }
+}
