@@ -381,6 +381,14 @@ async fn what_the_standard_forbids_is_refused_in_its_words() {
         search(json!({"query": {"text": "x", "filter": {"colour": "red"}}})),
         search(json!({"query": {"text": "x", "filter": {"x:tags": "red"}}})),
         search(json!({"query": {"text": "x".repeat(513)}})),
+        search(json!({"query": text, "federation": 5})),
+        // One value is left for the condition that asks for entries.
+        search(json!({"query": {"text": "x", "filter": {"tags": vec!["t"; 256]}}})),
+        (
+            Method::GET,
+            format!("/ard/agents?filter=displayName%3D{}a", "a,".repeat(255)),
+            None,
+        ),
         (
             Method::POST,
             "/ard/explore".into(),

@@ -17,7 +17,7 @@ use a2a_registry_server::domains::owner::domain_patch;
 use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::entries::{EntryQuery, entry_list};
-use a2a_registry_server::entry_rows::MAX_KEPT;
+use a2a_registry_server::entry_rows::{MAX_KEPT, end_expired};
 use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_server::search::{lookup, suggest};
@@ -146,6 +146,8 @@ both_databases!(
     entries_go_with_the_proof,
     entries_go_with_the_domain,
     denied_domains_show_no_entries,
+    a_denied_publisher_is_shown_by_no_catalog,
+    an_entry_ends_with_its_manifest,
     a_name_of_another_publisher_needs_its_signature,
     what_the_signer_takes_back_is_gone_and_silence_takes_nothing_back,
     the_publishers_own_entry_counts_more,
@@ -438,6 +440,49 @@ async fn denied_domains_show_no_entries(url: &str) {
         .restart(|config| config.governance.deny_domains = Vec::new())
         .await;
     assert_eq!(OwnershipSetup::on(stage).shown().await, [SORTER]);
+}
+
+async fn a_denied_publisher_is_shown_by_no_catalog(url: &str) {
+    let setup = keeping(url).await;
+    setup.proved("other", NEIGHBOUR).await;
+    let ard = OriginAnswer::Document(document(&[sorter()]), endorsed_by(DOMAIN));
+    setup.fetch(NEIGHBOUR, &ard).await;
+    assert_eq!(setup.shown().await, [SORTER]);
+    // Policies about agents narrow a caller's labels, and say nothing about entries.
+    let always = format!("!{ENTRIES}");
+    assert_eq!(setup.searched(&[PUBLIC, "+p1+0", &always]), [SORTER]);
+    let OwnershipSetup { stage, names } = setup;
+    drop(names);
+    let denied = vec![DomainPattern(DOMAIN.into())];
+    let stage = stage
+        .restart(|config| config.governance.deny_domains = denied)
+        .await;
+    let setup = OwnershipSetup::on(stage);
+    assert_eq!(setup.shown().await, Vec::<String>::new());
+    // Nor is one that is listed anew.
+    let mut other = sorter();
+    other["displayName"] = json!("Another name");
+    let ard = OriginAnswer::Document(document(&[other]), endorsed_by(DOMAIN));
+    setup.fetch(NEIGHBOUR, &ard).await;
+    assert_eq!(setup.shown().await, Vec::<String>::new());
+}
+
+async fn an_entry_ends_with_its_manifest(url: &str) {
+    let setup = keeping(url).await;
+    setup.proved("other", NEIGHBOUR).await;
+    let endorsed = Endorsement::Verified {
+        domain: DOMAIN.to_owned(),
+        expires_at: Some(setup.stage.now() + Duration::hours(1)),
+    };
+    let ard = OriginAnswer::Document(document(&[sorter()]), endorsed);
+    setup.fetch(NEIGHBOUR, &ard).await;
+    assert!(!end_expired(&setup.stage.app).await.unwrap());
+    assert_eq!(setup.shown().await, [SORTER]);
+    // Without another fetch it is gone from the list and from the index.
+    setup.stage.advance(Duration::hours(2));
+    end_expired(&setup.stage.app).await.unwrap();
+    assert_eq!(setup.shown().await, Vec::<String>::new());
+    assert_eq!(setup.count().await, 0);
 }
 
 fn endorsed_by(domain: &str) -> Endorsement {

@@ -229,7 +229,8 @@ pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
                 ("mediaType", &attestation.media_type),
                 ("digest", &attestation.digest),
             ] {
-                one(&format!("trustManifest.attestations.{name}"), Some(value));
+                let value = Some(value.as_str()).filter(|value| !value.is_empty());
+                one(&format!("trustManifest.attestations.{name}"), value);
             }
         }
     }
@@ -398,5 +399,47 @@ mod tests {
         ] {
             assert_eq!(parsed_type(text), expected);
         }
+    }
+
+    #[test]
+    fn what_an_entry_shows_can_be_filtered_by() {
+        let entry = Entry {
+            identifier: "urn:air:a.example:x".to_owned(),
+            media_type: "Text/Markdown; Profile=\"p\"".to_owned(),
+            trust_manifest: Some(TrustManifest {
+                identity: "did:web:a.example".to_owned(),
+                identity_type: None,
+                attestations: vec![Attestation {
+                    kind: "SOC2".to_owned(),
+                    uri: "https://a.example/soc2".to_owned(),
+                    ..Attestation::default()
+                }],
+            }),
+            metadata: Map::from_iter([("size".to_owned(), 7.into())]),
+            data: Some(serde_json::json!({"list": [{"name": "one"}, {"name": "two"}], "no": null})),
+            ..Entry::default()
+        };
+        let attributes = attributes(&entry);
+        let has = |path: &str, value: &str| {
+            attributes
+                .iter()
+                .any(|(one, held)| one == path && held == value)
+        };
+        for (path, value) in [
+            ("type", "text/markdown;profile=p"),
+            ("publisher", "a.example"),
+            ("trustManifest.attestations.type", "SOC2"),
+            ("trustManifest.attestations.uri", "https://a.example/soc2"),
+            ("metadata.size", "7"),
+            ("data.list.name", "one"),
+            ("data.list.name", "two"),
+        ] {
+            assert!(has(path, value), "{path} {attributes:?}");
+        }
+        let many = Entry {
+            data: Some(serde_json::json!(vec!["x"; 10_000])),
+            ..entry
+        };
+        assert!(super::attributes(&many).len() <= MAX_ATTRIBUTES + 1);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn denies_entry(rules: &Rules, domain: &str, identifier: &str) -> boo
 ///
 /// # Errors
 /// Where the database fails; nothing is changed then.
-pub(crate) async fn end_expired(context: &Context) -> Result<bool, AppError> {
+pub async fn end_expired(context: &Context) -> Result<bool, AppError> {
     let now = context.now();
     let write = context.store.write().await?;
     let rows = entries::entries_expired(&write, now.0, EXPIRED_AT_ONCE).await?;
