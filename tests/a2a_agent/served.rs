@@ -127,6 +127,7 @@ impl Served {
         let row = a2a_task::Model {
             id,
             account_id: account,
+            sender: None,
             context_id: "elsewhere".into(),
             state: a2a_registry_domain::task_state::TaskState::Working.into(),
             history: json!([{"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "fly"}]}])
@@ -138,7 +139,12 @@ impl Served {
             expires_at: now + 3_600_000_000,
         };
         let write = self.stage.store.write().await.unwrap();
-        write.tasks_insert(vec![row], |_| 1000).await.unwrap();
+        let bounds = a2a_tasks::TaskBounds {
+            account: 1000,
+            sender: 1000,
+            anonymous: 1000,
+        };
+        write.tasks_insert(vec![row], bounds).await.unwrap();
         write.commit().await.unwrap();
         id
     }
@@ -158,7 +164,8 @@ impl Served {
         };
         let write = self.stage.store.write().await.unwrap();
         let working = [a2a_registry_domain::task_state::TaskState::Working];
-        let changed = write.task_change(id, &working, change).await.unwrap();
+        let changed = write.task_change(id, &working, None, change);
+        let changed = changed.await.unwrap();
         write.commit().await.unwrap();
         changed
     }

@@ -79,6 +79,9 @@ pub(super) struct FoundPage {
     pub(super) results: Vec<(Uuid, Value)>,
     /// The other members of the search response.
     pub(super) rest: Value,
+    /// Agents whose entries are too large to be kept with the others.
+    #[serde(default)]
+    pub(super) left_out: Vec<Uuid>,
 }
 
 /// An agent that a question may mean.
@@ -131,7 +134,12 @@ impl Answered {
         match self.outcome {
             Outcome::Found(page) => {
                 let text = words::found(&page);
-                artifact(super::card::FIND, text, Some(page.into_response()))
+                let left_out = page.left_out.len();
+                let mut shown = artifact(super::card::FIND, text, Some(page.into_response()));
+                if let Some(artifact) = shown.artifact.as_mut().filter(|_| left_out > 0) {
+                    artifact["metadata"] = object([("leftOut", left_out.into())]);
+                }
+                shown
             }
             Outcome::About {
                 skill, text, data, ..
@@ -148,10 +156,30 @@ impl Answered {
         }
     }
 
+    /// The question, without the agents that it may mean.
+    pub(super) fn asked(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Question { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Leaves out of it what makes it too large: entries, the largest first, or the data of an answer about one agent.
+    pub(super) fn shrink(&mut self, too_many: usize) {
+        match &mut self.outcome {
+            Outcome::Found(page) => page.shrink(too_many),
+            Outcome::About { data, .. } => *data = None,
+            _ => {}
+        }
+    }
+
     /// The agents in it.
     pub(super) fn agents(&self) -> Vec<Uuid> {
         match &self.outcome {
-            Outcome::Found(page) => page.results.iter().map(|(agent, _)| *agent).collect(),
+            Outcome::Found(page) => {
+                let results = page.results.iter().map(|(agent, _)| agent);
+                results.chain(&page.left_out).copied().collect()
+            }
             Outcome::About { agent, .. } => vec![*agent],
             Outcome::Question { choices, .. } => choices.iter().map(|one| one.agent).collect(),
             Outcome::Missing { .. } | Outcome::Failed { .. } => Vec::new(),
@@ -161,7 +189,10 @@ impl Answered {
     /// Leaves out the agents that are not among these.
     pub(super) fn keep_only(&mut self, visible: &HashSet<Uuid>) {
         match &mut self.outcome {
-            Outcome::Found(page) => page.results.retain(|(agent, _)| visible.contains(agent)),
+            Outcome::Found(page) => {
+                page.results.retain(|(agent, _)| visible.contains(agent));
+                page.left_out.retain(|agent| visible.contains(agent));
+            }
             Outcome::Question { choices, .. } => {
                 choices.retain(|choice| visible.contains(&choice.agent));
             }
@@ -180,6 +211,28 @@ impl Answered {
 }
 
 impl FoundPage {
+    /// Leaves out the largest entries until there are so many bytes less.
+    fn shrink(&mut self, mut too_many: usize) {
+        let size = |(_, entry): &(Uuid, Value)| entry.to_string().len();
+        let sizes: Vec<usize> = self.results.iter().map(size).collect();
+        let mut places: Vec<usize> = (0..sizes.len()).collect();
+        places.sort_by_key(|place| std::cmp::Reverse(sizes[*place]));
+        let mut leaving: HashSet<usize> = HashSet::new();
+        for place in places {
+            if too_many == 0 {
+                break;
+            }
+            too_many = too_many.saturating_sub(sizes[place]);
+            leaving.insert(place);
+        }
+        for (place, result) in std::mem::take(&mut self.results).into_iter().enumerate() {
+            match leaving.contains(&place) {
+                true => self.left_out.push(result.0),
+                false => self.results.push(result),
+            }
+        }
+    }
+
     /// The search response of Agentic Resource Discovery.
     fn into_response(self) -> Value {
         let results = self.results.into_iter().map(|(_, entry)| entry).collect();
@@ -230,6 +283,7 @@ mod tests {
             outcome: Outcome::Found(FoundPage {
                 results: agents.iter().map(entry).collect(),
                 rest: json!({"pageToken": "next"}),
+                left_out: Vec::new(),
             }),
         }
     }
@@ -274,6 +328,48 @@ mod tests {
         let mut asked = question(vec![choice(seen), choice(hidden)]);
         asked.keep_only(&visible);
         assert_eq!(asked, question(vec![choice(seen)]));
+    }
+
+    #[test]
+    fn the_largest_entries_are_left_out_first() {
+        let [small, large, larger] = [1, 2, 3].map(Uuid::from_u128);
+        let entry = |size: usize| json!("x".repeat(size));
+        let all = vec![
+            (larger, entry(300)),
+            (small, entry(10)),
+            (large, entry(200)),
+        ];
+        for (too_many, kept, left_out) in [
+            (0, vec![larger, small, large], vec![]),
+            (1, vec![small, large], vec![larger]),
+            (302, vec![small, large], vec![larger]),
+            (303, vec![small], vec![larger, large]),
+            (9999, vec![], vec![larger, small, large]),
+        ] {
+            let mut answered = page(&[]);
+            let Outcome::Found(found) = &mut answered.outcome else {
+                unreachable!()
+            };
+            found.results.clone_from(&all);
+            answered.shrink(too_many);
+            let agents = [kept.as_slice(), left_out.as_slice()].concat();
+            assert_eq!(answered.agents(), agents, "{too_many}");
+            let Outcome::Found(found) = &answered.outcome else {
+                unreachable!()
+            };
+            assert_eq!(found.left_out, left_out, "{too_many}");
+        }
+        // One that is hidden is not counted.
+        let mut answered = page(&[small]);
+        let Outcome::Found(found) = &mut answered.outcome else {
+            unreachable!()
+        };
+        found.left_out = vec![large, larger];
+        answered.keep_only(&HashSet::from([small, large]));
+        let artifact = answered.shown().artifact.unwrap();
+        assert_eq!(artifact["metadata"], json!({"leftOut": 1}));
+        let text = artifact["parts"][0]["text"].as_str().unwrap();
+        assert!(text.contains("1 agent of this page is left out"), "{text}");
     }
 
     #[test]

@@ -25,8 +25,12 @@ use crate::error::AppError;
 
 /// Messages of one task, those of this agent among them.
 pub(super) const MAX_MESSAGES: usize = 40;
+/// Bytes of the messages of one task, as they are kept: in JSON.
+const MAX_HISTORY: usize = 128 << 10;
 /// Bytes of an outcome that is kept.
 const MAX_OUTCOME: usize = 1 << 20;
+/// Bytes for the identifiers of the agents of a page that are left out.
+const LEFT_OUT: usize = 8 << 10;
 
 /// A message that is understood, with the task that it makes or goes on with.
 struct Job {
@@ -34,8 +38,8 @@ struct Job {
     row: a2a_task::Model,
     /// The messages that are written in it.
     history: Vec<Value>,
-    /// Whether there is such a task already, which waits for the message.
-    goes_on: bool,
+    /// Since when there is such a task already that waits for the message.
+    waits_since: Option<i64>,
     /// Whether the conversation may have other tasks.
     is_known: bool,
     intent: Intent,
@@ -45,7 +49,8 @@ struct Job {
 /// Does what a message asks for, and gives the task as it is then.
 ///
 /// # Errors
-/// Parameters that are wrong; `TaskNotFound`, `Unsupported` for a task that takes no message; failures of the registry.
+/// Parameters that are wrong; `TaskNotFound`; `Unsupported` for a task that takes no message, or that another message
+/// has come to meanwhile; failures of the registry.
 pub(super) async fn send(
     context: &Arc<Context>,
     caller: &Caller,
@@ -58,7 +63,7 @@ pub(super) async fn send(
     let done = work(context, caller, &job.row.context_id, &job.intent).await?;
     let done = result(done, job.wants)?;
     let at = moment(context, caller, &job, done.more.is_some()).await?;
-    if !job.goes_on {
+    let Some(since) = job.waits_since else {
         let row = a2a_task::Model {
             state: Kept::from(done.state),
             outcome: Some(done.written),
@@ -69,7 +74,7 @@ pub(super) async fn send(
         insert(context, row.clone()).await?;
         let shown = done.answered.into_shown();
         return Ok(Task::new(row, done.state, job.history, shown));
-    }
+    };
     let id = job.row.id;
     let change = TaskChange {
         state: done.state,
@@ -78,8 +83,7 @@ pub(super) async fn send(
         more: done.more,
         at,
     };
-    // If another message or its end came first, that is how the task is now.
-    apply(context, id, change).await?;
+    apply(context, id, since, change).await?;
     load(context, caller, &id.to_string()).await
 }
 
@@ -93,7 +97,7 @@ pub(super) async fn begin(
     incoming: Incoming,
 ) -> Result<Task, Fault> {
     let job = understand(context, caller, incoming).await?;
-    if job.goes_on {
+    if let Some(since) = job.waits_since {
         let change = TaskChange {
             state: TaskState::Working,
             history: Some(job.row.history.clone()),
@@ -101,9 +105,7 @@ pub(super) async fn begin(
             more: None,
             at: job.row.updated_at,
         };
-        if !apply(context, job.row.id, change).await? {
-            return Err(takes_none());
-        }
+        apply(context, job.row.id, since, change).await?;
     } else {
         insert(context, job.row.clone()).await?;
     }
@@ -144,7 +146,8 @@ async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), App
         more: done.more,
         at,
     };
-    change_task(context, job.row.id, &[TaskState::Working], change).await?;
+    let since = Some(job.row.updated_at);
+    change_task(context, job.row.id, &[TaskState::Working], since, change).await?;
     Ok(())
 }
 
@@ -156,13 +159,14 @@ async fn moment(
     job: &Job,
     is_search: bool,
 ) -> Result<i64, AppError> {
-    let now = context.now().0;
+    // Later than what it was before, so that whoever has read that can tell.
+    let now = context.now().0.max(job.row.updated_at);
     if !is_search || !job.is_known {
         return Ok(now);
     }
     let (account, conversation) = (owner(caller), &job.row.context_id);
     let last = last_search_of(&context.store, account, conversation, now).await?;
-    Ok(last.map_or(now, |last| now.max(last.updated_at.saturating_add(1))))
+    Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
 /// What a task comes to.
@@ -184,6 +188,11 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
         outcome: done.outcome,
     };
     let mut written = kept(&answered)?;
+    if written.len() > MAX_OUTCOME {
+        // With room for the identifiers of what is left out.
+        answered.shrink(written.len() - MAX_OUTCOME + LEFT_OUT);
+        written = kept(&answered)?;
+    }
     if written.len() > MAX_OUTCOME {
         let text = "The answer is too large; ask for fewer agents with `pageSize`.".to_owned();
         answered.outcome = Outcome::Failed { text };
@@ -211,7 +220,7 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
         Some(id) => Some(waiting(context, caller, id, incoming.context_id.as_deref()).await?),
         None => None,
     };
-    let goes_on = waiting.is_some();
+    let waits_since = waiting.as_ref().map(|task| task.row.updated_at);
     let (id, conversation, mut history) = match &waiting {
         Some(task) => (
             task.row.id,
@@ -230,7 +239,7 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     };
     if let Some((task, text)) = waiting
         .as_ref()
-        .and_then(|task| Some((task, task.shown.said.as_deref()?)))
+        .and_then(|task| Some((task, task.asked()?)))
     {
         history.push(wire::said(task, text));
     }
@@ -240,23 +249,27 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     history.push(message);
     let written = serde_json::to_string(&history);
     let written = written.map_err(|error| AppError::internal(error.to_string()))?;
+    if written.len() > MAX_HISTORY {
+        return Err(too_large(waits_since.is_some()));
+    }
     let created_at = waiting.map_or(now.0, |task| task.row.created_at);
     Ok(Job {
         row: a2a_task::Model {
             id,
             account_id: owner(caller),
+            sender: sender(context, caller),
             context_id: conversation,
             state: Kept::from(TaskState::Working),
             history: written,
             outcome: None,
             more: None,
             created_at,
-            updated_at: now.0,
+            updated_at: waits_since.map_or(now.0, |since| now.0.max(since.saturating_add(1))),
             expires_at: now.plus(i64::from(context.config.a2a.task_hours) * HOUR).0,
         },
         history,
-        goes_on,
-        is_known: goes_on || incoming.context_id.is_some(),
+        waits_since,
+        is_known: waits_since.is_some() || incoming.context_id.is_some(),
         intent: asked,
         wants: incoming.wants,
     })
@@ -267,6 +280,27 @@ fn takes_none() -> Fault {
         FaultKind::Unsupported,
         "The task takes no further messages. Send this one without `taskId`.",
     )
+}
+
+/// The messages of a task are too large together; `goes_on` if there are earlier ones.
+fn too_large(goes_on: bool) -> Fault {
+    let most = MAX_HISTORY >> 10;
+    match goes_on {
+        true => Fault::new(
+            FaultKind::Unsupported,
+            format!(
+                "The task takes no further messages of this size: its messages have at most {most} KiB as JSON together. Send this one without `taskId`."
+            ),
+        ),
+        false => Fault::params(format!("A message has at most {most} KiB as JSON here.")),
+    }
+}
+
+/// Whom a task of the caller is counted for, if it has no account. The address itself is not kept.
+fn sender(context: &Context, caller: &Caller) -> Option<i64> {
+    let network = caller.network.filter(|_| owner(caller).is_none())?;
+    let number = context.signer.number(&["a2a sender", &network.to_string()]);
+    Some(number.cast_signed())
 }
 
 /// The task that a message names, if it waits for one.
@@ -286,7 +320,81 @@ async fn waiting(
     Ok(task)
 }
 
-/// Changes a task that waits for a message; returns whether it did.
-async fn apply(context: &Context, id: Uuid, change: TaskChange) -> Result<bool, AppError> {
-    change_task(context, id, &[TaskState::InputRequired], change).await
+/// Changes a task that has been waiting for a message since this moment.
+///
+/// # Errors
+/// `Unsupported` where another message or its end came first.
+async fn apply(context: &Context, id: Uuid, since: i64, change: TaskChange) -> Result<(), Fault> {
+    let from = [TaskState::InputRequired];
+    match change_task(context, id, &from, Some(since), change).await? {
+        true => Ok(()),
+        false => Err(takes_none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::outcome::FoundPage;
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_left_out_and_the_page_goes_on() {
+        let wants = Wants {
+            text: true,
+            data: true,
+            history: None,
+            immediately: false,
+        };
+        let entry = |size: usize| {
+            (
+                Uuid::new_v4(),
+                json!({"displayName": "x", "data": "x".repeat(size)}),
+            )
+        };
+        for (sizes, kept_results) in [
+            (vec![10, 20], 2),
+            (vec![10, 700_000, 700_001], 2),
+            (vec![MAX_OUTCOME; 3], 0),
+        ] {
+            let page = FoundPage {
+                results: sizes.iter().map(|size| entry(*size)).collect(),
+                rest: json!({"pageToken": "next"}),
+                left_out: Vec::new(),
+            };
+            let done = Work {
+                outcome: Outcome::Found(page),
+                more: Some("next".into()),
+            };
+            let done = result(done, wants).unwrap();
+            assert_eq!(done.state, TaskState::Completed, "{sizes:?}");
+            assert!(done.written.len() <= MAX_OUTCOME);
+            assert_eq!(done.more.as_deref(), Some("next"));
+            let shown = done.answered.into_shown().artifact.unwrap();
+            let response = &shown["parts"][1]["data"];
+            assert_eq!(response["results"].as_array().unwrap().len(), kept_results);
+            assert_eq!(response["pageToken"], "next");
+            let left_out = sizes.len() - kept_results;
+            assert_eq!(
+                shown["metadata"]["leftOut"].as_u64().unwrap_or(0),
+                left_out as u64
+            );
+        }
+        // An answer about one agent keeps its text.
+        let about = Outcome::About {
+            skill: "describe-agent".into(),
+            agent: Uuid::nil(),
+            asked: "x".into(),
+            text: "about x".into(),
+            data: Some(json!("x".repeat(MAX_OUTCOME))),
+        };
+        let done = result(about.into(), wants).unwrap();
+        assert_eq!(done.state, TaskState::Completed);
+        let shown = done.answered.into_shown().artifact.unwrap();
+        assert_eq!(
+            shown["parts"],
+            json!([{"text": "about x", "mediaType": "text/plain"}])
+        );
+    }
 }

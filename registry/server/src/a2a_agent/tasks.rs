@@ -93,6 +93,12 @@ impl Task {
             .unwrap_or_default()
     }
 
+    /// What the agent has asked, for the history: without the agents that it may have meant, which its caller may not
+    /// be allowed to see later.
+    pub(super) fn asked(&self) -> Option<&str> {
+        self.answered.as_ref().and_then(Answered::asked)
+    }
+
     /// Leaves out the agents that are not among these.
     pub(super) fn keep_only(&mut self, visible: &HashSet<Uuid>) {
         if let Some(answered) = &mut self.answered {
@@ -116,7 +122,7 @@ pub(super) fn owner(caller: &Caller) -> Option<Uuid> {
 pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
     let id: Uuid = id.parse().map_err(|_| Fault::no_task())?;
     let mut task = read(context, caller, id).await?;
-    if task.state == TaskState::Working && context.now().0 - task.row.updated_at > WORK_LIMIT {
+    if is_overdue(context, task.state, task.row.updated_at) {
         let text = "The registry was restarted while it worked on this. Send the message again.";
         let failed = Answered {
             text: true,
@@ -126,12 +132,18 @@ pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result
             },
         };
         let change = end(context, TaskState::Failed, Some(&failed))?;
-        change_task(context, id, &[TaskState::Working], change).await?;
+        let since = Some(task.row.updated_at);
+        change_task(context, id, &[TaskState::Working], since, change).await?;
         task = read(context, caller, id).await?;
     }
     let seen = visible(context, caller, task.agents()).await?;
     task.keep_only(&seen);
     Ok(task)
+}
+
+/// Whether a task that is in a state since this moment has been worked on for too long.
+pub(super) fn is_overdue(context: &Context, state: TaskState, since: i64) -> bool {
+    state == TaskState::Working && context.now().0 - since > WORK_LIMIT
 }
 
 async fn read(context: &Context, caller: &Caller, id: Uuid) -> Result<Task, Fault> {
@@ -141,18 +153,20 @@ async fn read(context: &Context, caller: &Caller, id: Uuid) -> Result<Task, Faul
     Ok(Task::of(row.ok_or_else(Fault::no_task)?)?)
 }
 
-/// Changes a task that is in one of these states; returns whether it was.
+/// Changes a task that is in one of these states, and has been since the moment that was read, where one is given;
+/// returns whether it was.
 pub(super) async fn change_task(
     context: &Context,
     id: Uuid,
     from: &[TaskState],
+    since: Option<i64>,
     change: TaskChange,
 ) -> Result<bool, AppError> {
     let write = context.store.write().await?;
-    let changed = write.task_change(id, from, change).await?;
+    let changed = write.task_change(id, from, since, change).await?;
     write.commit().await?;
     if changed {
-        context.own_agent.task_changed();
+        context.own_agent.tasks.changed(id);
     }
     Ok(changed)
 }
@@ -188,7 +202,7 @@ pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Resu
         return Err(ended());
     }
     let change = end(context, TaskState::Canceled, None)?;
-    if !change_task(context, task.row.id, &OPEN, change).await? {
+    if !change_task(context, task.row.id, &OPEN, None, change).await? {
         return Err(ended());
     }
     load(context, caller, id).await
