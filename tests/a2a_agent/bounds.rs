@@ -225,7 +225,7 @@ async fn a_sender_pushes_out_its_own_tasks_alone(url: &str) {
         // and of two who have as many, the one whose oldest is older.
         ('d', "192.0.2.3", "---abccdd"),
         ('c', "192.0.2.2", "---ab-cddc"),
-        ('a', "2001:db8::1", "---ab-c-dca"),
+        ('a', "2001:db8::1", "----b-cddca"),
     ] {
         made.push((sender, say_from(&served, address).await));
         let mut seen = String::new();
