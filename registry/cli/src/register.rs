@@ -120,7 +120,9 @@ async fn add_agents_of(
 ) -> Result<CommandOutcome, Failure> {
     let agents = peer::agents_of(registry).await?;
     if agents.names.is_empty() && agents.left_out.is_empty() {
-        return Err(Failure::new(format!("{registry} lists no agents")));
+        return Err(Failure::No(format!(
+            "{registry} lists no agents that everybody may find over ARD"
+        )));
     }
     names.extend(agents.names);
     let mut outcome = CommandOutcome::Done;

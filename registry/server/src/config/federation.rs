@@ -105,7 +105,8 @@ impl FederationConfig {
             }
             if let Err(refusal) = guard.check_url(&peer.url) {
                 mistakes.push(format!(
-                    "federation.peers.{name}.url is not asked with the lists of [federation]: {refusal}"
+                    "federation.peers.{name}.url is not asked with the lists of [federation] (allow_http, allow_ports, \
+                     allow_networks, allow_names): {refusal}"
                 ));
             }
         }

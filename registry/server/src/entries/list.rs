@@ -101,6 +101,10 @@ fn filter(context: &Context, query: &EntryQuery) -> Result<EntryFilter, AppError
         let detail = format!("at most {MAX_TYPES} types are asked for at once");
         return Err(AppError::invalid("/type", detail));
     }
+    if query.media_type.iter().any(|one| one.trim().contains(' ')) {
+        let detail = "a media type has no space; write its + as %2B";
+        return Err(AppError::invalid("/type", detail));
+    }
     let types = query.media_type.iter();
     Ok(EntryFilter {
         words,
