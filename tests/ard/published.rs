@@ -171,3 +171,33 @@ async fn pages_and_robots_lead_to_the_catalog() {
     );
     registry.stop().await;
 }
+
+#[tokio::test]
+async fn off_is_off() {
+    let setup = crate::support::setup::Setup::new().configure("[ard]\nenabled = false");
+    let registry = setup.start().await;
+    let id = "/ard/agents/urn%3Aair%3Aa.agents-test.com%3Aagents%3Ax";
+    for path in [ARD, AI_CATALOG, "/ard/agents", id] {
+        let answer = ApiResponse::to(registry.api.request(Method::GET, path)).await;
+        assert_eq!(answer.status, 404, "{path}");
+    }
+    let search = json!({"query": {"text": "parcel"}});
+    let explore = json!({"resultType": {"facets": [{"field": "type"}]}});
+    for (path, body) in [
+        ("/ard/search", &search),
+        ("/ard/c/x/search", &search),
+        ("/ard/explore", &explore),
+    ] {
+        let request = registry.api.request(Method::POST, path).json(body);
+        let answer = ApiResponse::to(request).await;
+        assert_eq!(answer.expect(404)["errorCode"], "NOT_FOUND", "{path}");
+    }
+    for path in ["/", "/about", "/docs/"] {
+        let page = ApiResponse::to(registry.api.request(Method::GET, path)).await;
+        assert!(!page.headers.contains_key("link"), "{path}");
+        assert!(!page.text().contains("ard.json\">"), "{path}");
+        assert!(!page.text().contains("Agentic Resource"), "{path}");
+    }
+    let robots = ApiResponse::to(registry.api.request(Method::GET, "/robots.txt")).await;
+    assert!(!robots.text().contains("Agentmap"), "{}", robots.text());
+}

@@ -48,6 +48,8 @@ pub struct HitRow {
     pub id: Uuid,
     /// The rendered hit, byte for byte as in its [`Document`](super::Document).
     pub hit: Vec<u8>,
+    /// The agent as it is rendered in catalogs; empty for one that they do not list.
+    pub entry: Vec<u8>,
     /// Relevance score, if there was a text; comparable only within one response, and only among hits that are equally
     /// weak.
     pub score: Option<f32>,

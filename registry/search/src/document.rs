@@ -23,6 +23,8 @@ pub struct Document {
     pub id: Uuid,
     /// The rendered hit, stored and returned byte for byte.
     pub hit: Vec<u8>,
+    /// The agent as it is rendered in catalogs, stored and returned beside the hit; empty for one that catalogs do not list.
+    pub entry: Vec<u8>,
     /// The agent's name: searched, suggested, sorted by.
     pub name: String,
     /// The agent's description.

@@ -14,7 +14,7 @@ use super::filter::clauses;
 use super::filtered::FilteredQuery;
 use super::request::{Filters, MAX_LIMIT};
 use super::schema::IDENTIFIER;
-use super::search::rendered_hit;
+use super::search::{rendered_entry, rendered_hit};
 
 /// What a list is ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub enum ListValue {
 pub struct ListRow {
     /// Its rendered hit.
     pub hit: Vec<u8>,
+    /// The agent as it is rendered in catalogs; empty for one that they do not list.
+    pub entry: Vec<u8>,
     /// Its place in the order, for [`ListRequest::after`].
     pub place: Vec<ListValue>,
 }
@@ -150,6 +152,7 @@ fn row(
     let stored: tantivy::TantivyDocument = searcher.doc(address)?;
     Ok(ListRow {
         hit: rendered_hit(&stored, fields).to_vec(),
+        entry: rendered_entry(&stored, fields).to_vec(),
         place,
     })
 }

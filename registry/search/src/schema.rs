@@ -40,6 +40,8 @@ pub(super) struct Fields {
     pub hit: Field,
     /// A rendered hit that is not UTF-8.
     pub hit_bytes: Field,
+    /// The agent as it is rendered in catalogs.
+    pub entry: Field,
     /// All texts of the agent, joined and positioned as in [`layout`]; also stored.
     pub text: Field,
     pub skill_words: Field,
@@ -78,6 +80,7 @@ impl Fields {
             id_low: builder.add_u64_field("id_low", FAST),
             hit: builder.add_text_field("hit", STORED),
             hit_bytes: builder.add_bytes_field("hit_bytes", STORED),
+            entry: builder.add_text_field("entry", STORED),
             text: builder.add_text_field(
                 "text",
                 TextOptions::default().set_stored().set_indexing_options(
@@ -131,6 +134,10 @@ impl Fields {
         match std::str::from_utf8(&agent.hit) {
             Ok(hit) => out.add_text(self.hit, hit),
             Err(_) => out.add_bytes(self.hit_bytes, &agent.hit),
+        }
+        match std::str::from_utf8(&agent.entry) {
+            Ok("") | Err(_) => {}
+            Ok(entry) => out.add_text(self.entry, entry),
         }
 
         let name_key = fold(&agent.name);

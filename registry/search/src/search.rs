@@ -270,6 +270,7 @@ impl Inner {
             id: position.id,
             weak: position.weak,
             hit: hit.to_vec(),
+            entry: rendered_entry(&stored, &self.fields).to_vec(),
             score: match position.value {
                 SortValue::Score(score) => Some(score),
                 _ => None,
@@ -428,6 +429,15 @@ pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &Fields) -> 
             .and_then(|value| value.as_bytes())
             .unwrap_or_default(),
     }
+}
+
+/// The entry of a stored document; empty where it has none.
+pub(super) fn rendered_entry<'a>(stored: &'a TantivyDocument, fields: &Fields) -> &'a [u8] {
+    let entry = stored.get_first(fields.entry);
+    entry
+        .and_then(|value| value.as_str())
+        .unwrap_or_default()
+        .as_bytes()
 }
 
 /// Rejects a request beyond the limits.

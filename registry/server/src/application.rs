@@ -10,7 +10,7 @@ use utoipa_actix_web::AppExt;
 
 use crate::health::routes as health;
 use crate::http::allowed::Addresses;
-use crate::http::envelope::{self, ErrorPage};
+use crate::http::envelope::{self, CatalogLinks, ErrorPage};
 use crate::http::state::State;
 use crate::mcp::McpService;
 use crate::openapi::{self, operations};
@@ -37,8 +37,13 @@ pub fn application(
     >,
 > {
     let envelope = envelope::Envelope::new(Arc::clone(&state.metrics));
-    actix_web::App::new()
-        .app_data(web::Data::from(Arc::clone(&state.context)))
+    let has_catalog = state.context.config().ard.enabled;
+    let app = actix_web::App::new();
+    let app = match has_catalog {
+        true => app.app_data(CatalogLinks),
+        false => app,
+    };
+    app.app_data(web::Data::from(Arc::clone(&state.context)))
         .app_data(web::Data::new(McpService::new(&state)))
         .app_data(state)
         .app_data::<&'static Addresses>(&ADDRESSES)

@@ -9,7 +9,6 @@ use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, Trus
 use a2a_registry_search::{ExactFilter, MAX_ATTRIBUTES, MAX_VALUE_BYTES, Property};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
 use crate::config::Config;
 
@@ -31,8 +30,6 @@ const CARD_SIGNATURE: &str = "A2A-Card-JWS";
 /// What an entry needs of a rendered hit or agent; other members are passed over.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct ListedAgent<'a> {
-    /// Its id in this registry.
-    pub(crate) id: Uuid,
     #[serde(borrow)]
     urn: Option<Cow<'a, str>>,
     #[serde(borrow)]

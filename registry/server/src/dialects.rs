@@ -42,5 +42,6 @@ pub(crate) fn shown(config: &Config) -> Vec<DialectView> {
     ];
     let a2a = config.a2a.enabled.then_some(a2a);
     let mcp = config.mcp.enabled.then_some(mcp);
+    let ard = ard.into_iter().filter(|_| config.ard.enabled);
     a2a.into_iter().chain(ard).chain(mcp).collect()
 }

@@ -79,6 +79,7 @@ fn document(
     })?;
     Ok(Some(Document {
         id: row.id,
+        entry: hit.clone(),
         hit,
         identifier: row.identifier.clone(),
         attributes: attributes(&entry),

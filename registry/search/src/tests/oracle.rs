@@ -42,6 +42,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
     Document {
         id: id(number),
         hit: number.to_string().into_bytes(),
+        entry: Vec::new(),
         name: dice.words(&WORDS, 2),
         description: dice.words(&WORDS, 5),
         provider: dice.words(&WORDS, 1),

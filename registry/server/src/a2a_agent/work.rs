@@ -3,7 +3,6 @@
 use a2a_registry_api::ard::{Federation, SearchRequest};
 use a2a_registry_api::{Agent, AgentList, DecisionRequest, Hit};
 use a2a_registry_store::a2a_tasks;
-use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -16,11 +15,11 @@ use super::outcome::{Choice, FoundPage, Outcome};
 use super::tasks::owner;
 use super::words;
 use crate::agents::rendered::agent_answered;
-use crate::ard::result::result;
+use crate::ard::base;
+use crate::ard::result::result_value;
 use crate::ard::terms::conditions;
-use crate::ard::{base, entry_of};
 use crate::caller::Caller;
-use crate::catalog_entry::any_entry;
+use crate::catalog_entry::{ListedAgent, any_entry};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::decide::decide;
@@ -108,8 +107,8 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
         left_out: Vec::new(),
     };
     for row in &found.answer.hits {
-        if let Some(result) = result(row, &source) {
-            page.results.push((row.id, value(&result)?));
+        if let Some(result) = result_value(row, &source) {
+            page.results.push((row.id, result));
         }
     }
     if asked.federation == Federation::Referrals {
@@ -142,10 +141,6 @@ fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
     }
     serde_json::from_value(asked)
         .map_err(|error| Fault::params(format!("This is no search request: {error}.")))
-}
-
-fn value(of: &impl Serialize) -> Result<Value, AppError> {
-    serde_json::to_value(of).map_err(|error| AppError::internal(error.to_string()))
 }
 
 /// The next page of the conversation's last search.
@@ -260,7 +255,8 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
     };
     let rendered =
         serde_json::to_vec(&*agent).map_err(|error| AppError::internal(error.to_string()))?;
-    let data = entry_of(&rendered).map(|entry| json!(entry));
+    let data = ListedAgent::read(&rendered).and_then(|agent| agent.entry());
+    let data = data.map(|entry| json!(entry));
     Ok(Outcome::About {
         skill: DESCRIBE.into(),
         agent: agent.hit.summary.id,

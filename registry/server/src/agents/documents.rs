@@ -8,6 +8,7 @@ use a2a_registry_domain::source::SourceKind;
 use a2a_registry_search::{Document, SkillText};
 use a2a_registry_store::agents;
 use a2a_registry_store::entity::agent;
+use serde::Serialize;
 use url::Url;
 use uuid::Uuid;
 
@@ -90,14 +91,16 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
     let summary = lasting_summary(context, record);
     let part = filtered_part(&listed_facts(context, record));
     let hit = rendered(&summary)?;
-    let entry = ListedAgent::read(&hit).and_then(|agent| agent.entry());
+    let listed = ListedAgent::read(&hit).and_then(|agent| agent.entry());
+    let entry = listed.as_ref().map(rendered).transpose()?;
     Ok(Document {
         id: record.agent.id,
-        identifier: entry
+        identifier: listed
             .as_ref()
             .map(|entry| entry.identifier.clone())
             .unwrap_or_default(),
-        attributes: entry.as_ref().map(attributes).unwrap_or_default(),
+        attributes: listed.as_ref().map(attributes).unwrap_or_default(),
+        entry: entry.unwrap_or_default(),
         hit,
         name: card.name.clone(),
         description: card.description.clone().unwrap_or_default(),
@@ -123,10 +126,9 @@ fn lasting_summary(context: &Context, record: &AgentRecord) -> Summary {
     summary
 }
 
-fn rendered(summary: &Summary) -> Result<Vec<u8>, AppError> {
-    serde_json::to_vec(summary).map_err(|error| {
-        AppError::internal(format!("a summary cannot be written as JSON: {error}"))
-    })
+fn rendered(of: &impl Serialize) -> Result<Vec<u8>, AppError> {
+    serde_json::to_vec(of)
+        .map_err(|error| AppError::internal(format!("an agent cannot be written as JSON: {error}")))
 }
 
 /// A skill as it is indexed.

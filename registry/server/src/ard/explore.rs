@@ -6,7 +6,7 @@ use a2a_registry_api::ard::{Bucket, ExploreRequest, ExploreResponse, Facet, Face
 use a2a_registry_search::{MAX_COUNTED, Property, ValueCount};
 
 use crate::ard::terms::{Terms, conditions};
-use crate::ard::{Part, extra, without_collection};
+use crate::ard::{Part, demand_ard, extra, without_collection};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -30,6 +30,7 @@ pub(crate) async fn explore(
     part: &Part,
     request: &ExploreRequest,
 ) -> Result<ExploreResponse, AppError> {
+    demand_ard(context)?;
     let asked = &request.result_type.facets;
     if asked.is_empty() || asked.len() > MAX_COUNTED {
         let detail = format!("1 to {MAX_COUNTED} facets are counted at once");

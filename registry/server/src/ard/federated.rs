@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use a2a_registry_api::ard::{SearchRequest, SearchResponse, SearchResult};
+use a2a_registry_api::ard::{Entry, SearchRequest, SearchResponse, SearchResult};
 use a2a_registry_api::limits::MAX_PAGE;
 use a2a_registry_search::{ExactFilter, ListRequest, Property};
 use a2a_registry_store::agents::{known_urns, withheld_domains};
 use a2a_registry_store::entries::entries_named;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::ard::search::{Asking, answer_of, own_page};
-use crate::ard::{DOOR, entry_of};
+use crate::ard::DOOR;
+use crate::ard::result::{HIGHEST, response, result};
+use crate::ard::search::{Asking, own_page};
 use crate::caller::Caller;
 use crate::catalog_entry::{any_entry, publisher_of};
 use crate::context::Context;
@@ -21,9 +23,6 @@ use crate::federation::{Asked, PeerAnswer, ask_peers};
 use crate::index_pool::run;
 use crate::memory::federation::MergedList;
 use crate::search::find::Found;
-
-/// The highest score there is.
-const HIGHEST: u8 = 100;
 
 /// Where a page of a federated search begins.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,7 +36,8 @@ enum Position {
 /// A page of a federated search, and the peers that gave nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Federated {
-    pub(crate) response: SearchResponse,
+    /// A [`SearchResponse`] as JSON.
+    pub(crate) response: Bytes,
     pub(crate) missing: Vec<String>,
 }
 
@@ -60,15 +60,16 @@ pub(super) async fn federated(
             offset: 0,
         },
     };
+    let source = asking.part.base(context);
     let token = |position: Position| context.signer.token(&canonical, caller, &position);
     let own = |found: &Found, most: u8, missing: Vec<String>| {
-        let mut response = answer_of(context, asking, found);
-        for result in &mut response.results {
-            result.score = result.score.min(most);
-        }
         let next = found.next.clone();
-        response.page_token = next.and_then(|next| token(Position::Own(next, most)));
-        Federated { response, missing }
+        let next = next.and_then(|next| token(Position::Own(next, most)));
+        let hits = &found.answer.hits;
+        Federated {
+            response: response(hits, &source, most, None, next.as_deref()),
+            missing,
+        }
     };
     let (key, offset) = match position {
         Position::Merged { key, offset } => (key, offset),
@@ -98,12 +99,15 @@ pub(super) async fn federated(
         }
         (false, None) => None,
     };
+    let response = SearchResponse {
+        results: still_seen(context, caller, asking, page).await?,
+        referrals: None,
+        page_token: next,
+    };
+    let response = serde_json::to_vec(&response)
+        .map_err(|error| AppError::internal(format!("results cannot be written: {error}")))?;
     Ok(Federated {
-        response: SearchResponse {
-            results: still_seen(context, caller, asking, page).await?,
-            referrals: None,
-            page_token: next,
-        },
+        response: response.into(),
         missing,
     })
 }
@@ -159,7 +163,9 @@ async fn merged(
     let peers = answers.into_iter().map(|answer| answer.results).collect();
     // As many as a peer gives.
     let own = own_page(context, caller, asking, MAX_PAGE, None).await?;
-    let results = answer_of(context, asking, &own).results;
+    let source = asking.part.base(context);
+    let hits = own.answer.hits.iter();
+    let results = hits.filter_map(|row| result(row, &source)).collect();
     let results = merge(results, peers, &known);
     let size = serde_json::to_vec(&results).map_or(usize::MAX, |sent| sent.len());
     let list = MergedList {
@@ -216,7 +222,7 @@ async fn still_seen(
     let rows = run(context, move |index| index.list(&request)).await?.rows;
     let seen: HashSet<String> = rows
         .iter()
-        .filter_map(|row| Some(entry_of(&row.hit)?.identifier))
+        .filter_map(|row| Some(serde_json::from_slice::<Entry>(&row.entry).ok()?.identifier))
         .collect();
     let shown = page
         .iter()

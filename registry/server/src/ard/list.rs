@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use crate::ard::search::page_size;
 use crate::ard::terms::MAX_CONDITIONS;
-use crate::ard::{DOOR, Part, whole_entries};
+use crate::ard::{DOOR, Part, demand_ard, whole_entries};
 use crate::caller::Caller;
 use crate::catalog_entry::{NAME_IN_LOWER_CASE, any_entry, parsed_type, publisher_of};
 use crate::context::Context;
@@ -60,6 +60,7 @@ pub(crate) async fn list(
     part: &Part,
     query: &ListQuery,
 ) -> Result<List, AppError> {
+    demand_ard(context)?;
     demand_database(context)?;
     let mut request = read_filter(query.filter.as_deref().unwrap_or_default())?;
     request.order = read_order(query.order_by.as_deref().unwrap_or_default())?;
@@ -82,9 +83,8 @@ pub(crate) async fn list(
         let place: Vec<Place> = last.place.iter().cloned().map(Place::from).collect();
         context.signer.token(&canonical, caller, &place)
     });
-    let hits: Vec<Vec<u8>> = page.rows.into_iter().map(|row| row.hit).collect();
     Ok(List {
-        items: whole_entries(context, &hits).await?,
+        items: whole_entries(context, &page.rows).await?,
         total: page.total,
         page_token: next,
     })
@@ -101,6 +101,7 @@ pub(crate) async fn retrieve(
     part: &Part,
     identifier: &str,
 ) -> Result<Entry, AppError> {
+    demand_ard(context)?;
     demand_database(context)?;
     if publisher_of(identifier).is_none() {
         let detail = "An identifier reads urn:air:PUBLISHER:…:NAME, percent-encoded once.";
@@ -121,8 +122,7 @@ pub(crate) async fn retrieve(
         },
     ];
     let page = run(context, move |index| index.list(&request)).await?;
-    let hits: Vec<Vec<u8>> = page.rows.into_iter().map(|row| row.hit).collect();
-    let entry = whole_entries(context, &hits).await?.pop();
+    let entry = whole_entries(context, &page.rows).await?.pop();
     entry.ok_or_else(|| AppError::not_found("There is no entry with this identifier."))
 }
 

@@ -16,14 +16,15 @@ pub mod well_known;
 use std::collections::HashMap;
 
 use a2a_registry_api::ard::Entry;
-use a2a_registry_search::{ALWAYS, ExactFilter};
+use a2a_registry_search::{ALWAYS, ExactFilter, ListRow};
 use a2a_registry_store::agents::agents_by_ids;
+use serde::Deserialize;
 use serde_json::from_slice;
 use uuid::Uuid;
 
 use crate::agents::records::records;
 use crate::caller::{Caller, ENTRIES};
-use crate::catalog_entry::{ListedAgent, any_entry, base_of};
+use crate::catalog_entry::{any_entry, base_of};
 use crate::context::Context;
 use crate::entry_rows::keeps_entries;
 use crate::error::AppError;
@@ -85,6 +86,17 @@ impl Part {
     }
 }
 
+/// Whether ARD is served here.
+///
+/// # Errors
+/// `NotFound`, as for an address where nothing is.
+fn demand_ard(context: &Context) -> Result<(), AppError> {
+    match context.config.ard.enabled {
+        true => Ok(()),
+        false => Err(AppError::no_address()),
+    }
+}
+
 /// A failure of the search core. The path names the collection here, so one that does not exist, or that the caller may not
 /// see, is an address where nothing is.
 fn without_collection(error: AppError) -> AppError {
@@ -111,21 +123,19 @@ fn extra(context: &Context, part: &Part, exact: Vec<ExactFilter>) -> Extra {
     }
 }
 
-/// The entry in a rendered hit, without questions. A hit that is no agent is an entry already.
-pub(crate) fn entry_of(hit: &[u8]) -> Option<Entry> {
-    match ListedAgent::read(hit) {
-        Some(agent) => agent.entry(),
-        None => from_slice(hit).ok(),
-    }
+/// The id of an agent's hit; entries that are no agents have none.
+#[derive(Deserialize)]
+struct HitId {
+    id: Option<Uuid>,
 }
 
 /// Whole entries, with questions where the cards have examples for them.
-async fn whole_entries(context: &Context, hits: &[Vec<u8>]) -> Result<Vec<Entry>, AppError> {
-    let read: Vec<(Option<Uuid>, Entry)> = hits
+async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>, AppError> {
+    let read: Vec<(Option<Uuid>, Entry)> = rows
         .iter()
-        .filter_map(|hit| {
-            let id = ListedAgent::read(hit).map(|agent| agent.id);
-            Some((id, entry_of(hit)?))
+        .filter_map(|row| {
+            let hit: HitId = from_slice(&row.hit).ok()?;
+            Some((hit.id, from_slice(&row.entry).ok()?))
         })
         .collect();
     let ids: Vec<Uuid> = read.iter().filter_map(|(id, _)| *id).collect();

@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use url::Url;
 
-use crate::ard::{base, whole_entries};
+use crate::ard::{base, demand_ard, whole_entries};
 use crate::caller::Caller;
 use crate::catalog_entry::{any_entry, publisher_of};
 use crate::context::Context;
@@ -47,6 +47,7 @@ struct Host {
 /// # Errors
 /// `Unavailable` while the index or the database cannot be read.
 pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppError> {
+    demand_ard(context)?;
     demand_database(context)?;
     let labels = Caller::default().labels(&context.policies.in_force());
     let key = format!(
@@ -79,7 +80,6 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
         Some(ListValue::Time(time)) => Timestamp(*time),
         _ => Timestamp(0),
     };
-    let hits: Vec<Vec<u8>> = page.rows.into_iter().map(|row| row.hit).collect();
     let mut entries: Vec<Entry> = registry_entry(context).into_iter().collect();
     let mut bytes = 0;
     let fits = |entry: &Entry| {
@@ -87,7 +87,7 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
         bytes <= MAX_BYTES
     };
     entries.extend(
-        whole_entries(context, &hits)
+        whole_entries(context, &page.rows)
             .await?
             .into_iter()
             .take_while(fits),

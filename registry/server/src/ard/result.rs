@@ -1,10 +1,13 @@
 //! Hits as results of ARD: the entry, a score of 0 to 100, and the registry that has it.
 
-use a2a_registry_api::ard::SearchResult;
+use a2a_registry_api::ard::{Referral, SearchResult};
 use a2a_registry_search::HitRow;
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::ard::entry_of;
-
+/// The highest score there is.
+pub(crate) const HIGHEST: u8 = 100;
 /// The score of a hit of `/v1` that becomes half of what there is.
 const HALF: f32 = 12.0;
 /// The highest score of a weak hit; all others have more.
@@ -12,18 +15,95 @@ const WEAK: f32 = 19.0;
 /// The lowest score of a hit that is not weak.
 const LEAST: f32 = 20.0;
 
+/// What a result has beside its entry.
+#[derive(Serialize)]
+struct Place<'a> {
+    score: u8,
+    source: &'a str,
+}
+
+/// Everything of a [`SearchResponse`](a2a_registry_api::ard::SearchResponse) but the results.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WithoutResults<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    referrals: Option<&'a [Referral]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_token: Option<&'a str>,
+}
+
 /// A hit as a result.
 pub(crate) fn result(row: &HitRow, source: &str) -> Option<SearchResult> {
     Some(SearchResult {
-        entry: entry_of(&row.hit)?,
-        score: score(row.score.unwrap_or(0.0), row.weak),
+        entry: serde_json::from_slice(&row.entry).ok()?,
+        score: score(row),
         source: source.to_owned(),
     })
 }
 
+/// The same as a value of JSON.
+pub(crate) fn result_value(row: &HitRow, source: &str) -> Option<Value> {
+    let mut entry: Value = serde_json::from_slice(&row.entry).ok()?;
+    let members = entry.as_object_mut()?;
+    members.insert("score".to_owned(), score(row).into());
+    members.insert("source".to_owned(), source.into());
+    Some(entry)
+}
+
+/// A page of hits as a response, rendered: the index has the entries as text, so that nothing is read only to be written
+/// again. No score is above `most`.
+pub(crate) fn response(
+    rows: &[HitRow],
+    source: &str,
+    most: u8,
+    referrals: Option<&[Referral]>,
+    page_token: Option<&str>,
+) -> Bytes {
+    let entries: usize = rows.iter().map(|row| row.entry.len() + 128).sum();
+    let mut text = Vec::with_capacity(256 + entries);
+    text.extend_from_slice(b"{\"results\":[");
+    let mut first = true;
+    for row in rows {
+        let Some(entry) = row.entry.strip_suffix(b"}") else {
+            // Nothing but entries is asked for.
+            continue;
+        };
+        if !first {
+            text.push(b',');
+        }
+        first = false;
+        text.extend_from_slice(entry);
+        let score = score(row).min(most);
+        append(&mut text, &Place { score, source });
+    }
+    text.push(b']');
+    let rest = WithoutResults {
+        referrals,
+        page_token,
+    };
+    append(&mut text, &rest);
+    text.into()
+}
+
+/// Appends the members of an object to one that is open and has some already, and closes it.
+fn append(text: &mut Vec<u8>, members: &impl Serialize) {
+    let members = serde_json::to_vec(members).unwrap_or_default();
+    match members.strip_prefix(b"{") {
+        Some(b"}") | None => text.push(b'}'),
+        Some(members) => {
+            text.push(b',');
+            text.extend_from_slice(members);
+        }
+    }
+}
+
 /// A score of the search as a whole number: `s` becomes `s / (s + 12)` of 20 to 100, and of 0 to 19 for a weak hit. It
 /// never rises where the order of `/v1/agents` goes down, and says the same on every page; the order itself is finer.
-fn score(score: f32, weak: bool) -> u8 {
+fn score(row: &HitRow) -> u8 {
+    score_of(row.score.unwrap_or(0.0), row.weak)
+}
+
+fn score_of(score: f32, weak: bool) -> u8 {
     let part = match score.max(0.0) {
         score if score.is_finite() => score / (score + HALF),
         _ => 1.0,
@@ -40,6 +120,13 @@ fn score(score: f32, weak: bool) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use a2a_registry_api::ard::{Entry, SearchResponse};
+    use a2a_registry_search::{SortPosition, SortValue};
+    use serde_json::json;
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]
@@ -55,12 +142,69 @@ mod tests {
             (12.0, true),
             (0.0, true),
         ];
-        let scores: Vec<u8> = order.iter().map(|(one, weak)| score(*one, *weak)).collect();
+        let scores: Vec<u8> = order
+            .iter()
+            .map(|(one, weak)| score_of(*one, *weak))
+            .collect();
         assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
         assert_eq!(scores.first(), Some(&100));
-        assert_eq!(score(12.0, false), 60);
-        assert_eq!(score(0.0, false), 20);
-        assert_eq!(score(f32::INFINITY, true), 19);
+        assert_eq!(score_of(12.0, false), 60);
+        assert_eq!(score_of(0.0, false), 20);
+        assert_eq!(score_of(f32::INFINITY, true), 19);
         assert_eq!(scores.last(), Some(&0));
+    }
+
+    #[test]
+    fn a_page_is_rendered_as_its_parts_are_written() {
+        let row = |entry: &str, score: f32| HitRow {
+            entry: entry.as_bytes().to_vec(),
+            id: Uuid::nil(),
+            hit: Vec::new(),
+            score: Some(score),
+            weak: false,
+            position: SortPosition {
+                value: SortValue::Score(score),
+                id: Uuid::nil(),
+                weak: false,
+            },
+            highlights: Vec::new(),
+            matched_skills: Vec::new(),
+            explain: None,
+            duplicates: None,
+        };
+        let entry = |name: &str| Entry {
+            identifier: format!("urn:air:a.agents-test.com:agents:{name}"),
+            display_name: "}\",{\u{202e}".to_owned(),
+            ..Entry::default()
+        };
+        let entries = [entry("x"), entry("y")].map(|one| serde_json::to_string(&one).unwrap());
+        let rows = [
+            row(&entries[0], 24.0),
+            row("", 13.0),
+            row(&entries[1], 12.0),
+        ];
+        let referrals = [Referral::default()];
+        for (referrals, token) in [(None, None), (Some(&referrals[..]), Some("t"))] {
+            let written = response(&rows, "https://r/ard", 70, referrals, token);
+            let expected = SearchResponse {
+                results: rows
+                    .iter()
+                    .filter_map(|row| result(row, "https://r/ard"))
+                    .map(|result| SearchResult {
+                        score: result.score.min(70),
+                        ..result
+                    })
+                    .collect(),
+                referrals: referrals.map(<[Referral]>::to_vec),
+                page_token: token.map(str::to_owned),
+            };
+            let read: SearchResponse = serde_json::from_slice(&written).unwrap();
+            assert_eq!(read, expected);
+            assert_eq!(read.results.len(), 2);
+            let value = result_value(&rows[0], "https://r/ard").unwrap();
+            assert_eq!(value, json!(result(&rows[0], "https://r/ard").unwrap()));
+            let empty = response(&[], "https://r/ard", 70, referrals, token);
+            assert!(serde_json::from_slice::<SearchResponse>(&empty).is_ok());
+        }
     }
 }

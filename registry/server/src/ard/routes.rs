@@ -81,10 +81,7 @@ fn answered(
     caller: &Caller,
     value: &impl Serialize,
 ) -> Result<HttpResponse, Problem> {
-    let caching = match caller.account {
-        None => SHARED,
-        Some(_) => PRIVATE,
-    };
+    let caching = caching(caller);
     let mut response = if *request.method() == Method::GET {
         let rendered = RenderedJson::of(value)?;
         let body = rendered.body;
@@ -94,25 +91,34 @@ fn answered(
     } else {
         answer::json(StatusCode::OK, value)?
     };
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, caching);
-    headers.append(header::VARY, HeaderValue::from_static("authorization"));
+    belongs_to(&mut response, caching);
     Ok(response)
 }
 
+/// Says who may keep an answer.
+fn belongs_to(response: &mut HttpResponse, caching: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, caching);
+    headers.append(header::VARY, HeaderValue::from_static("authorization"));
+}
+
+fn caching(caller: &Caller) -> HeaderValue {
+    match caller.account {
+        None => SHARED,
+        Some(_) => PRIVATE,
+    }
+}
+
 /// The answer to a search, with a header that names peers which gave nothing.
-fn searched(
-    request: &HttpRequest,
-    caller: &Caller,
-    found: &Federated,
-) -> Result<HttpResponse, Problem> {
-    let mut response = answered(request, caller, &found.response)?;
+fn searched(caller: &Caller, found: Federated) -> HttpResponse {
+    let mut response = answer::bytes(StatusCode::OK, found.response);
+    belongs_to(&mut response, caching(caller));
     if !found.missing.is_empty()
         && let Ok(names) = HeaderValue::from_str(&found.missing.join(", "))
     {
         response.headers_mut().insert(PEERS_MISSING, names);
     }
-    Ok(response)
+    response
 }
 
 fn all() -> Part {
@@ -142,13 +148,12 @@ fn of(collection: CollectionRef) -> Part {
 )]
 #[post("/ard/search")]
 pub async fn ard_search(
-    http: HttpRequest,
     caller: Anyone,
     body: Body<SearchRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let found = search::search(&state.context, &caller.0, &all(), &body.0).await?;
-    searched(&http, &caller.0, &found)
+    Ok(searched(&caller.0, found))
 }
 
 /// Count values over all matches (ARD)
@@ -231,14 +236,13 @@ pub async fn ard_retrieve(
 )]
 #[post("/ard/c/{collection}/search")]
 pub async fn ard_collection_search(
-    http: HttpRequest,
     caller: Anyone,
     collection: CollectionRef,
     body: Body<SearchRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let found = search::search(&state.context, &caller.0, &of(collection), &body.0).await?;
-    searched(&http, &caller.0, &found)
+    Ok(searched(&caller.0, found))
 }
 
 /// Count values over all matches in a collection (ARD)

@@ -1,13 +1,13 @@
 //! `POST /search` (ARD section 5.3.1).
 
-use a2a_registry_api::ard::{Federation, SearchRequest, SearchResponse};
+use a2a_registry_api::ard::{Federation, SearchRequest};
 use a2a_registry_api::limits::MAX_PAGE;
 use a2a_registry_search::ExactFilter;
 
 use crate::ard::federated::{Federated, federated};
-use crate::ard::result::result;
+use crate::ard::result::{HIGHEST, response};
 use crate::ard::terms::conditions;
-use crate::ard::{Part, extra, without_collection};
+use crate::ard::{Part, demand_ard, extra, without_collection};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -53,6 +53,7 @@ pub(crate) async fn search(
     part: &Part,
     request: &SearchRequest,
 ) -> Result<Federated, AppError> {
+    demand_ard(context)?;
     let asking = Asking::read(part, request)?;
     // A collection is of this registry: its peers know nothing of it.
     // Who may find nothing here is not shown others' either.
@@ -63,15 +64,15 @@ pub(crate) async fn search(
     }
     let token = request.page_token.clone();
     let found = own_page(context, caller, &asking, asking.size, token).await?;
-    let mut response = answer_of(context, &asking, &found);
-    if request.federation == Federation::Referrals {
-        response.referrals = Some(match part.collection {
-            None => referrals(context),
-            Some(_) => Vec::new(),
-        });
-    }
+    let referred = (request.federation == Federation::Referrals).then(|| match part.collection {
+        None => referrals(context),
+        Some(_) => Vec::new(),
+    });
+    let source = part.base(context);
+    let next = found.next.as_deref();
+    let hits = &found.answer.hits;
     Ok(Federated {
-        response,
+        response: response(hits, &source, HIGHEST, referred.as_deref(), next),
         missing: Vec::new(),
     })
 }
@@ -94,17 +95,6 @@ pub(super) async fn own_page(
     let extra = extra(context, asking.part, asking.conditions.clone());
     let found = found(context, caller, &query, &extra).await;
     found.map_err(without_collection)
-}
-
-/// What was found, as a response.
-pub(super) fn answer_of(context: &Context, asking: &Asking<'_>, found: &Found) -> SearchResponse {
-    let source = asking.part.base(context);
-    let rows = found.answer.hits.iter();
-    SearchResponse {
-        results: rows.filter_map(|row| result(row, &source)).collect(),
-        referrals: None,
-        page_token: found.next.clone(),
-    }
 }
 
 /// The page size asked for: more than 100 is taken as 100.

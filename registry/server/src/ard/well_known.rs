@@ -78,10 +78,12 @@ fn served(request: &HttpRequest, catalog: &PublishedCatalog, kind: HeaderValue) 
 #[get("/robots.txt")]
 pub(crate) async fn robots(context: web::Data<Context>) -> HttpResponse {
     let url = context.config.public_url();
+    let catalog = match context.config.ard.enabled {
+        true => format!("\nAgentmap: {url}/.well-known/ard.json\n"),
+        false => String::new(),
+    };
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8"))
         .insert_header((header::CACHE_CONTROL, "public, max-age=300"))
-        .body(format!(
-            "User-agent: *\nAllow: /\n\nAgentmap: {url}/.well-known/ard.json\n"
-        ))
+        .body(format!("User-agent: *\nAllow: /\n{catalog}"))
 }

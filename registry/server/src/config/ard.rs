@@ -3,11 +3,22 @@
 use serde::{Deserialize, Serialize};
 
 /// `[ard]`: discovery by ARD.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArdConfig {
+    /// Whether the catalog and the API of ARD are served; they are not found otherwise, and no page leads there.
+    pub enabled: bool,
     /// Which entries of catalogs are kept that are no agent cards.
     pub entries: KeptEntries,
+}
+
+impl Default for ArdConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            entries: KeptEntries::default(),
+        }
+    }
 }
 
 /// Which entries of catalogs are kept that are no agent cards.

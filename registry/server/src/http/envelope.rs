@@ -57,6 +57,17 @@ impl Head {
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
 
+/// Links of every page to the registry's catalog (RFC 8288), beside those in its head.
+#[derive(Debug, Clone, Copy)]
+pub struct CatalogLinks;
+
+impl CatalogLinks {
+    const HEADER: HeaderValue = HeaderValue::from_static(
+        "</.well-known/ard.json>; rel=\"ard\", </.well-known/ai-catalog.json>; rel=\"ai-catalog\"; \
+         type=\"application/ai-catalog+json\"",
+    );
+}
+
 /// Marks a response whose bytes no layer may change.
 pub fn leave_untouched(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
@@ -186,7 +197,12 @@ impl RequestMeta {
         let mut answer = self.with_document(answer);
         let status = answer.status();
         let cors = self.cors.once_known(answer.request());
-        self.head(status, cors, answer.headers_mut());
+        let links = answer.request().app_data::<CatalogLinks>().is_some();
+        let headers = answer.headers_mut();
+        self.head(status, cors, headers);
+        if links && is_html(headers) {
+            headers.append(header::LINK, CatalogLinks::HEADER);
+        }
         keep_personal(&mut answer);
         if answer.response().body().size() == BodySize::Stream && Head::asked(answer.request()) {
             answer = answer

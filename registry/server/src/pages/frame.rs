@@ -22,6 +22,8 @@ pub(crate) struct FrameAccount {
 pub(crate) struct Frame {
     /// Whether `--approve-all` is in force, which every page warns of.
     pub approve_all: bool,
+    /// Whether pages lead to the registry's catalog.
+    pub catalog: bool,
     /// The URL of the style sheet.
     pub style: String,
     /// The URL of the script.
@@ -43,6 +45,7 @@ impl Frame {
     pub fn new(config: &Config, here: &'static str) -> Self {
         Self {
             approve_all: config.governance.approve_all,
+            catalog: config.ard.enabled,
             style: assets::address("style.css"),
             script: assets::address("app.js"),
             icon: assets::address("icon.svg"),

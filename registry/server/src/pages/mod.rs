@@ -18,14 +18,10 @@ pub(crate) mod tests;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, ContentType, LINK};
+use actix_web::http::header::{CACHE_CONTROL, ContentType};
 use askama::Template;
 
 use crate::http::problem::Problem;
-
-/// Links of every page to the catalog of the registry (RFC 8288), beside those in its head.
-const CATALOG_LINKS: &str = "</.well-known/ard.json>; rel=\"ard\", </.well-known/ai-catalog.json>; rel=\"ai-catalog\"; \
-                             type=\"application/ai-catalog+json\"";
 
 /// Renders a page. Pages depend on the caller and the moment, so no cache may store them.
 pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
@@ -33,7 +29,6 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
         Ok(body) => HttpResponse::build(status)
             .insert_header(ContentType::html())
             .insert_header((CACHE_CONTROL, "private, no-cache"))
-            .insert_header((LINK, CATALOG_LINKS))
             .body(body),
         Err(error) => {
             tracing::error!(%error, "a page could not be rendered");
