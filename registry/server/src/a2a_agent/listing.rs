@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::incoming::{flag, history_length, identifier, number, text};
-use super::outcome::visible;
-use super::tasks::{Task, owner};
+use super::outcome::MAX_ANSWER;
+use super::tasks::{Task, owner, show};
 use super::wire;
 use crate::caller::Caller;
 use crate::context::Context;
@@ -50,7 +50,7 @@ pub(super) async fn list(
     let size = if whole { asked.min(MAX_WHOLE) } else { asked };
     let (filter, nothing) = filter(params)?;
     let canonical = format!("a2a tasks {filter:?}");
-    let behind: Option<(i64, Uuid)> = match text(params, "pageToken")? {
+    let behind: Option<Position> = match text(params, "pageToken")? {
         Some(token) => Some(context.signer.position(&canonical, caller, token)?),
         None => None,
     };
@@ -64,33 +64,57 @@ pub(super) async fn list(
     };
     let read = read(context, account, &filter, behind, size, columns);
     let Read { total, next, rows } = read.await?;
-    if let Some(position) = next {
+    let (written, cut_at) = shown(context, caller, rows, history, whole).await?;
+    if let Some(position) = cut_at.or(next) {
         let token = context.signer.token(&canonical, caller, &position);
         page["nextPageToken"] = token.into();
     }
-    let mut tasks = rows
-        .into_iter()
-        .map(Task::of)
-        .collect::<Result<Vec<Task>, _>>()?;
-    // Where no artifacts are shown, these are the agents that questions may mean.
-    let agents = tasks.iter().flat_map(Task::agents).collect();
-    let seen = visible(context, caller, agents).await?;
-    tasks.iter_mut().for_each(|task| task.keep_only(&seen));
-    let written = tasks
-        .into_iter()
-        .map(|task| wire::task(task, history, whole));
-    page["tasks"] = written.collect();
+    page["tasks"] = Value::Array(written);
     page["totalSize"] = total.into();
     Ok(page)
 }
+
+/// The tasks of a page as they are shown, and the position of the last one if those behind it are too large for the page.
+async fn shown(
+    context: &Context,
+    caller: &Caller,
+    rows: Vec<Positioned>,
+    history: Option<usize>,
+    whole: bool,
+) -> Result<(Vec<Value>, Option<Position>), AppError> {
+    // With artifacts one after another, since only then it is known how large they are; without, all at once.
+    let at_once = if whole { 1 } else { rows.len().max(1) };
+    let (mut written, mut bytes, mut last) = (Vec::new(), 0, None);
+    let mut rows = rows.into_iter().peekable();
+    while rows.peek().is_some() {
+        let (positions, some): (Vec<_>, Vec<_>) = rows.by_ref().take(at_once).unzip();
+        let tasks = some.into_iter().map(Task::of);
+        let mut tasks = tasks.collect::<Result<Vec<Task>, _>>()?;
+        show(context, caller, &mut tasks).await?;
+        let tasks = tasks.into_iter();
+        let some: Vec<Value> = tasks.map(|task| wire::task(task, history, whole)).collect();
+        bytes += some.iter().map(wire::weight).sum::<usize>();
+        if whole && bytes > MAX_ANSWER && !written.is_empty() {
+            return Ok((written, last));
+        }
+        last = positions.last().copied();
+        written.extend(some);
+    }
+    Ok((written, None))
+}
+
+/// When a task came into its state, and its identifier.
+type Position = (i64, Uuid);
+/// A task with its position in the list.
+type Positioned = (Position, a2a_task::Model);
 
 /// The tasks of a page.
 struct Read {
     /// How many tasks all pages have.
     total: u64,
     /// The position of the last task, if another page follows.
-    next: Option<(i64, Uuid)>,
-    rows: Vec<a2a_task::Model>,
+    next: Option<Position>,
+    rows: Vec<Positioned>,
 }
 
 /// Reads the tasks of a page, as many as fit.
@@ -98,7 +122,7 @@ async fn read(
     context: &Context,
     account: Uuid,
     filter: &TaskFilter,
-    behind: Option<(i64, Uuid)>,
+    behind: Option<Position>,
     size: u64,
     columns: TaskColumns,
 ) -> Result<Read, AppError> {
@@ -120,7 +144,7 @@ async fn read(
         next: last.map(|last| (last.updated_at, last.id)),
         rows: heads
             .iter()
-            .filter_map(|head| rows.remove(&head.id))
+            .filter_map(|head| Some(((head.updated_at, head.id), rows.remove(&head.id)?)))
             .collect(),
     })
 }

@@ -1,25 +1,33 @@
 //! What came of a task, as it is kept, and as it is shown.
 //!
 //! It is kept in parts, each with the agent that it is about, and put together when it is read: whoever reads a task
-//! again is not shown an agent that it may not see any more, and cannot tell that one was there.
+//! again is not shown an agent that it may not see any more, and cannot tell that one was there. Of a page only the
+//! identifiers and scores are kept; what their entries say is read from the index, as it is then.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use a2a_registry_search::sees;
+use a2a_registry_api::limits::MAX_PAGE;
+use a2a_registry_search::{ExactFilter, ListRequest, ListValue, Property, sees};
 use a2a_registry_store::agents;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::wire::object;
+use super::wire::{EXPANDED, object, weight};
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::index_pool::run;
 
 /// Identifier of the artifact of a task, which has one.
 const ARTIFACT: &str = "answer";
+/// Bytes of the entries of an answer, as JSON.
+pub(super) const MAX_ANSWER: usize = 1 << 20;
+/// The members of a result that are kept.
+const IDENTIFIER: &str = "identifier";
+const SCORE: &str = "score";
 
 /// What came of a task, and which parts its client takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,9 +87,9 @@ pub(super) struct FoundPage {
     pub(super) results: Vec<(Uuid, Value)>,
     /// The other members of the search response.
     pub(super) rest: Value,
-    /// Agents whose entries are too large to be kept with the others.
-    #[serde(default)]
-    pub(super) left_out: Vec<Uuid>,
+    /// Agents whose entries are too large to be shown with the others; not kept.
+    #[serde(skip)]
+    pub(super) left_out: usize,
 }
 
 /// An agent that a question may mean.
@@ -100,16 +108,46 @@ pub(super) struct ShownOutcome {
     pub(super) artifact: Option<Value>,
     /// What the agent says with the status.
     pub(super) said: Option<String>,
+    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
+    pub(super) asked: Option<String>,
 }
 
 impl Answered {
-    /// What is shown of it.
-    pub(super) fn shown(&self) -> ShownOutcome {
-        self.clone().into_shown()
+    /// The answer as it is kept.
+    ///
+    /// # Errors
+    /// `Internal` where it cannot be written as JSON.
+    pub(super) fn written(&self) -> Result<String, AppError> {
+        let slim = match &self.outcome {
+            Outcome::Found(page) => Some(Self {
+                outcome: Outcome::Found(page.kept()),
+                ..*self
+            }),
+            _ => None,
+        };
+        let kept = slim.as_ref().unwrap_or(self);
+        serde_json::to_string(kept).map_err(|error| AppError::internal(error.to_string()))
     }
 
-    /// The same, where nothing else is asked of it.
-    pub(super) fn into_shown(self) -> ShownOutcome {
+    /// The identifiers of the agents on its page, whose entries it lacks as long as it is only read.
+    pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
+        let results = match &self.outcome {
+            Outcome::Found(page) => page.results.as_slice(),
+            _ => &[],
+        };
+        let identifiers = results.iter().map(|(_, kept)| kept.get(IDENTIFIER));
+        identifiers.filter_map(|one| one?.as_str())
+    }
+
+    /// Gives the agents on its page their entries, and leaves out those that have none here.
+    pub(super) fn complete(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
+        if let Outcome::Found(page) = &mut self.outcome {
+            page.complete(entries, source);
+        }
+    }
+
+    /// What is shown of it.
+    pub(super) fn shown(self) -> ShownOutcome {
         let (takes_text, takes_data) = (self.text, self.data);
         let artifact = |name: &str, text: String, data: Option<Value>| {
             let part = |name: &str, content: Value, kind: &str| {
@@ -128,13 +166,14 @@ impl Answered {
                     ("name", name.into()),
                     ("parts", Value::Array(parts)),
                 ])),
-                said: None,
+                ..ShownOutcome::default()
             }
         };
         match self.outcome {
-            Outcome::Found(page) => {
+            Outcome::Found(mut page) => {
+                page.fit();
                 let text = words::found(&page);
-                let left_out = page.left_out.len();
+                let left_out = page.left_out;
                 let mut shown = artifact(super::card::FIND, text, Some(page.into_response()));
                 if let Some(artifact) = shown.artifact.as_mut().filter(|_| left_out > 0) {
                     artifact["metadata"] = object([("leftOut", left_out.into())]);
@@ -147,6 +186,7 @@ impl Answered {
             Outcome::Missing { skill, asked } => artifact(&skill, words::missing(&asked), None),
             Outcome::Question { text, choices } => ShownOutcome {
                 said: Some(words::question(&text, &choices)),
+                asked: Some(text),
                 ..ShownOutcome::default()
             },
             Outcome::Failed { text } => ShownOutcome {
@@ -156,43 +196,25 @@ impl Answered {
         }
     }
 
-    /// The question, without the agents that it may mean.
-    pub(super) fn asked(&self) -> Option<&str> {
-        match &self.outcome {
-            Outcome::Question { text, .. } => Some(text),
-            _ => None,
+    /// Leaves the data out of an answer about one agent, so that its text can be kept.
+    pub(super) fn without_data(&mut self) {
+        if let Outcome::About { data, .. } = &mut self.outcome {
+            *data = None;
         }
     }
 
-    /// Leaves out of it what makes it too large: entries, the largest first, or the data of an answer about one agent.
-    pub(super) fn shrink(&mut self, too_many: usize) {
-        match &mut self.outcome {
-            Outcome::Found(page) => page.shrink(too_many),
-            Outcome::About { data, .. } => *data = None,
-            _ => {}
-        }
-    }
-
-    /// The agents in it.
+    /// The agents in it, but for those on a page, whose entries say whether they are shown.
     pub(super) fn agents(&self) -> Vec<Uuid> {
         match &self.outcome {
-            Outcome::Found(page) => {
-                let results = page.results.iter().map(|(agent, _)| agent);
-                results.chain(&page.left_out).copied().collect()
-            }
             Outcome::About { agent, .. } => vec![*agent],
             Outcome::Question { choices, .. } => choices.iter().map(|one| one.agent).collect(),
-            Outcome::Missing { .. } | Outcome::Failed { .. } => Vec::new(),
+            Outcome::Found(_) | Outcome::Missing { .. } | Outcome::Failed { .. } => Vec::new(),
         }
     }
 
-    /// Leaves out the agents that are not among these.
+    /// Leaves out the [`agents`](Self::agents) that are not among these.
     pub(super) fn keep_only(&mut self, visible: &HashSet<Uuid>) {
         match &mut self.outcome {
-            Outcome::Found(page) => {
-                page.results.retain(|(agent, _)| visible.contains(agent));
-                page.left_out.retain(|agent| visible.contains(agent));
-            }
             Outcome::Question { choices, .. } => {
                 choices.retain(|choice| visible.contains(&choice.agent));
             }
@@ -205,32 +227,63 @@ impl Answered {
                 let (skill, asked) = (std::mem::take(skill), std::mem::take(asked));
                 self.outcome = Outcome::Missing { skill, asked };
             }
-            Outcome::About { .. } | Outcome::Missing { .. } | Outcome::Failed { .. } => {}
+            Outcome::Found(_)
+            | Outcome::About { .. }
+            | Outcome::Missing { .. }
+            | Outcome::Failed { .. } => {}
         }
     }
 }
 
 impl FoundPage {
-    /// Leaves out the largest entries until there are so many bytes less.
-    fn shrink(&mut self, mut too_many: usize) {
+    /// The page as it is kept: of each agent its identifier and score. What else an entry says is read when it is shown.
+    fn kept(&self) -> Self {
+        let results = self.results.iter().map(|(agent, entry)| {
+            let kept = [IDENTIFIER, SCORE];
+            let kept = kept.map(|name| (name, entry.get(name).cloned().unwrap_or_default()));
+            (*agent, object(kept))
+        });
+        Self {
+            results: results.collect(),
+            rest: self.rest.clone(),
+            left_out: 0,
+        }
+    }
+
+    /// Leaves out the largest entries until the others can be shown together.
+    fn fit(&mut self) {
+        let roughly: usize = self.results.iter().map(|(_, entry)| weight(entry)).sum();
+        if roughly <= MAX_ANSWER / EXPANDED {
+            return;
+        }
         let size = |(_, entry): &(Uuid, Value)| entry.to_string().len();
         let sizes: Vec<usize> = self.results.iter().map(size).collect();
         let mut places: Vec<usize> = (0..sizes.len()).collect();
-        places.sort_by_key(|place| std::cmp::Reverse(sizes[*place]));
-        let mut leaving: HashSet<usize> = HashSet::new();
-        for place in places {
-            if too_many == 0 {
-                break;
-            }
-            too_many = too_many.saturating_sub(sizes[place]);
-            leaving.insert(place);
-        }
-        for (place, result) in std::mem::take(&mut self.results).into_iter().enumerate() {
-            match leaving.contains(&place) {
-                true => self.left_out.push(result.0),
-                false => self.results.push(result),
-            }
-        }
+        places.sort_by_key(|place| sizes[*place]);
+        let mut bytes = 0;
+        let fitting = places.iter().take_while(|place| {
+            bytes += sizes[**place];
+            bytes <= MAX_ANSWER
+        });
+        let fitting: HashSet<usize> = fitting.copied().collect();
+        let results = std::mem::take(&mut self.results).into_iter().enumerate();
+        let results = results.filter(|(place, _)| fitting.contains(place));
+        self.results = results.map(|(_, result)| result).collect();
+        self.left_out = sizes.len() - self.results.len();
+    }
+
+    /// Gives the kept results their entries; those without one are left out.
+    fn complete(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
+        let results = std::mem::take(&mut self.results).into_iter();
+        let results = results.filter_map(|(agent, kept)| {
+            let bytes = entries.get(kept.get(IDENTIFIER)?.as_str()?)?;
+            let mut entry: Value = serde_json::from_slice(bytes).ok()?;
+            let members = entry.as_object_mut()?;
+            members.insert(SCORE.to_owned(), kept.get(SCORE)?.clone());
+            members.insert("source".to_owned(), source.into());
+            Some((agent, entry))
+        });
+        self.results = results.collect();
     }
 
     /// The search response of Agentic Resource Discovery.
@@ -242,6 +295,36 @@ impl FoundPage {
         }
         response
     }
+}
+
+/// The entries of catalogs with these identifiers that the caller may see now, by identifier.
+pub(super) async fn entries(
+    context: &Context,
+    caller: &Caller,
+    mut identifiers: Vec<String>,
+) -> Result<HashMap<String, Vec<u8>>, AppError> {
+    identifiers.sort_unstable();
+    identifiers.dedup();
+    let labels = caller.labels(&context.policies.in_force());
+    let mut found = HashMap::new();
+    for some in identifiers.chunks(MAX_PAGE as usize) {
+        let mut request = ListRequest {
+            visible_to: labels.clone(),
+            limit: some.len(),
+            ..ListRequest::default()
+        };
+        request.filters.exact.push(ExactFilter {
+            property: Property::Identifier,
+            values: some.to_vec(),
+        });
+        let page = run(context, move |index| index.list(&request)).await?;
+        let rows = page.rows.into_iter();
+        found.extend(rows.filter_map(|row| match row.place.last() {
+            Some(ListValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
+            _ => None,
+        }));
+    }
+    Ok(found)
 }
 
 /// Which of these agents the caller may see now.
@@ -270,11 +353,13 @@ mod tests {
 
     use super::*;
 
+    const SOURCE: &str = "https://registry.agents-test.com/ard";
+
     fn page(agents: &[Uuid]) -> Answered {
         let entry = |agent: &Uuid| {
             (
                 *agent,
-                json!({"identifier": agent.to_string(), "displayName": "x"}),
+                json!({"identifier": agent.to_string(), "displayName": "x", "score": 7, "source": SOURCE}),
             )
         };
         Answered {
@@ -283,7 +368,7 @@ mod tests {
             outcome: Outcome::Found(FoundPage {
                 results: agents.iter().map(entry).collect(),
                 rest: json!({"pageToken": "next"}),
-                left_out: Vec::new(),
+                left_out: 0,
             }),
         }
     }
@@ -292,9 +377,14 @@ mod tests {
     fn an_agent_that_is_hidden_is_as_one_that_never_was() {
         let (seen, hidden) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let visible = HashSet::from([seen]);
-        let mut both = page(&[hidden, seen]);
-        assert_eq!(both.agents(), [hidden, seen]);
-        both.keep_only(&visible);
+        let written = page(&[hidden, seen]).written().unwrap();
+        assert!(!written.contains("displayName"), "{written}");
+        let mut both: Answered = serde_json::from_str(&written).unwrap();
+        let identifiers: Vec<String> = both.identifiers().map(str::to_owned).collect();
+        assert_eq!(identifiers, [hidden.to_string(), seen.to_string()]);
+        let entry = json!({"identifier": seen.to_string(), "displayName": "x"});
+        let entries = HashMap::from([(seen.to_string(), entry.to_string().into_bytes())]);
+        both.complete(&entries, SOURCE);
         assert_eq!(both.shown(), page(&[seen]).shown());
 
         let mut about = Answered {
@@ -331,45 +421,35 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_entries_are_left_out_first() {
-        let [small, large, larger] = [1, 2, 3].map(Uuid::from_u128);
-        let entry = |size: usize| json!("x".repeat(size));
-        let all = vec![
-            (larger, entry(300)),
-            (small, entry(10)),
-            (large, entry(200)),
-        ];
-        for (too_many, kept, left_out) in [
-            (0, vec![larger, small, large], vec![]),
-            (1, vec![small, large], vec![larger]),
-            (302, vec![small, large], vec![larger]),
-            (303, vec![small], vec![larger, large]),
-            (9999, vec![], vec![larger, small, large]),
+    fn the_largest_entries_are_left_out_where_an_answer_is_too_large() {
+        let third = MAX_ANSWER / 3;
+        // Two bytes of each are quotes.
+        for (sizes, kept) in [
+            (vec![10, 20, 30], vec![0, 1, 2]),
+            (vec![third - 2, third - 2, third - 2], vec![0, 1, 2]),
+            (vec![third + 2, third - 2, third - 2], vec![1, 2]),
+            (vec![MAX_ANSWER, 10, MAX_ANSWER + 1], vec![1]),
+            (vec![MAX_ANSWER - 1], vec![]),
+            (vec![MAX_ANSWER - 2], vec![0]),
         ] {
             let mut answered = page(&[]);
             let Outcome::Found(found) = &mut answered.outcome else {
                 unreachable!()
             };
-            found.results.clone_from(&all);
-            answered.shrink(too_many);
-            let agents = [kept.as_slice(), left_out.as_slice()].concat();
-            assert_eq!(answered.agents(), agents, "{too_many}");
-            let Outcome::Found(found) = &answered.outcome else {
-                unreachable!()
-            };
-            assert_eq!(found.left_out, left_out, "{too_many}");
+            let entry = |size: &usize| (Uuid::nil(), json!("x".repeat(*size)));
+            found.results = sizes.iter().map(entry).collect();
+            let all: Vec<Value> = found.results.iter().map(|(_, one)| one.clone()).collect();
+            let artifact = answered.shown().artifact.unwrap();
+            let response = &artifact["parts"][1]["data"];
+            let expected: Vec<&Value> = kept.iter().map(|place: &usize| &all[*place]).collect();
+            assert_eq!(response["results"], json!(expected), "{sizes:?}");
+            assert_eq!(response["pageToken"], "next");
+            let left_out = sizes.len() - kept.len();
+            let text = artifact["parts"][0]["text"].as_str().unwrap();
+            assert_eq!(text.contains("left out"), left_out > 0, "{text}");
+            let noted = artifact["metadata"]["leftOut"].as_u64().unwrap_or(0);
+            assert_eq!(noted, left_out as u64);
         }
-        // One that is hidden is not counted.
-        let mut answered = page(&[small]);
-        let Outcome::Found(found) = &mut answered.outcome else {
-            unreachable!()
-        };
-        found.left_out = vec![large, larger];
-        answered.keep_only(&HashSet::from([small, large]));
-        let artifact = answered.shown().artifact.unwrap();
-        assert_eq!(artifact["metadata"], json!({"leftOut": 1}));
-        let text = artifact["parts"][0]["text"].as_str().unwrap();
-        assert!(text.contains("1 agent of this page is left out"), "{text}");
     }
 
     #[test]

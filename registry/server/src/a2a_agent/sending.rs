@@ -16,7 +16,7 @@ use super::incoming::{Incoming, Wants};
 use super::inserting::insert;
 use super::intent::{Intent, intent};
 use super::outcome::{Answered, Outcome, ShownOutcome};
-use super::tasks::{Task, change_task, kept, load, owner};
+use super::tasks::{Task, change_task, load, owner};
 use super::wire;
 use super::work::{Work, work};
 use crate::caller::Caller;
@@ -29,8 +29,6 @@ pub(super) const MAX_MESSAGES: usize = 40;
 const MAX_HISTORY: usize = 128 << 10;
 /// Bytes of an outcome that is kept.
 const MAX_OUTCOME: usize = 1 << 20;
-/// Bytes for the identifiers of the agents of a page that are left out.
-const LEFT_OUT: usize = 8 << 10;
 
 /// A message that is understood, with the task that it makes or goes on with.
 struct Job {
@@ -72,7 +70,7 @@ pub(super) async fn send(
             ..job.row
         };
         insert(context, row.clone()).await?;
-        let shown = done.answered.into_shown();
+        let shown = done.answered.shown();
         return Ok(Task::new(row, done.state, job.history, shown));
     };
     let id = job.row.id;
@@ -187,17 +185,16 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
         data: wants.data,
         outcome: done.outcome,
     };
-    let mut written = kept(&answered)?;
+    let mut written = answered.written()?;
     if written.len() > MAX_OUTCOME {
-        // With room for the identifiers of what is left out.
-        answered.shrink(written.len() - MAX_OUTCOME + LEFT_OUT);
-        written = kept(&answered)?;
+        answered.without_data();
+        written = answered.written()?;
     }
     if written.len() > MAX_OUTCOME {
         let text = "The answer is too large; ask for fewer agents with `pageSize`.".to_owned();
         answered.outcome = Outcome::Failed { text };
         more = None;
-        written = kept(&answered)?;
+        written = answered.written()?;
     }
     let state = match &answered.outcome {
         Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => TaskState::Completed,
@@ -339,49 +336,38 @@ mod tests {
     use super::super::outcome::FoundPage;
     use super::*;
 
+    const WANTS: Wants = Wants {
+        text: true,
+        data: true,
+        history: None,
+        immediately: false,
+    };
+
     #[test]
-    fn what_is_too_large_is_left_out_and_the_page_goes_on() {
-        let wants = Wants {
-            text: true,
-            data: true,
-            history: None,
-            immediately: false,
+    fn a_page_that_is_too_large_goes_on() {
+        let entry = json!({"identifier": "x", "score": 1, "data": "x".repeat(MAX_OUTCOME)});
+        let page = FoundPage {
+            results: vec![(Uuid::nil(), entry)],
+            rest: json!({"pageToken": "next"}),
+            left_out: 0,
         };
-        let entry = |size: usize| {
-            (
-                Uuid::new_v4(),
-                json!({"displayName": "x", "data": "x".repeat(size)}),
-            )
+        let done = Work {
+            outcome: Outcome::Found(page),
+            more: Some("next".into()),
         };
-        for (sizes, kept_results) in [
-            (vec![10, 20], 2),
-            (vec![10, 700_000, 700_001], 2),
-            (vec![MAX_OUTCOME; 3], 0),
-        ] {
-            let page = FoundPage {
-                results: sizes.iter().map(|size| entry(*size)).collect(),
-                rest: json!({"pageToken": "next"}),
-                left_out: Vec::new(),
-            };
-            let done = Work {
-                outcome: Outcome::Found(page),
-                more: Some("next".into()),
-            };
-            let done = result(done, wants).unwrap();
-            assert_eq!(done.state, TaskState::Completed, "{sizes:?}");
-            assert!(done.written.len() <= MAX_OUTCOME);
-            assert_eq!(done.more.as_deref(), Some("next"));
-            let shown = done.answered.into_shown().artifact.unwrap();
-            let response = &shown["parts"][1]["data"];
-            assert_eq!(response["results"].as_array().unwrap().len(), kept_results);
-            assert_eq!(response["pageToken"], "next");
-            let left_out = sizes.len() - kept_results;
-            assert_eq!(
-                shown["metadata"]["leftOut"].as_u64().unwrap_or(0),
-                left_out as u64
-            );
-        }
-        // An answer about one agent keeps its text.
+        let done = result(done, WANTS).unwrap();
+        assert_eq!(
+            (done.state, done.more.as_deref()),
+            (TaskState::Completed, Some("next"))
+        );
+        let shown = done.answered.shown().artifact.unwrap();
+        let response = json!({"results": [], "pageToken": "next"});
+        assert_eq!(shown["parts"][1]["data"], response);
+        assert_eq!(shown["metadata"]["leftOut"], 1);
+    }
+
+    #[test]
+    fn an_answer_about_an_agent_that_is_too_large_keeps_its_text() {
         let about = Outcome::About {
             skill: "describe-agent".into(),
             agent: Uuid::nil(),
@@ -389,12 +375,11 @@ mod tests {
             text: "about x".into(),
             data: Some(json!("x".repeat(MAX_OUTCOME))),
         };
-        let done = result(about.into(), wants).unwrap();
+        let done = result(about.into(), WANTS).unwrap();
         assert_eq!(done.state, TaskState::Completed);
-        let shown = done.answered.into_shown().artifact.unwrap();
-        assert_eq!(
-            shown["parts"],
-            json!([{"text": "about x", "mediaType": "text/plain"}])
-        );
+        assert!(done.written.len() < MAX_OUTCOME);
+        let shown = done.answered.shown().artifact.unwrap();
+        let text = json!([{"text": "about x", "mediaType": "text/plain"}]);
+        assert_eq!(shown["parts"], text);
     }
 }

@@ -3,8 +3,6 @@
 //! A task of an account belongs to it. One without an account belongs to whoever knows its identifier, which is random;
 //! no list has it. A token that lets nothing be seen counts as none.
 
-use std::collections::HashSet;
-
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_domain::timestamp::MINUTE;
@@ -14,7 +12,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::fault::{Fault, FaultKind};
-use super::outcome::{Answered, Outcome, ShownOutcome, visible};
+use super::outcome::{Answered, Outcome, ShownOutcome, entries, visible};
+use crate::ard::base;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -33,7 +32,7 @@ pub(super) struct Task {
     /// The messages in the order in which they came.
     pub(super) history: Vec<Value>,
     pub(super) shown: ShownOutcome,
-    /// What came of it, where it was read: some of that may be hidden by now.
+    /// What came of it, until [`show`] has judged it.
     answered: Option<Answered>,
 }
 
@@ -54,7 +53,7 @@ impl Task {
         }
     }
 
-    /// A task with nothing hidden in it.
+    /// A task as it is kept: what came of it is shown by [`show`].
     ///
     /// # Errors
     /// A row that a later program has written.
@@ -72,7 +71,7 @@ impl Task {
             None => None,
         };
         Ok(Self {
-            shown: answered.as_ref().map(Answered::shown).unwrap_or_default(),
+            shown: ShownOutcome::default(),
             row,
             state,
             history,
@@ -85,27 +84,36 @@ impl Task {
         self.row.id.to_string()
     }
 
-    /// The agents in it.
-    pub(super) fn agents(&self) -> Vec<Uuid> {
-        self.answered
-            .as_ref()
-            .map(Answered::agents)
-            .unwrap_or_default()
-    }
-
-    /// What the agent has asked, for the history: without the agents that it may have meant, which its caller may not
-    /// be allowed to see later.
+    /// What the agent has asked, if it waits for an answer.
     pub(super) fn asked(&self) -> Option<&str> {
-        self.answered.as_ref().and_then(Answered::asked)
+        self.shown.asked.as_deref()
     }
+}
 
-    /// Leaves out the agents that are not among these.
-    pub(super) fn keep_only(&mut self, visible: &HashSet<Uuid>) {
-        if let Some(answered) = &mut self.answered {
-            answered.keep_only(visible);
-            self.shown = answered.shown();
+/// Gives tasks that were read what their caller may see in them now.
+///
+/// # Errors
+/// Where the database or the index fails.
+pub(super) async fn show(
+    context: &Context,
+    caller: &Caller,
+    tasks: &mut [Task],
+) -> Result<(), AppError> {
+    let answers = || tasks.iter().filter_map(|task| task.answered.as_ref());
+    let identifiers = answers().flat_map(Answered::identifiers);
+    let identifiers: Vec<String> = identifiers.map(str::to_owned).collect();
+    let agents = answers().flat_map(Answered::agents).collect();
+    let seen = visible(context, caller, agents).await?;
+    let entries = entries(context, caller, identifiers).await?;
+    let source = base(context);
+    for task in tasks {
+        if let Some(mut answered) = task.answered.take() {
+            answered.keep_only(&seen);
+            answered.complete(&entries, &source);
+            task.shown = answered.shown();
         }
     }
+    Ok(())
 }
 
 /// Whose the tasks of a caller are.
@@ -136,8 +144,7 @@ pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result
         change_task(context, id, &[TaskState::Working], since, change).await?;
         task = read(context, caller, id).await?;
     }
-    let seen = visible(context, caller, task.agents()).await?;
-    task.keep_only(&seen);
+    show(context, caller, std::slice::from_mut(&mut task)).await?;
     Ok(task)
 }
 
@@ -180,15 +187,10 @@ fn end(
     Ok(TaskChange {
         state,
         history: None,
-        outcome: answered.map(kept).transpose()?,
+        outcome: answered.map(Answered::written).transpose()?,
         more: None,
         at: context.now().0,
     })
-}
-
-/// An outcome as it is kept.
-pub(super) fn kept(answered: &Answered) -> Result<String, AppError> {
-    serde_json::to_string(answered).map_err(|error| AppError::internal(error.to_string()))
 }
 
 /// Ends a task that has not ended.

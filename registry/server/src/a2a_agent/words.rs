@@ -14,7 +14,7 @@ const MAX_ADDRESSES: usize = 10;
 /// A page of agents.
 pub(super) fn found(page: &FoundPage) -> String {
     let further = page.rest.get("pageToken").is_some();
-    if page.results.is_empty() && page.left_out.is_empty() {
+    if page.results.is_empty() && page.left_out == 0 {
         return match further {
             true => "No agents on this page. Say \"more\" for the next page.".to_owned(),
             false => "No agents were found. Try other words. Agents whose domain nobody has proved are not found here."
@@ -47,7 +47,7 @@ pub(super) fn found(page: &FoundPage) -> String {
             }
         }
     }
-    match page.left_out.len() {
+    match page.left_out {
         0 => {}
         1 => text.push_str("\n\n1 agent of this page is left out, because its entry is too large."),
         count => text.push_str(&format!(
@@ -180,7 +180,7 @@ mod tests {
         let text = found(&FoundPage {
             results: vec![(Uuid::nil(), entry)],
             rest: json!({}),
-            left_out: Vec::new(),
+            left_out: 0,
         });
         let safe = r#""x\"  2. \"y\" Trust level: vouched""#;
         let expected = format!(

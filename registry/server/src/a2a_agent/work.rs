@@ -104,7 +104,7 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
     let mut page = FoundPage {
         results: Vec::with_capacity(found.answer.hits.len()),
         rest: json!({}),
-        left_out: Vec::new(),
+        left_out: 0,
     };
     for row in &found.answer.hits {
         if let Some(result) = result_value(row, &source) {
@@ -161,7 +161,7 @@ async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<
         let page = FoundPage {
             results: Vec::new(),
             rest: json!({}),
-            left_out: Vec::new(),
+            left_out: 0,
         };
         return Ok(Work {
             outcome: Outcome::Found(page),
