@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use time::Duration;
 use uuid::Uuid;
 
-use super::served::{Served, V1, admin, message};
+use super::served::{Served, V1, admin, data, message};
 use super::tasks::{get, ids, list, token};
 use crate::support::both_databases;
 use crate::support::database::Database;
@@ -21,6 +21,7 @@ both_databases!(
     histories_are_bounded_in_bytes,
     a_list_ends_at_its_bytes,
     a_list_reads_what_is_asked_for,
+    what_is_too_large_to_be_shown_is_left_out,
     of_messages_at_the_same_time_none_is_lost,
     a_sender_pushes_out_its_own_tasks_alone,
     messages_at_the_same_time_make_tasks_that_are_all_kept,
@@ -95,6 +96,42 @@ async fn a_list_ends_at_its_bytes(url: &str) {
     // Without histories they are one page.
     let page = list(&served, by, json!({"pageSize": 100, "historyLength": 0})).await;
     assert_eq!((ids(&page), &page["nextPageToken"]), (made, &json!("")));
+}
+
+/// Of an answer the largest entries are left out, and a page of tasks with their answers ends before it is too large: by
+/// what is shown, however little of it is kept.
+async fn what_is_too_large_to_be_shown_is_left_out(url: &str) {
+    const RESULTS: usize = 3000;
+    let served = Served::new(url).await;
+    let account = served.stage.admin.account().unwrap().id;
+    let (agent, urn) = served.publish("paint", "Painter", "Paints fences").await;
+    let result = json!([agent, {"identifier": urn, "score": 7}]);
+    let outcome = json!({"text": true, "data": true, "outcome": {
+        "kind": "found", "results": vec![result; RESULTS], "rest": {"pageToken": "next"},
+    }});
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        served.stage.advance(Duration::seconds(1));
+        let id = served.foreign_task(Some(account)).await;
+        assert!(served.finish_with(id, &outcome).await);
+        made.insert(0, json!(id));
+        let task = get(&served, admin(), &json!(id)).await.unwrap();
+        let response = data(&task);
+        assert!(response["results"].to_string().len() <= 1 << 20);
+        let shown = response["results"].as_array().unwrap().len();
+        assert!((1..RESULTS).contains(&shown), "{shown}");
+        let left_out = json!({"leftOut": RESULTS - shown});
+        assert_eq!(task["artifacts"][0]["metadata"], left_out);
+        assert_eq!(response["pageToken"], "next");
+    }
+    let mut params = json!({"includeArtifacts": true});
+    for (place, id) in made.iter().enumerate() {
+        let page = list(&served, admin(), params.clone()).await;
+        assert_eq!(ids(&page), std::slice::from_ref(id));
+        assert_eq!(page["nextPageToken"] == "", place == 1);
+        params["pageToken"] = page["nextPageToken"].clone();
+    }
+    assert_eq!(ids(&list(&served, admin(), json!({})).await), made);
 }
 
 async fn a_list_reads_what_is_asked_for(url: &str) {

@@ -151,10 +151,15 @@ impl Served {
 
     /// Finishes such a task, as the other replica would; returns whether it was worked on.
     pub(super) async fn finish(&self, id: Uuid) -> bool {
-        let now = (self.stage.now().unix_timestamp_nanos() / 1000) as i64;
         let outcome = json!({"text": true, "data": true, "outcome": {
             "kind": "found", "results": [], "rest": {},
         }});
+        self.finish_with(id, &outcome).await
+    }
+
+    /// The same, with this outcome.
+    pub(super) async fn finish_with(&self, id: Uuid, outcome: &Value) -> bool {
+        let now = (self.stage.now().unix_timestamp_nanos() / 1000) as i64;
         let change = a2a_tasks::TaskChange {
             state: a2a_registry_domain::task_state::TaskState::Completed,
             history: None,
