@@ -244,11 +244,7 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     message["taskId"] = json!(id.to_string());
     message["contextId"] = json!(conversation);
     history.push(message);
-    let written = serde_json::to_string(&history);
-    let written = written.map_err(|error| AppError::internal(error.to_string()))?;
-    if written.len() > MAX_HISTORY {
-        return Err(too_large(waits_since.is_some()));
-    }
+    let written = written(&history)?;
     let created_at = waiting.map_or(now.0, |task| task.row.created_at);
     Ok(Job {
         row: a2a_task::Model {
@@ -279,10 +275,19 @@ fn takes_none() -> Fault {
     )
 }
 
-/// The messages of a task are too large together; `goes_on` if there are earlier ones.
-fn too_large(goes_on: bool) -> Fault {
+/// The messages of a task as they are kept.
+///
+/// # Errors
+/// `InvalidParams` for a first message that is too large; `Unsupported` for a further one that is too large with those
+/// before.
+fn written(history: &[Value]) -> Result<String, Fault> {
+    let written = serde_json::to_string(history);
+    let written = written.map_err(|error| AppError::internal(error.to_string()))?;
+    if written.len() <= MAX_HISTORY {
+        return Ok(written);
+    }
     let most = MAX_HISTORY >> 10;
-    match goes_on {
+    Err(match history.len() > 1 {
         true => Fault::new(
             FaultKind::Unsupported,
             format!(
@@ -290,7 +295,7 @@ fn too_large(goes_on: bool) -> Fault {
             ),
         ),
         false => Fault::params(format!("A message has at most {most} KiB as JSON here.")),
-    }
+    })
 }
 
 /// Whom a task of the caller is counted for, if it has no account. The address itself is not kept.
