@@ -30,6 +30,7 @@ mod m0019_policy_facts;
 mod m0020_feed_scopes;
 mod m0021_a2a_tasks;
 mod m0022_entries;
+mod m0023_a2a_senders;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0020_feed_scopes::Migration),
             Box::new(m0021_a2a_tasks::Migration),
             Box::new(m0022_entries::Migration),
+            Box::new(m0023_a2a_senders::Migration),
         ]
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use a2a_card::{KeySet, Severity, VerificationResult, all_findings, parse, verify};
 use a2a_registry_server::config::Config;
+use futures::future::join_all;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use ring::digest::{SHA256, digest};
@@ -18,7 +19,10 @@ use crate::support::program::{Program, registry, text};
 pub(super) const CARD: &str = "/.well-known/agent-card.json";
 const KEYS: &str = "/.well-known/jwks.json";
 
-both_databases!(the_card_is_signed_and_the_same_for_everybody_everywhere);
+both_databases!(
+    the_card_is_signed_and_the_same_for_everybody_everywhere,
+    of_settings_written_together_one_stays
+);
 
 struct Got {
     status: StatusCode,
@@ -265,4 +269,39 @@ async fn a_registry_that_is_no_agent_has_none_of_it() {
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
     }
+}
+
+async fn of_settings_written_together_one_stays(url: &str) {
+    let served = Served::new(url).await;
+    let settle = async |round: &str, number: usize| {
+        let fresh = format!("{round} {number}");
+        let is_right = |kept: &str| kept.starts_with(round);
+        let settled = served.stage.store.setting_settle("test", &fresh, is_right);
+        settled.await.unwrap()
+    };
+    let mut before = String::new();
+    // The second round finds the value of the first one, which is not right any more.
+    for round in ["first", "second"] {
+        let all = join_all((0..8).map(|number| settle(round, number))).await;
+        assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+        assert!(all[0].starts_with(round) && all[0] != before);
+        before.clone_from(&all[0]);
+    }
+}
+
+/// ECDSA gives other bytes each time.
+#[tokio::test]
+async fn replicas_that_start_together_serve_one_card() {
+    let database = Database::postgres().await;
+    let one = Served::new(database.url()).await;
+    let write = one.stage.store.write().await.unwrap();
+    write.setting_put("a2a_card", "{}").await.unwrap();
+    write.commit().await.unwrap();
+    let others = tokio::join!(one.beside(), one.beside(), one.beside(), one.beside());
+    let mut cards = Vec::new();
+    for replica in [&others.0, &others.1, &others.2, &others.3] {
+        cards.push(get(replica, CARD, &[]).await.body);
+    }
+    assert_ne!(cards[0], get(&one, CARD, &[]).await.body);
+    assert!(cards.iter().all(|card| *card == cards[0]));
 }

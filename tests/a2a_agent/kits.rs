@@ -628,19 +628,19 @@ async fn both_bindings_do_the_same() {
     let ended: Value = answer.json().await.unwrap();
     assert_eq!(ended["status"]["state"], "TASK_STATE_CANCELED");
     // One stream of the other binding closes with it, and says nothing of `final`.
-    let open = served.say("").await;
-    let path = format!("/a2a/v1/tasks/{}:subscribe", open["id"].as_str().unwrap());
+    let open = served.foreign_task(None).await;
+    let path = format!("/a2a/v1/tasks/{open}:subscribe");
     let stream = served
         .request(Method::POST, &path, V1, None)
         .send()
         .await
         .unwrap();
     served
-        .call(V1, None, "CancelTask", &json!({"id": open["id"]}))
+        .call(V1, None, "CancelTask", &json!({"id": open}))
         .await
         .unwrap();
     let streamed = events(stream).await;
-    assert_eq!(streamed[0]["task"]["id"], open["id"]);
+    assert_eq!(streamed[0]["task"]["id"], json!(open));
     assert_eq!(
         streamed.last().unwrap()["statusUpdate"]["status"]["state"],
         "TASK_STATE_CANCELED"

@@ -1,7 +1,7 @@
 //! 0.3 over JSON-RPC, as its kit and its inspector look at it.
 
 use a2a_registry_server::config::Config;
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -217,6 +217,39 @@ async fn errors_of_0_3_have_its_codes() {
         let error = served.call(None, None, method, params).await.unwrap_err();
         assert_eq!(error["code"], code, "{method} {params}");
         assert!(!error["message"].as_str().unwrap().is_empty());
+    }
+    // Only what streams answers with events, for clients that take both.
+    for (method, params, is_stream) in [
+        ("message/send", json!({}), false),
+        ("tasks/get", unknown.clone(), false),
+        ("tasks/list", json!({}), false),
+        ("message/stream", json!({}), true),
+        ("tasks/resubscribe", unknown.clone(), true),
+    ] {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let request = served.request(Method::POST, "/a2a", None, None);
+        let request = request.header("accept", "application/json, text/event-stream");
+        let answer = request.json(&call).send().await.unwrap();
+        let expected = if is_stream {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        assert_eq!(answer.headers()["content-type"], expected, "{method}");
+    }
+    // A method of the other version names it.
+    for (stated, method, header) in [
+        (Some("1.0"), "message/send", "`A2A-Version: 0.3`"),
+        (None, "SendMessage", "`A2A-Version: 1.0`"),
+        (Some("0.3"), "ListTasks", "`A2A-Version: 1.0`"),
+    ] {
+        let error = served.call(stated, None, method, &message("x")).await;
+        let error = error.unwrap_err();
+        assert_eq!(error["code"], -32601);
+        assert!(
+            error["message"].as_str().unwrap().contains(header),
+            "{error}"
+        );
     }
     let done = served
         .call(None, admin(), "message/send", &message("x"))

@@ -127,6 +127,7 @@ impl Served {
         let row = a2a_task::Model {
             id,
             account_id: account,
+            sender: None,
             context_id: "elsewhere".into(),
             state: a2a_registry_domain::task_state::TaskState::Working.into(),
             history: json!([{"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "fly"}]}])
@@ -138,17 +139,27 @@ impl Served {
             expires_at: now + 3_600_000_000,
         };
         let write = self.stage.store.write().await.unwrap();
-        write.tasks_insert(vec![row], |_| 1000).await.unwrap();
+        let bounds = a2a_tasks::TaskBounds {
+            account: 1000,
+            sender: 1000,
+            anonymous: 1000,
+        };
+        write.tasks_insert(vec![row], bounds).await.unwrap();
         write.commit().await.unwrap();
         id
     }
 
     /// Finishes such a task, as the other replica would; returns whether it was worked on.
     pub(super) async fn finish(&self, id: Uuid) -> bool {
-        let now = (self.stage.now().unix_timestamp_nanos() / 1000) as i64;
         let outcome = json!({"text": true, "data": true, "outcome": {
             "kind": "found", "results": [], "rest": {},
         }});
+        self.finish_with(id, &outcome).await
+    }
+
+    /// The same, with this outcome.
+    pub(super) async fn finish_with(&self, id: Uuid, outcome: &Value) -> bool {
+        let now = (self.stage.now().unix_timestamp_nanos() / 1000) as i64;
         let change = a2a_tasks::TaskChange {
             state: a2a_registry_domain::task_state::TaskState::Completed,
             history: None,
@@ -158,7 +169,8 @@ impl Served {
         };
         let write = self.stage.store.write().await.unwrap();
         let working = [a2a_registry_domain::task_state::TaskState::Working];
-        let changed = write.task_change(id, &working, change).await.unwrap();
+        let changed = write.task_change(id, &working, None, change);
+        let changed = changed.await.unwrap();
         write.commit().await.unwrap();
         changed
     }

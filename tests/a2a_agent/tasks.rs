@@ -27,7 +27,7 @@ both_databases!(
 );
 
 /// The secret of a token of a new account.
-async fn token(served: &Served, name: &str) -> String {
+pub(super) async fn token(served: &Served, name: &str) -> String {
     account(&served.stage, name, Role::Reader).await;
     let new = NewToken {
         account: name.into(),
@@ -38,15 +38,15 @@ async fn token(served: &Served, name: &str) -> String {
     made.unwrap().secret
 }
 
-async fn get(served: &Served, token: Option<&str>, id: &Value) -> Result<Value, Value> {
+pub(super) async fn get(served: &Served, token: Option<&str>, id: &Value) -> Result<Value, Value> {
     served.call(V1, token, "GetTask", &json!({"id": id})).await
 }
 
-async fn list(served: &Served, token: Option<&str>, params: Value) -> Value {
+pub(super) async fn list(served: &Served, token: Option<&str>, params: Value) -> Value {
     served.call(V1, token, "ListTasks", &params).await.unwrap()
 }
 
-fn ids(list: &Value) -> Vec<Value> {
+pub(super) fn ids(list: &Value) -> Vec<Value> {
     let tasks = list["tasks"].as_array().unwrap();
     tasks.iter().map(|task| task["id"].clone()).collect()
 }
@@ -216,7 +216,7 @@ async fn tasks_are_listed_page_after_page(url: &str) {
     assert!(page["tasks"][0].get("history").is_none());
 }
 
-async fn rows(served: &Served) -> usize {
+pub(super) async fn rows(served: &Served) -> usize {
     let rows = a2a_task::Entity::find()
         .all(served.stage.store.connection())
         .await;
@@ -322,7 +322,7 @@ async fn a_task_ends_once(url: &str) {
 }
 
 /// Reads a stream up to its first event.
-async fn first(answer: &mut Response) -> Value {
+pub(super) async fn first(answer: &mut Response) -> Value {
     let chunk = answer.chunk().await.unwrap().unwrap();
     let text = String::from_utf8(chunk.to_vec()).unwrap();
     serde_json::from_str(text.trim().strip_prefix("data: ").unwrap()).unwrap()
@@ -394,43 +394,4 @@ async fn served_task(served: &Served, token: Option<&str>) -> Value {
     served
         .say_as(token, &message(&json!([{"text": "x"}])))
         .await
-}
-
-/// Open streams are bounded, half of them for callers with an account, and end when the registry does.
-#[tokio::test]
-async fn streams_are_bounded_and_end_with_the_registry() {
-    let database = Database::sqlite();
-    let served = Served::with(database.url(), |config: &mut Config| {
-        config.limits.streams = 4;
-    })
-    .await;
-    let mut open = Vec::new();
-    for (token, most) in [(None, 2), (admin(), 4)] {
-        let account = token.map(|_| served.stage.admin.account().unwrap().id);
-        let id = served.foreign_task(account).await;
-        let params = json!({"id": id});
-        while open.len() < most {
-            let mut answer = served.post(V1, token, "SubscribeToTask", &params).await;
-            first(&mut answer).await;
-            open.push(answer);
-        }
-        let refused = served.post(V1, token, "SubscribeToTask", &params).await;
-        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(refused.headers()["retry-after"], "30");
-        let refused: Value = refused.json().await.unwrap();
-        assert_eq!(
-            (&refused["id"], &refused["error"]["code"]),
-            (&json!("call"), &json!(-32603))
-        );
-        let params = json!({"message": message(&json!([{"text": "x"}]))});
-        let request = served.request(Method::POST, "/a2a/v1/message:stream", V1, token);
-        let answer = request.json(&params).send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
-    }
-    // A stream that is refused makes no task.
-    assert_eq!(rows(&served).await, 2);
-    served.stop().await;
-    for mut answer in open {
-        assert!(matches!(answer.chunk().await, Ok(None) | Err(_)));
-    }
 }

@@ -65,7 +65,7 @@ impl Account {
 pub struct Caller {
     /// The account; `None` for an anonymous client.
     pub account: Option<Account>,
-    /// The network of an anonymous write, by which its limits are counted.
+    /// The network of an anonymous write or message, by which its limits are counted.
     pub network: Option<IpAddr>,
 }
 

@@ -48,13 +48,13 @@ use crate::network::Network;
 const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
 /// A registry of its own for one test.
-struct Registry {
-    state: web::Data<State>,
+pub(crate) struct Registry {
+    pub(crate) state: web::Data<State>,
     _folder: tempfile::TempDir,
 }
 
 impl Registry {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 

@@ -1,12 +1,13 @@
 //! The tasks that the registry does for clients of A2A. Each belongs to an account, or to nobody.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use a2a_registry_domain::task_state::TaskState;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, Select,
+    ColumnTrait, Condition, EntityTrait, FromQueryResult, IntoActiveModel, Iterable,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
 };
 use uuid::Uuid;
 
@@ -26,6 +27,48 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     /// Those that came into their state then or later; microseconds.
     pub since: Option<i64>,
+}
+
+/// Which of the large columns of a task are read. The request for the next page never is.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskColumns {
+    /// Whether the history is; else it is empty.
+    pub history: bool,
+    /// The outcomes of tasks in these states; others have none.
+    pub outcomes: &'static [TaskState],
+}
+
+/// The place of a task in a list, and what it takes to read it.
+#[derive(Debug, Clone, FromQueryResult)]
+pub struct TaskHead {
+    /// Its identifier.
+    pub id: Uuid,
+    /// When it came into its state; microseconds.
+    pub updated_at: i64,
+    /// Bytes of its large columns, as far as they are read.
+    pub bytes: i64,
+}
+
+/// How many tasks are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskBounds {
+    /// Of one account.
+    pub account: u64,
+    /// Of one sender without an account.
+    pub sender: u64,
+    /// Of all senders without an account.
+    pub anonymous: u64,
+}
+
+/// Whose tasks are counted together: those of an account, or of a sender without one.
+type Holder = (Option<Uuid>, Option<i64>);
+
+/// The tasks of a sender without an account.
+#[derive(Debug, FromQueryResult)]
+struct SenderCount {
+    sender: Option<i64>,
+    tasks: i64,
+    oldest: i64,
 }
 
 /// What changes about a task.
@@ -48,6 +91,35 @@ fn of(account: Option<Uuid>) -> SimpleExpr {
         Some(account) => Column::AccountId.eq(account),
         None => Column::AccountId.is_null(),
     }
+}
+
+const fn holder(row: &Model) -> Holder {
+    match row.account_id {
+        Some(account) => (Some(account), None),
+        None => (None, row.sender),
+    }
+}
+
+/// The identifiers of the tasks that are counted together.
+fn held((account, sender): Holder) -> Select<Entity> {
+    let all = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(of(account));
+    match (account, sender) {
+        (Some(_), _) => all,
+        (None, Some(sender)) => all.filter(Column::Sender.eq(sender)),
+        (None, None) => all.filter(Column::Sender.is_null()),
+    }
+}
+
+/// Leaves out the first of these rows that are counted together.
+fn leave_out(rows: &mut Vec<Model>, of: Holder, mut count: u64) {
+    rows.retain(|row| {
+        let leaves = count > 0 && holder(row) == of;
+        count -= u64::from(leaves);
+        !leaves
+    });
 }
 
 fn listed(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Entity> {
@@ -79,15 +151,32 @@ pub async fn task_of(
     Ok(found.one(on.connection()).await?)
 }
 
-/// The tasks of an account behind a position, the one that changed last first.
-pub async fn task_page(
+/// The state of such a task, and since when it is in it; microseconds.
+pub async fn task_state_of(
+    on: &impl Handle,
+    account: Option<Uuid>,
+    id: Uuid,
+    now: i64,
+) -> Result<Option<(Kept<TaskState>, i64)>, StoreError> {
+    let found = Entity::find_by_id(id)
+        .filter(of(account))
+        .filter(Column::ExpiresAt.gt(now))
+        .select_only()
+        .columns([Column::State, Column::UpdatedAt]);
+    Ok(found.into_tuple().one(on.connection()).await?)
+}
+
+/// The tasks of an account behind a position, the one that changed last first: their heads.
+pub async fn task_heads(
     on: &impl Handle,
     account: Uuid,
     filter: &TaskFilter,
     behind: Option<(i64, Uuid)>,
     limit: u64,
+    columns: TaskColumns,
     now: i64,
-) -> Result<Vec<Model>, StoreError> {
+) -> Result<Vec<TaskHead>, StoreError> {
+    use sea_orm::sea_query::ExprTrait as _;
     if filter
         .context
         .as_deref()
@@ -95,7 +184,19 @@ pub async fn task_page(
     {
         return Ok(Vec::new());
     }
+    let history = match columns.history {
+        true => "octet_length(history)",
+        false => "0",
+    };
+    let outcome = Expr::case(
+        states(columns.outcomes),
+        Expr::cust("coalesce(octet_length(outcome), 0)"),
+    );
+    let bytes = Expr::cust(history).add(outcome.finally(Expr::cust("0")));
     let mut query = listed(account, filter, now)
+        .select_only()
+        .columns([Column::Id, Column::UpdatedAt])
+        .expr_as(bytes.cast_as("bigint"), "bytes")
         .order_by_desc(Column::UpdatedAt)
         .order_by_desc(Column::Id)
         .limit(limit);
@@ -105,7 +206,39 @@ pub async fn task_page(
             .add(Column::Id.lt(id));
         query = query.filter(Condition::any().add(Column::UpdatedAt.lt(at)).add(same));
     }
-    Ok(query.all(on.connection()).await?)
+    Ok(query.into_model().all(on.connection()).await?)
+}
+
+/// These tasks of an account, as far as they have not expired, in any order.
+pub async fn tasks_of(
+    on: &impl Handle,
+    account: Uuid,
+    ids: Vec<Uuid>,
+    columns: TaskColumns,
+    now: i64,
+) -> Result<Vec<Model>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let small = Column::iter()
+        .filter(|column| !matches!(column, Column::History | Column::Outcome | Column::More));
+    let history = match columns.history {
+        true => Expr::col(Column::History),
+        false => Expr::cust("'[]'"),
+    };
+    let outcome = Expr::case(states(columns.outcomes), Expr::col(Column::Outcome));
+    let found = listed(account, &TaskFilter::default(), now)
+        .filter(Column::Id.is_in(ids))
+        .select_only()
+        .columns(small)
+        .expr_as(history, "history")
+        .expr_as(outcome.finally(Expr::cust("NULL")), "outcome")
+        .expr_as(Expr::cust("NULL"), "more");
+    Ok(found.into_model().all(on.connection()).await?)
+}
+
+fn states(states: &[TaskState]) -> SimpleExpr {
+    Column::State.is_in(states.iter().map(|state| Kept::from(*state)))
 }
 
 /// How many tasks of an account a list has on all its pages.
@@ -125,13 +258,13 @@ pub async fn task_count(
     Ok(listed(account, filter, now).count(on.connection()).await?)
 }
 
-/// The last task of a conversation that was a search.
+/// Of the last task of a conversation that was a search: the request for the next page, and when it came into its state.
 pub async fn last_search_of(
     on: &impl Handle,
     account: Option<Uuid>,
     context: &str,
     now: i64,
-) -> Result<Option<Model>, StoreError> {
+) -> Result<Option<(String, i64)>, StoreError> {
     if !can_be_stored(context) {
         return Ok(None);
     }
@@ -140,44 +273,97 @@ pub async fn last_search_of(
         .filter(Column::ContextId.eq(context))
         .filter(Column::ExpiresAt.gt(now))
         .filter(Column::More.is_not_null())
+        .select_only()
+        .columns([Column::More, Column::UpdatedAt])
         .order_by_desc(Column::UpdatedAt)
         .order_by_desc(Column::Id);
-    Ok(query.one(on.connection()).await?)
+    Ok(query.into_tuple().one(on.connection()).await?)
 }
 
 impl Write {
-    /// Adds tasks, in the order in which they came. Of an account, or of nobody, at most `most` are kept, the last ones of
-    /// these among them: the ones that have not changed for the longest time are deleted.
+    /// Adds tasks, in the order in which they came, and deletes those beyond a bound that have not changed for the longest
+    /// time: those of an account or a sender that has more than its own. Where all senders without an account have too
+    /// many, one after another of those that have most loses its oldest, so that no sender can push out the others.
     pub async fn tasks_insert(
         &self,
         mut rows: Vec<Model>,
-        most: impl Fn(Option<Uuid>) -> u64,
+        bounds: TaskBounds,
     ) -> Result<(), StoreError> {
-        let mut counts: BTreeMap<Option<Uuid>, u64> = BTreeMap::new();
-        // From the last one on, so that those beyond the bound are the first ones.
-        rows.reverse();
-        rows.retain(|row| {
-            let count = counts.entry(row.account_id).or_default();
-            *count += 1;
-            *count <= most(row.account_id)
-        });
-        rows.reverse();
-        for (account, count) in counts {
-            let surplus: Vec<Uuid> = Entity::find()
-                .select_only()
-                .column(Column::Id)
-                .filter(of(account))
+        let mut counts: BTreeMap<Holder, u64> = BTreeMap::new();
+        for row in &rows {
+            *counts.entry(holder(row)).or_default() += 1;
+        }
+        for (of, count) in counts {
+            let most = match of.0 {
+                Some(_) => bounds.account,
+                None => bounds.sender.min(bounds.anonymous),
+            };
+            leave_out(&mut rows, of, count.saturating_sub(most));
+            let surplus: Vec<Uuid> = held(of)
                 .order_by_desc(Column::UpdatedAt)
                 .order_by_desc(Column::Id)
-                .offset(most(account).saturating_sub(count))
+                .offset(most.saturating_sub(count))
                 .limit(DELETED_AT_ONCE)
                 .into_tuple()
                 .all(self.connection())
                 .await?;
             self.tasks_delete(surplus).await?;
         }
+        if rows.iter().any(|row| row.account_id.is_none()) {
+            self.anonymous_fit(&mut rows, bounds.anonymous).await?;
+        }
         let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
         self.insert_rows(rows, None).await
+    }
+
+    /// Makes room for the tasks among these that belong to nobody.
+    async fn anonymous_fit(&self, rows: &mut Vec<Model>, most: u64) -> Result<(), StoreError> {
+        let kept: Vec<SenderCount> = Entity::find()
+            .filter(of(None))
+            .select_only()
+            .column(Column::Sender)
+            .column_as(Column::Id.count(), "tasks")
+            .column_as(Column::UpdatedAt.min(), "oldest")
+            .group_by(Column::Sender)
+            .into_model()
+            .all(self.connection())
+            .await?;
+        // The number of tasks, when the oldest came, and how many of them are stored.
+        let mut senders: BTreeMap<Option<i64>, (u64, i64, u64)> = kept
+            .into_iter()
+            .map(|one| {
+                let tasks = u64::try_from(one.tasks).unwrap_or(0);
+                (one.sender, (tasks, one.oldest, tasks))
+            })
+            .collect();
+        for row in rows.iter().filter(|row| row.account_id.is_none()) {
+            let sender = senders.entry(row.sender).or_insert((0, row.updated_at, 0));
+            sender.0 += 1;
+        }
+        let total: u64 = senders.values().map(|(tasks, ..)| tasks).sum();
+        let mut lost: BTreeMap<Option<i64>, u64> = BTreeMap::new();
+        for _ in 0..total.saturating_sub(most).min(DELETED_AT_ONCE) {
+            let most = senders
+                .iter_mut()
+                .max_by_key(|(_, (tasks, oldest, _))| (*tasks, Reverse(*oldest)));
+            if let Some((sender, (tasks, ..))) = most {
+                *tasks -= 1;
+                *lost.entry(*sender).or_default() += 1;
+            }
+        }
+        for (sender, count) in lost {
+            let stored = senders.get(&sender).map_or(0, |(.., stored)| *stored);
+            leave_out(rows, (None, sender), count.saturating_sub(stored));
+            let oldest: Vec<Uuid> = held((None, sender))
+                .order_by_asc(Column::UpdatedAt)
+                .order_by_asc(Column::Id)
+                .limit(count.min(stored))
+                .into_tuple()
+                .all(self.connection())
+                .await?;
+            self.tasks_delete(oldest).await?;
+        }
+        Ok(())
     }
 
     async fn tasks_delete(&self, ids: Vec<Uuid>) -> Result<u64, StoreError> {
@@ -191,11 +377,13 @@ impl Write {
         Ok(outcome.rows_affected)
     }
 
-    /// Changes a task that is in one of these states; returns whether it was.
+    /// Changes a task that is in one of these states, and has been since the moment that was read, where one is given;
+    /// returns whether it was.
     pub async fn task_change(
         &self,
         id: Uuid,
         from: &[TaskState],
+        since: Option<i64>,
         change: TaskChange,
     ) -> Result<bool, StoreError> {
         let from = from.iter().map(|state| Kept::from(*state));
@@ -206,6 +394,9 @@ impl Write {
             .col_expr(Column::UpdatedAt, Expr::value(change.at));
         if let Some(history) = change.history {
             update = update.col_expr(Column::History, Expr::value(history));
+        }
+        if let Some(since) = since {
+            update = update.filter(Column::UpdatedAt.eq(since));
         }
         let outcome = update
             .filter(Column::Id.eq(id))

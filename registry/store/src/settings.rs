@@ -5,6 +5,7 @@ use sea_orm::EntityTrait;
 use sea_orm::sea_query::OnConflict;
 
 use super::entity::setting;
+use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
 
 /// Reads a value.
@@ -59,5 +60,39 @@ impl Store {
         value.ok_or_else(|| {
             StoreError::other(format!("setting {key} vanished while it was written"))
         })
+    }
+
+    /// Reads a value that is still the right one, or else replaces it by the given one. Of processes that start together
+    /// one writes it, and all get the same answer.
+    pub async fn setting_settle(
+        &self,
+        key: &str,
+        fresh: &str,
+        is_right: impl Fn(&str) -> bool,
+    ) -> Result<String, StoreError> {
+        let write = self.write().await?;
+        let row = setting::ActiveModel {
+            key: Set(key.into()),
+            value: Set(fresh.into()),
+        };
+        // Waits for another process that inserts it at this moment.
+        setting::Entity::insert(row)
+            .on_conflict(
+                OnConflict::column(setting::Column::Key)
+                    .do_nothing()
+                    .to_owned(),
+            )
+            .exec_without_returning(write.connection())
+            .await?;
+        let kept = locked(&write, setting::Entity::find_by_id(key))
+            .one(write.connection())
+            .await?;
+        if let Some(kept) = kept.filter(|kept| is_right(&kept.value)) {
+            write.commit().await?;
+            return Ok(kept.value);
+        }
+        write.setting_put(key, fresh).await?;
+        write.commit().await?;
+        Ok(fresh.to_owned())
     }
 }

@@ -117,14 +117,11 @@ impl Fault {
         Self::new(FaultKind::InvalidParams, message)
     }
 
-    /// Too much is under way.
-    pub(super) fn busy(message: impl Into<String>, seconds: u32) -> Self {
+    /// Too much is under way: a status of HTTP, and the seconds after which another attempt makes sense.
+    pub(super) fn transport(status: StatusCode, message: &str, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
-            ..Self::new(
-                FaultKind::Transport(StatusCode::SERVICE_UNAVAILABLE),
-                message,
-            )
+            ..Self::new(FaultKind::Transport(status), message)
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use a2a_registry_store::a2a_tasks::TaskBounds;
 use a2a_registry_store::entity::a2a_task;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::memory::own_agent::NewTask;
 
 /// Stores a new task.
@@ -15,34 +16,45 @@ use crate::memory::own_agent::NewTask;
 pub(super) async fn insert(context: &Arc<Context>, row: a2a_task::Model) -> Result<(), AppError> {
     let new = &context.own_agent.new_tasks;
     let mut stored = new.add(row);
-    tokio::select! {
-        biased;
-        outcome = &mut stored => return outcome.unwrap_or_else(|_| Err(lost())),
-        turn = new.turn() => {
-            let group = new.take();
-            let context = Arc::clone(context);
-            // In a task of its own: a client that goes away ends its own request, not the transaction of all.
-            tokio::spawn(async move {
-                store(&context, group).await;
-                drop(turn);
-            });
+    // Again and again, because a group may be full before this task belongs to it.
+    loop {
+        tokio::select! {
+            biased;
+            outcome = &mut stored => return outcome.unwrap_or_else(|_| Err(lost())),
+            turn = new.turn() => {
+                let group = new.take();
+                let context = Arc::clone(context);
+                // In a task of its own: a client that goes away ends its own request, not the transaction of all.
+                tokio::spawn(async move {
+                    store(&context, group).await;
+                    drop(turn);
+                });
+            }
         }
     }
-    stored.await.unwrap_or_else(|_| Err(lost()))
 }
 
 fn lost() -> AppError {
     AppError::internal("the transaction of a new task ended without an outcome")
 }
 
-/// Stores a group. If it fails, each task is tried alone, so that one costs itself only.
+/// Stores a group. If it fails, each task is tried alone, so that one costs itself only; but not where the database
+/// takes none at all, which would keep those at the end waiting for all before them.
 async fn store(context: &Context, group: Vec<NewTask>) {
     let rows = group.iter().map(|new| new.row.clone()).collect();
-    let outcome = write(context, rows).await;
+    let mut outcome = write(context, rows).await;
     let alone = group.len() == 1;
     for new in group {
         let outcome = match &outcome {
-            Err(_) if !alone => write(context, vec![new.row]).await,
+            Err(error) if !alone && !takes_none(error) => {
+                let own = write(context, vec![new.row]).await;
+                if let Err(error) = &own
+                    && takes_none(error)
+                {
+                    outcome = own.clone();
+                }
+                own
+            }
             outcome => outcome.clone(),
         };
         // Nobody may wait any more.
@@ -50,14 +62,86 @@ async fn store(context: &Context, group: Vec<NewTask>) {
     }
 }
 
+/// Whether an error says that the database takes no task at present.
+fn takes_none(error: &AppError) -> bool {
+    matches!(error.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
+}
+
 async fn write(context: &Context, rows: Vec<a2a_task::Model>) -> Result<(), AppError> {
     let config = &context.config.a2a;
     let write = context.store.write().await?;
-    let inserted = write.tasks_insert(rows, |account| match account {
-        Some(_) => config.tasks_per_account.into(),
-        None => config.anonymous_tasks.into(),
-    });
-    inserted.await?;
+    let bounds = TaskBounds {
+        account: config.tasks_per_account.into(),
+        sender: config.anonymous_tasks_per_address.into(),
+        anonymous: config.anonymous_tasks.into(),
+    };
+    write.tasks_insert(rows, bounds).await?;
     write.commit().await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use a2a_registry_domain::task_state::TaskState;
+    use a2a_registry_store::a2a_tasks::task_of;
+    use futures::FutureExt as _;
+    use futures::future::join_all;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::tests::Registry;
+
+    fn row(context: &Context, account_id: Option<Uuid>) -> a2a_task::Model {
+        let now = context.now().0;
+        a2a_task::Model {
+            id: Uuid::new_v4(),
+            account_id,
+            sender: None,
+            context_id: "c".into(),
+            state: TaskState::Completed.into(),
+            history: "[]".into(),
+            outcome: None,
+            more: None,
+            created_at: now,
+            updated_at: now,
+            expires_at: i64::MAX,
+        }
+    }
+
+    async fn is_kept(context: &Context, id: Uuid) -> bool {
+        let found = task_of(&context.store, None, id, context.now().0).await;
+        found.unwrap().is_some()
+    }
+
+    #[actix_web::test]
+    async fn a_task_that_fails_costs_itself_alone() {
+        let registry = Registry::new().await;
+        let context = &registry.state.context;
+        let mut rows: Vec<_> = (0..40).map(|_| row(context, None)).collect();
+        // Of an account that does not exist.
+        rows[20].account_id = Some(Uuid::nil());
+        let inserted = join_all(rows.iter().map(|row| insert(context, row.clone()))).await;
+        for (place, (row, outcome)) in rows.iter().zip(inserted).enumerate() {
+            assert_eq!(outcome.is_ok(), place != 20, "{place}: {outcome:?}");
+            assert_eq!(is_kept(context, row.id).await, place != 20, "{place}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn tasks_whose_clients_went_away_keep_no_others_waiting() {
+        let registry = Registry::new().await;
+        let context = &registry.state.context;
+        let rows: Vec<_> = (0..600).map(|_| row(context, None)).collect();
+        for row in &rows {
+            assert!(insert(context, row.clone()).now_or_never().is_none());
+        }
+        let last = row(context, None);
+        insert(context, last.clone()).await.unwrap();
+        for id in [rows[0].id, last.id] {
+            // The bound of those without a known address is lower than their number, and the first are the oldest.
+            assert_eq!(is_kept(context, id).await, id == last.id);
+        }
+    }
 }

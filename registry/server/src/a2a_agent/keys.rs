@@ -175,8 +175,7 @@ async fn kept_or_signed(context: &Context, key: &NamedKey) -> Result<SignedCard,
         card: sign(&context.config, &unsigned, key)?,
         signed_at: context.now().0,
     };
-    keep(context, &signed).await;
-    Ok(signed)
+    Ok(settled(context, signed).await)
 }
 
 fn sign(config: &Config, unsigned: &str, key: &NamedKey) -> Result<String, StartError> {
@@ -190,15 +189,18 @@ fn sign(config: &Config, unsigned: &str, key: &NamedKey) -> Result<String, Start
     text.map_err(|error| StartError(format!("the registry's own card cannot be signed: {error}")))
 }
 
-/// Keeps the signed card for other replicas and later starts. Without it the card is as valid, but its bytes differ.
-async fn keep(context: &Context, signed: &SignedCard) {
-    let kept = async {
-        let write = context.store.write().await?;
-        let text = serde_json::to_string(signed).unwrap_or_default();
-        write.setting_put(CARD, &text).await?;
-        write.commit().await
-    };
-    if let Err(error) = kept.await {
-        tracing::warn!(%error, "the registry's signed card could not be kept");
+/// Keeps the signed card for other replicas and later starts, or gives the one with the same content that another replica
+/// has kept meanwhile. If neither can be done the card is as valid, but its bytes are not those of other replicas.
+async fn settled(context: &Context, signed: SignedCard) -> SignedCard {
+    let read = |text: &str| serde_json::from_str::<SignedCard>(text).ok();
+    let is_right = |text: &str| read(text).is_some_and(|kept| kept.content == signed.content);
+    let text = serde_json::to_string(&signed).unwrap_or_default();
+    let settled = context.store.setting_settle(CARD, &text, is_right).await;
+    match settled {
+        Ok(text) => read(&text).unwrap_or(signed),
+        Err(error) => {
+            tracing::warn!(%error, "the registry's signed card could not be kept");
+            signed
+        }
     }
 }

@@ -1,12 +1,17 @@
 //! The list of a caller's tasks (1.0 section 3.1.4): the one that changed last first.
 
+use std::collections::HashMap;
+
+use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::a2a_tasks::{self, TaskFilter};
+use a2a_registry_store::a2a_tasks::{self, TaskColumns, TaskFilter, TaskHead};
+use a2a_registry_store::entity::a2a_task;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::fault::Fault;
 use super::incoming::{flag, history_length, identifier, number, text};
+use super::outcome::MAX_ANSWER;
 use super::tasks::{Task, owner, show};
 use super::wire;
 use crate::caller::Caller;
@@ -20,6 +25,10 @@ const PAGE: u64 = 50;
 const MAX_PAGE: u64 = 100;
 /// The most tasks on a page with what came of them, which has to be checked anew for each.
 const MAX_WHOLE: u64 = 20;
+/// Bytes of a page's tasks, as they are kept: a task that goes beyond begins the next page, unless it is the first.
+const MAX_BYTES: i64 = 1 << 20;
+/// States with which a task says something of what came of it.
+const SAYING: [TaskState; 2] = [TaskState::InputRequired, TaskState::Failed];
 
 /// A page of the caller's tasks. A caller without an account has no list: it is empty.
 ///
@@ -41,7 +50,7 @@ pub(super) async fn list(
     let size = if whole { asked.min(MAX_WHOLE) } else { asked };
     let (filter, nothing) = filter(params)?;
     let canonical = format!("a2a tasks {filter:?}");
-    let behind: Option<(i64, Uuid)> = match text(params, "pageToken")? {
+    let behind: Option<Position> = match text(params, "pageToken")? {
         Some(token) => Some(context.signer.position(&canonical, caller, token)?),
         None => None,
     };
@@ -49,32 +58,105 @@ pub(super) async fn list(
     let Some(account) = owner(caller).filter(|_| !nothing) else {
         return Ok(page);
     };
-    let now = context.now().0;
-    let rows = async {
-        let total = a2a_tasks::task_count(&context.store, account, &filter, now).await?;
-        let rows =
-            a2a_tasks::task_page(&context.store, account, &filter, behind, size + 1, now).await?;
-        Ok::<_, AppError>((total, rows))
+    let columns = TaskColumns {
+        history: history != Some(0),
+        outcomes: if whole { TaskState::ALL } else { &SAYING },
     };
-    let (total, mut rows) = rows.await?;
-    let more = cut(&mut rows, usize::try_from(size).unwrap_or(usize::MAX));
-    if let Some(last) = rows.last().filter(|_| more) {
-        let token = context
-            .signer
-            .token(&canonical, caller, &(last.updated_at, last.id));
+    let read = read(context, account, &filter, behind, size, columns);
+    let Read { total, next, rows } = read.await?;
+    let (written, cut_at) = shown(context, caller, rows, history, whole).await?;
+    if let Some(position) = cut_at.or(next) {
+        let token = context.signer.token(&canonical, caller, &position);
         page["nextPageToken"] = token.into();
     }
-    let mut tasks = rows
-        .into_iter()
-        .map(Task::of)
-        .collect::<Result<Vec<Task>, _>>()?;
-    show(context, caller, &mut tasks).await?;
-    let written = tasks
-        .into_iter()
-        .map(|task| wire::task(task, history, whole));
-    page["tasks"] = written.collect();
+    page["tasks"] = Value::Array(written);
     page["totalSize"] = total.into();
     Ok(page)
+}
+
+/// The tasks of a page as they are shown, and the position of the last one if those behind it are too large for the page.
+async fn shown(
+    context: &Context,
+    caller: &Caller,
+    rows: Vec<Positioned>,
+    history: Option<usize>,
+    whole: bool,
+) -> Result<(Vec<Value>, Option<Position>), AppError> {
+    // With artifacts one after another, since only then it is known how large they are; without, all at once.
+    let at_once = if whole { 1 } else { rows.len().max(1) };
+    let (mut written, mut bytes, mut last) = (Vec::new(), 0, None);
+    let mut rows = rows.into_iter().peekable();
+    while rows.peek().is_some() {
+        let (positions, some): (Vec<_>, Vec<_>) = rows.by_ref().take(at_once).unzip();
+        let tasks = some.into_iter().map(Task::of);
+        let mut tasks = tasks.collect::<Result<Vec<Task>, _>>()?;
+        show(context, caller, &mut tasks).await?;
+        let tasks = tasks.into_iter();
+        let some: Vec<Value> = tasks.map(|task| wire::task(task, history, whole)).collect();
+        bytes += some.iter().map(wire::weight).sum::<usize>();
+        if whole && bytes > MAX_ANSWER && !written.is_empty() {
+            return Ok((written, last));
+        }
+        last = positions.last().copied();
+        written.extend(some);
+    }
+    Ok((written, None))
+}
+
+/// When a task came into its state, and its identifier.
+type Position = (i64, Uuid);
+/// A task with its position in the list.
+type Positioned = (Position, a2a_task::Model);
+
+/// The tasks of a page.
+struct Read {
+    /// How many tasks all pages have.
+    total: u64,
+    /// The position of the last task, if another page follows.
+    next: Option<Position>,
+    rows: Vec<Positioned>,
+}
+
+/// Reads the tasks of a page, as many as fit.
+async fn read(
+    context: &Context,
+    account: Uuid,
+    filter: &TaskFilter,
+    behind: Option<Position>,
+    size: u64,
+    columns: TaskColumns,
+) -> Result<Read, AppError> {
+    let (store, now) = (&context.store, context.now().0);
+    let total = a2a_tasks::task_count(store, account, filter, now).await?;
+    let heads = a2a_tasks::task_heads(store, account, filter, behind, size + 1, columns, now);
+    let mut heads = heads.await?;
+    let more = cut(&mut heads, usize::try_from(size).unwrap_or(usize::MAX));
+    let fit = fit(&heads);
+    let more = more || fit < heads.len();
+    heads.truncate(fit);
+    let ids = heads.iter().map(|head| head.id).collect();
+    let rows = a2a_tasks::tasks_of(store, account, ids, columns, now).await?;
+    let mut rows: HashMap<Uuid, a2a_task::Model> =
+        rows.into_iter().map(|row| (row.id, row)).collect();
+    let last = heads.last().filter(|_| more);
+    Ok(Read {
+        total,
+        next: last.map(|last| (last.updated_at, last.id)),
+        rows: heads
+            .iter()
+            .filter_map(|head| Some(((head.updated_at, head.id), rows.remove(&head.id)?)))
+            .collect(),
+    })
+}
+
+/// How many of the tasks a page takes, at least one.
+fn fit(heads: &[TaskHead]) -> usize {
+    let mut bytes: i64 = 0;
+    let fitting = heads.iter().take_while(|head| {
+        bytes = bytes.saturating_add(head.bytes);
+        bytes <= MAX_BYTES
+    });
+    fitting.count().max(1).min(heads.len())
 }
 
 /// The filter, and whether no task can pass it: those of a state that no task here comes into.
@@ -101,4 +183,34 @@ fn filter(params: &Map<String, Value>) -> Result<(TaskFilter, bool), Fault> {
         since: since.map(|since| since.0),
     };
     Ok((filter, state.is_none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_where_its_bytes_do() {
+        let half = MAX_BYTES / 2;
+        for (sizes, expected) in [
+            (vec![], 0),
+            (vec![0; 100], 100),
+            (vec![half, half], 2),
+            (vec![half, half, 0], 3),
+            (vec![half, half, 1], 2),
+            (vec![half, half + 1], 1),
+            (vec![MAX_BYTES + 1, 0], 1),
+            (vec![i64::MAX, i64::MAX], 1),
+        ] {
+            let heads: Vec<TaskHead> = sizes
+                .iter()
+                .map(|bytes| TaskHead {
+                    id: Uuid::nil(),
+                    updated_at: 0,
+                    bytes: *bytes,
+                })
+                .collect();
+            assert_eq!(fit(&heads), expected, "{sizes:?}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::wire::object;
+use super::wire::{EXPANDED, object, weight};
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
 use crate::caller::Caller;
@@ -23,6 +23,8 @@ use crate::index_pool::run;
 
 /// Identifier of the artifact of a task, which has one.
 const ARTIFACT: &str = "answer";
+/// Bytes of the entries of an answer, as JSON.
+pub(super) const MAX_ANSWER: usize = 1 << 20;
 /// The members of a result that are kept.
 const IDENTIFIER: &str = "identifier";
 const SCORE: &str = "score";
@@ -85,6 +87,9 @@ pub(super) struct FoundPage {
     pub(super) results: Vec<(Uuid, Value)>,
     /// The other members of the search response.
     pub(super) rest: Value,
+    /// Agents whose entries are too large to be shown with the others; not kept.
+    #[serde(skip)]
+    pub(super) left_out: usize,
 }
 
 /// An agent that a question may mean.
@@ -103,6 +108,8 @@ pub(super) struct ShownOutcome {
     pub(super) artifact: Option<Value>,
     /// What the agent says with the status.
     pub(super) said: Option<String>,
+    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
+    pub(super) asked: Option<String>,
 }
 
 impl Answered {
@@ -159,13 +166,19 @@ impl Answered {
                     ("name", name.into()),
                     ("parts", Value::Array(parts)),
                 ])),
-                said: None,
+                ..ShownOutcome::default()
             }
         };
         match self.outcome {
-            Outcome::Found(page) => {
+            Outcome::Found(mut page) => {
+                page.fit();
                 let text = words::found(&page);
-                artifact(super::card::FIND, text, Some(page.into_response()))
+                let left_out = page.left_out;
+                let mut shown = artifact(super::card::FIND, text, Some(page.into_response()));
+                if let Some(artifact) = shown.artifact.as_mut().filter(|_| left_out > 0) {
+                    artifact["metadata"] = object([("leftOut", left_out.into())]);
+                }
+                shown
             }
             Outcome::About {
                 skill, text, data, ..
@@ -173,12 +186,20 @@ impl Answered {
             Outcome::Missing { skill, asked } => artifact(&skill, words::missing(&asked), None),
             Outcome::Question { text, choices } => ShownOutcome {
                 said: Some(words::question(&text, &choices)),
+                asked: Some(text),
                 ..ShownOutcome::default()
             },
             Outcome::Failed { text } => ShownOutcome {
                 said: Some(text),
                 ..ShownOutcome::default()
             },
+        }
+    }
+
+    /// Leaves the data out of an answer about one agent, so that its text can be kept.
+    pub(super) fn without_data(&mut self) {
+        if let Outcome::About { data, .. } = &mut self.outcome {
+            *data = None;
         }
     }
 
@@ -225,7 +246,30 @@ impl FoundPage {
         Self {
             results: results.collect(),
             rest: self.rest.clone(),
+            left_out: 0,
         }
+    }
+
+    /// Leaves out the largest entries until the others can be shown together.
+    fn fit(&mut self) {
+        let roughly: usize = self.results.iter().map(|(_, entry)| weight(entry)).sum();
+        if roughly <= MAX_ANSWER / EXPANDED {
+            return;
+        }
+        let size = |(_, entry): &(Uuid, Value)| entry.to_string().len();
+        let sizes: Vec<usize> = self.results.iter().map(size).collect();
+        let mut places: Vec<usize> = (0..sizes.len()).collect();
+        places.sort_by_key(|place| sizes[*place]);
+        let mut bytes = 0;
+        let fitting = places.iter().take_while(|place| {
+            bytes += sizes[**place];
+            bytes <= MAX_ANSWER
+        });
+        let fitting: HashSet<usize> = fitting.copied().collect();
+        let results = std::mem::take(&mut self.results).into_iter().enumerate();
+        let results = results.filter(|(place, _)| fitting.contains(place));
+        self.results = results.map(|(_, result)| result).collect();
+        self.left_out = sizes.len() - self.results.len();
     }
 
     /// Gives the kept results their entries; those without one are left out.
@@ -324,6 +368,7 @@ mod tests {
             outcome: Outcome::Found(FoundPage {
                 results: agents.iter().map(entry).collect(),
                 rest: json!({"pageToken": "next"}),
+                left_out: 0,
             }),
         }
     }
@@ -373,6 +418,38 @@ mod tests {
         let mut asked = question(vec![choice(seen), choice(hidden)]);
         asked.keep_only(&visible);
         assert_eq!(asked, question(vec![choice(seen)]));
+    }
+
+    #[test]
+    fn the_largest_entries_are_left_out_where_an_answer_is_too_large() {
+        let third = MAX_ANSWER / 3;
+        // Two bytes of each are quotes.
+        for (sizes, kept) in [
+            (vec![10, 20, 30], vec![0, 1, 2]),
+            (vec![third - 2, third - 2, third - 2], vec![0, 1, 2]),
+            (vec![third + 2, third - 2, third - 2], vec![1, 2]),
+            (vec![MAX_ANSWER, 10, MAX_ANSWER + 1], vec![1]),
+            (vec![MAX_ANSWER - 1], vec![]),
+            (vec![MAX_ANSWER - 2], vec![0]),
+        ] {
+            let mut answered = page(&[]);
+            let Outcome::Found(found) = &mut answered.outcome else {
+                unreachable!()
+            };
+            let entry = |size: &usize| (Uuid::nil(), json!("x".repeat(*size)));
+            found.results = sizes.iter().map(entry).collect();
+            let all: Vec<Value> = found.results.iter().map(|(_, one)| one.clone()).collect();
+            let artifact = answered.shown().artifact.unwrap();
+            let response = &artifact["parts"][1]["data"];
+            let expected: Vec<&Value> = kept.iter().map(|place: &usize| &all[*place]).collect();
+            assert_eq!(response["results"], json!(expected), "{sizes:?}");
+            assert_eq!(response["pageToken"], "next");
+            let left_out = sizes.len() - kept.len();
+            let text = artifact["parts"][0]["text"].as_str().unwrap();
+            assert_eq!(text.contains("left out"), left_out > 0, "{text}");
+            let noted = artifact["metadata"]["leftOut"].as_u64().unwrap_or(0);
+            assert_eq!(noted, left_out as u64);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, routes, web};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
@@ -11,7 +12,7 @@ use super::stream::{Form, follow, place};
 use super::version::{Version, version};
 use super::{incoming, listing, sending, tasks, wire};
 use crate::error::AppError;
-use crate::http::auth::Anyone;
+use crate::http::auth::AnyoneCounted;
 use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::state::State;
@@ -25,7 +26,7 @@ const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 #[post("/a2a/message:send")]
 pub async fn message_send(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -46,7 +47,7 @@ pub async fn message_send(
 #[post("/a2a/message:stream")]
 pub async fn message_stream(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -77,7 +78,7 @@ pub async fn message_stream(
 #[get("/a2a/tasks")]
 pub async fn task_list(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let listed = match demand(&request, &state)? {
@@ -93,14 +94,17 @@ pub async fn task_list(
 #[post("/a2a/tasks/{task}:cancel")]
 pub async fn task_cancel(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     // It says nothing that is not in the path.
     body.read(state.context.config().limits.json_bytes).await?;
     let cancelled = match demand(&request, &state)? {
-        Ok(()) => tasks::cancel(&state.context, &caller.0, named(&request)).await,
+        Ok(()) => match named(&request) {
+            Ok(task) => tasks::cancel(&state.context, &caller.0, task).await,
+            Err(fault) => Err(fault),
+        },
         Err(fault) => Err(fault),
     };
     Ok(written(cancelled.map(|task| wire::task(task, None, true))))
@@ -114,7 +118,7 @@ pub async fn task_cancel(
 #[post("/a2a/tasks/{task}:subscribe")]
 pub async fn task_subscribe(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -123,7 +127,7 @@ pub async fn task_subscribe(
         return Ok(fault.rest());
     }
     let streamed = async {
-        let task = tasks::open(&state.context, &caller.0, named(&request)).await?;
+        let task = tasks::open(&state.context, &caller.0, named(&request)?).await?;
         let place = place(&state, &caller.0)?;
         Ok::<_, Fault>(follow(
             &request,
@@ -144,12 +148,12 @@ pub async fn task_subscribe(
 #[get("/a2a/tasks/{task}")]
 pub async fn task_get(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let got = async {
         let history = incoming::history_length(&query(&request))?;
-        let task = tasks::load(&state.context, &caller.0, named(&request)).await?;
+        let task = tasks::load(&state.context, &caller.0, named(&request)?).await?;
         Ok(wire::task(task, history, true))
     };
     let got = match demand(&request, &state)? {
@@ -171,7 +175,7 @@ pub async fn task_get(
 #[delete("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
 pub async fn task_push(
     request: HttpRequest,
-    _caller: Anyone,
+    _caller: AnyoneCounted,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -186,7 +190,7 @@ pub async fn task_push(
 #[get("/a2a/extendedAgentCard")]
 pub async fn extended_card(
     request: HttpRequest,
-    _caller: Anyone,
+    _caller: AnyoneCounted,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let none = || Fault::new(FaultKind::Unsupported, "This agent has no extended card.");
@@ -244,8 +248,26 @@ fn query(request: &HttpRequest) -> Map<String, Value> {
         .collect()
 }
 
-fn named(request: &HttpRequest) -> &str {
-    request.match_info().get("task").unwrap_or_default()
+/// The identifier of the task in the path, where the path can be read.
+fn named(request: &HttpRequest) -> Result<&str, Fault> {
+    if !is_escaped_well(request.uri().path()) {
+        return Err(Fault::new(
+            FaultKind::InvalidRequest,
+            "The path has a % that two hexadecimal digits do not follow, or bytes that are not UTF-8.",
+        ));
+    }
+    Ok(request.match_info().get("task").unwrap_or_default())
+}
+
+/// Whether every escape of a path can be read. The router leaves the others as they are.
+fn is_escaped_well(path: &str) -> bool {
+    let mut pieces = path.split('%');
+    pieces.next();
+    let digits = |piece: &str| {
+        let digits = piece.as_bytes().first_chunk::<2>();
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    pieces.all(digits) && percent_decode_str(path).decode_utf8().is_ok()
 }
 
 fn written(result: Result<Value, Fault>) -> HttpResponse {
@@ -255,5 +277,25 @@ fn written(result: Result<Value, Fault>) -> HttpResponse {
             .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
             .body(body.to_string()),
         Err(fault) => fault.rest(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_that_cannot_be_read_are_seen() {
+        for (path, expected) in [
+            ("/a2a/v1/tasks/x", true),
+            ("/a2a/v1/tasks/%7ax", true),
+            ("/a2a/v1/tasks/%C3%A9", true),
+            ("/a2a/v1/tasks/%zz", false),
+            ("/a2a/v1/tasks/x%", false),
+            ("/a2a/v1/tasks/x%4", false),
+            ("/a2a/v1/tasks/%FF", false),
+        ] {
+            assert_eq!(is_escaped_well(path), expected, "{path}");
+        }
     }
 }

@@ -10,16 +10,46 @@ use super::version::{Version, version};
 use super::{incoming, listing, rpc, sending, tasks, v0_3, wire};
 use crate::caller::Caller;
 use crate::error::AppError;
-use crate::http::auth::Anyone;
+use crate::http::auth::AnyoneCounted;
 use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::state::State;
+
+/// Characters of a method that an error repeats.
+const SHOWN: usize = 60;
+/// Methods of 1.0.
+const METHODS_V1: [&str; 11] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "SubscribeToTask",
+    "GetExtendedAgentCard",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+];
+/// Methods of 0.3, but for those of push notifications.
+const METHODS_V03: [&str; 6] = [
+    "message/send",
+    "message/stream",
+    "tasks/get",
+    "tasks/cancel",
+    "tasks/resubscribe",
+    "agent/getAuthenticatedExtendedCard",
+];
+/// The beginning of methods of 0.3 about push notifications.
+const PUSH_V03: &str = "tasks/pushNotificationConfig/";
+/// Methods of 0.3 that stream: where the client takes events, their errors are one.
+const STREAMS_V03: [&str; 2] = ["message/stream", "tasks/resubscribe"];
 
 /// Takes one call.
 #[post("/a2a")]
 pub async fn rpc_call(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -30,7 +60,7 @@ pub async fn rpc_call(
 #[post("/a2a/")]
 pub async fn rpc_call_with_slash(
     request: HttpRequest,
-    caller: Anyone,
+    caller: AnyoneCounted,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -61,7 +91,8 @@ async fn answer(
         state,
     };
     let spoken = spoken(request, state);
-    let streams = matches!(spoken, Ok(Version::V03)) && wants_stream(request);
+    let is_stream = STREAMS_V03.contains(&call.method.as_str()) && wants_stream(request);
+    let streams = matches!(spoken, Ok(Version::V03)) && is_stream;
     let answered = match spoken {
         Ok(Version::V1) => door.call_v1(&call.id, &call.method, &call.params).await,
         Ok(Version::V03) => door.call_v03(&call.id, &call.method, &call.params).await,
@@ -122,6 +153,9 @@ impl Door<'_> {
             | "GetTaskPushNotificationConfig"
             | "ListTaskPushNotificationConfigs"
             | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
+            method if self.state.context.config().a2a.serve_0_3 && is_v03(method) => {
+                return Err(of_version(method, "0.3"));
+            }
             _ => return Err(unknown(method)),
         };
         Ok(rpc::result(id, &result))
@@ -145,7 +179,8 @@ impl Door<'_> {
                     "This agent has no extended card.",
                 ));
             }
-            method if method.starts_with("tasks/pushNotificationConfig/") => return Err(no_push()),
+            method if method.starts_with(PUSH_V03) => return Err(no_push()),
+            method if METHODS_V1.contains(&method) => return Err(of_version(method, "1.0")),
             _ => return Err(unknown(method)),
         };
         Ok(rpc::result(id, &v0_3::task(&task)))
@@ -225,12 +260,26 @@ pub(super) fn no_push() -> Fault {
     )
 }
 
-fn unknown(method: &str) -> Fault {
-    let shown: String = method.chars().take(60).collect();
+/// Whether a method is one of 0.3.
+fn is_v03(method: &str) -> bool {
+    METHODS_V03.contains(&method) || method.starts_with(PUSH_V03)
+}
+
+/// A method of another version than the request's.
+fn of_version(method: &str, version: &str) -> Fault {
+    let shown: String = method.chars().take(SHOWN).collect();
     Fault::new(
         FaultKind::UnknownMethod,
         format!(
-            "There is no method {shown:?} in this version. Methods of 1.0 need the header `A2A-Version: 1.0`."
+            "{shown:?} is a method of A2A {version}: send it with the header `A2A-Version: {version}`."
         ),
+    )
+}
+
+fn unknown(method: &str) -> Fault {
+    let shown: String = method.chars().take(SHOWN).collect();
+    Fault::new(
+        FaultKind::UnknownMethod,
+        format!("There is no method {shown:?} in this version of A2A."),
     )
 }

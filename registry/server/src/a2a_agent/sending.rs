@@ -25,6 +25,8 @@ use crate::error::AppError;
 
 /// Messages of one task, those of this agent among them.
 pub(super) const MAX_MESSAGES: usize = 40;
+/// Bytes of the messages of one task, as they are kept: in JSON.
+const MAX_HISTORY: usize = 128 << 10;
 /// Bytes of an outcome that is kept.
 const MAX_OUTCOME: usize = 1 << 20;
 
@@ -34,8 +36,8 @@ struct Job {
     row: a2a_task::Model,
     /// The messages that are written in it.
     history: Vec<Value>,
-    /// Whether there is such a task already, which waits for the message.
-    goes_on: bool,
+    /// Since when there is such a task already that waits for the message.
+    waits_since: Option<i64>,
     /// Whether the conversation may have other tasks.
     is_known: bool,
     intent: Intent,
@@ -45,7 +47,8 @@ struct Job {
 /// Does what a message asks for, and gives the task as it is then.
 ///
 /// # Errors
-/// Parameters that are wrong; `TaskNotFound`, `Unsupported` for a task that takes no message; failures of the registry.
+/// Parameters that are wrong; `TaskNotFound`; `Unsupported` for a task that takes no message, or that another message
+/// has come to meanwhile; failures of the registry.
 pub(super) async fn send(
     context: &Arc<Context>,
     caller: &Caller,
@@ -58,7 +61,7 @@ pub(super) async fn send(
     let done = work(context, caller, &job.row.context_id, &job.intent).await?;
     let done = result(done, job.wants)?;
     let at = moment(context, caller, &job, done.more.is_some()).await?;
-    if !job.goes_on {
+    let Some(since) = job.waits_since else {
         let row = a2a_task::Model {
             state: Kept::from(done.state),
             outcome: Some(done.written),
@@ -69,7 +72,7 @@ pub(super) async fn send(
         insert(context, row.clone()).await?;
         let shown = done.answered.shown();
         return Ok(Task::new(row, done.state, job.history, shown));
-    }
+    };
     let id = job.row.id;
     let change = TaskChange {
         state: done.state,
@@ -78,8 +81,7 @@ pub(super) async fn send(
         more: done.more,
         at,
     };
-    // If another message or its end came first, that is how the task is now.
-    apply(context, id, change).await?;
+    apply(context, id, since, change).await?;
     load(context, caller, &id.to_string()).await
 }
 
@@ -93,7 +95,7 @@ pub(super) async fn begin(
     incoming: Incoming,
 ) -> Result<Task, Fault> {
     let job = understand(context, caller, incoming).await?;
-    if job.goes_on {
+    if let Some(since) = job.waits_since {
         let change = TaskChange {
             state: TaskState::Working,
             history: Some(job.row.history.clone()),
@@ -101,9 +103,7 @@ pub(super) async fn begin(
             more: None,
             at: job.row.updated_at,
         };
-        if !apply(context, job.row.id, change).await? {
-            return Err(takes_none());
-        }
+        apply(context, job.row.id, since, change).await?;
     } else {
         insert(context, job.row.clone()).await?;
     }
@@ -144,7 +144,8 @@ async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), App
         more: done.more,
         at,
     };
-    change_task(context, job.row.id, &[TaskState::Working], change).await?;
+    let since = Some(job.row.updated_at);
+    change_task(context, job.row.id, &[TaskState::Working], since, change).await?;
     Ok(())
 }
 
@@ -156,13 +157,14 @@ async fn moment(
     job: &Job,
     is_search: bool,
 ) -> Result<i64, AppError> {
-    let now = context.now().0;
+    // Later than what it was before, so that whoever has read that can tell.
+    let now = context.now().0.max(job.row.updated_at);
     if !is_search || !job.is_known {
         return Ok(now);
     }
     let (account, conversation) = (owner(caller), &job.row.context_id);
     let last = last_search_of(&context.store, account, conversation, now).await?;
-    Ok(last.map_or(now, |last| now.max(last.updated_at.saturating_add(1))))
+    Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
 /// What a task comes to.
@@ -184,6 +186,10 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
         outcome: done.outcome,
     };
     let mut written = answered.written()?;
+    if written.len() > MAX_OUTCOME {
+        answered.without_data();
+        written = answered.written()?;
+    }
     if written.len() > MAX_OUTCOME {
         let text = "The answer is too large; ask for fewer agents with `pageSize`.".to_owned();
         answered.outcome = Outcome::Failed { text };
@@ -211,7 +217,7 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
         Some(id) => Some(waiting(context, caller, id, incoming.context_id.as_deref()).await?),
         None => None,
     };
-    let goes_on = waiting.is_some();
+    let waits_since = waiting.as_ref().map(|task| task.row.updated_at);
     let (id, conversation, mut history) = match &waiting {
         Some(task) => (
             task.row.id,
@@ -230,7 +236,7 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     };
     if let Some((task, text)) = waiting
         .as_ref()
-        .and_then(|task| Some((task, task.shown.said.as_deref()?)))
+        .and_then(|task| Some((task, task.asked()?)))
     {
         history.push(wire::said(task, text));
     }
@@ -238,25 +244,25 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     message["taskId"] = json!(id.to_string());
     message["contextId"] = json!(conversation);
     history.push(message);
-    let written = serde_json::to_string(&history);
-    let written = written.map_err(|error| AppError::internal(error.to_string()))?;
+    let written = written(&history)?;
     let created_at = waiting.map_or(now.0, |task| task.row.created_at);
     Ok(Job {
         row: a2a_task::Model {
             id,
             account_id: owner(caller),
+            sender: sender(context, caller),
             context_id: conversation,
             state: Kept::from(TaskState::Working),
             history: written,
             outcome: None,
             more: None,
             created_at,
-            updated_at: now.0,
+            updated_at: waits_since.map_or(now.0, |since| now.0.max(since.saturating_add(1))),
             expires_at: now.plus(i64::from(context.config.a2a.task_hours) * HOUR).0,
         },
         history,
-        goes_on,
-        is_known: goes_on || incoming.context_id.is_some(),
+        waits_since,
+        is_known: waits_since.is_some() || incoming.context_id.is_some(),
         intent: asked,
         wants: incoming.wants,
     })
@@ -267,6 +273,36 @@ fn takes_none() -> Fault {
         FaultKind::Unsupported,
         "The task takes no further messages. Send this one without `taskId`.",
     )
+}
+
+/// The messages of a task as they are kept.
+///
+/// # Errors
+/// `InvalidParams` for a first message that is too large; `Unsupported` for a further one that is too large with those
+/// before.
+fn written(history: &[Value]) -> Result<String, Fault> {
+    let written = serde_json::to_string(history);
+    let written = written.map_err(|error| AppError::internal(error.to_string()))?;
+    if written.len() <= MAX_HISTORY {
+        return Ok(written);
+    }
+    let most = MAX_HISTORY >> 10;
+    Err(match history.len() > 1 {
+        true => Fault::new(
+            FaultKind::Unsupported,
+            format!(
+                "The task takes no further messages of this size: its messages have at most {most} KiB as JSON together. Send this one without `taskId`."
+            ),
+        ),
+        false => Fault::params(format!("A message has at most {most} KiB as JSON here.")),
+    })
+}
+
+/// Whom a task of the caller is counted for, if it has no account. The address itself is not kept.
+fn sender(context: &Context, caller: &Caller) -> Option<i64> {
+    let network = caller.network.filter(|_| owner(caller).is_none())?;
+    let number = context.signer.number(&["a2a sender", &network.to_string()]);
+    Some(number.cast_signed())
 }
 
 /// The task that a message names, if it waits for one.
@@ -286,7 +322,69 @@ async fn waiting(
     Ok(task)
 }
 
-/// Changes a task that waits for a message; returns whether it did.
-async fn apply(context: &Context, id: Uuid, change: TaskChange) -> Result<bool, AppError> {
-    change_task(context, id, &[TaskState::InputRequired], change).await
+/// Changes a task that has been waiting for a message since this moment.
+///
+/// # Errors
+/// `Unsupported` where another message or its end came first.
+async fn apply(context: &Context, id: Uuid, since: i64, change: TaskChange) -> Result<(), Fault> {
+    let from = [TaskState::InputRequired];
+    match change_task(context, id, &from, Some(since), change).await? {
+        true => Ok(()),
+        false => Err(takes_none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::outcome::FoundPage;
+    use super::*;
+
+    const WANTS: Wants = Wants {
+        text: true,
+        data: true,
+        history: None,
+        immediately: false,
+    };
+
+    #[test]
+    fn a_page_that_is_too_large_goes_on() {
+        let entry = json!({"identifier": "x", "score": 1, "data": "x".repeat(MAX_OUTCOME)});
+        let page = FoundPage {
+            results: vec![(Uuid::nil(), entry)],
+            rest: json!({"pageToken": "next"}),
+            left_out: 0,
+        };
+        let done = Work {
+            outcome: Outcome::Found(page),
+            more: Some("next".into()),
+        };
+        let done = result(done, WANTS).unwrap();
+        assert_eq!(
+            (done.state, done.more.as_deref()),
+            (TaskState::Completed, Some("next"))
+        );
+        let shown = done.answered.shown().artifact.unwrap();
+        let response = json!({"results": [], "pageToken": "next"});
+        assert_eq!(shown["parts"][1]["data"], response);
+        assert_eq!(shown["metadata"]["leftOut"], 1);
+    }
+
+    #[test]
+    fn an_answer_about_an_agent_that_is_too_large_keeps_its_text() {
+        let about = Outcome::About {
+            skill: "describe-agent".into(),
+            agent: Uuid::nil(),
+            asked: "x".into(),
+            text: "about x".into(),
+            data: Some(json!("x".repeat(MAX_OUTCOME))),
+        };
+        let done = result(about.into(), WANTS).unwrap();
+        assert_eq!(done.state, TaskState::Completed);
+        assert!(done.written.len() < MAX_OUTCOME);
+        let shown = done.answered.shown().artifact.unwrap();
+        let text = json!([{"text": "about x", "mediaType": "text/plain"}]);
+        assert_eq!(shown["parts"], text);
+    }
 }

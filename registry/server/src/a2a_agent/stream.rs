@@ -9,16 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_domain::task_state::TaskState;
+use a2a_registry_store::a2a_tasks;
+use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures::Stream;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::fault::Fault;
-use super::tasks::{Task, load};
+use super::tasks::{Task, is_overdue, load, owner};
 use super::version::Version;
 use super::{rpc, v0_3, wire};
 use crate::authentication::authenticate;
@@ -27,13 +29,16 @@ use crate::context::Context;
 use crate::http::auth::bearer;
 use crate::http::envelope::leave_untouched;
 use crate::http::state::State;
+use crate::http::stream_places::{NoPlace, StreamPlace};
+use crate::memory::own_agent::TaskSignal;
 
-/// How often a task is read that another replica may change.
-const FOREIGN: Duration = Duration::from_millis(500);
-/// How often one is read that only this process changes: so that one that nobody works on any more ends.
-const OWN: Duration = Duration::from_secs(5);
-/// Reads without a change after which the stream says that it is still there.
-const SILENT: u32 = 20;
+/// How often a stream makes sure that its task is as it was, since another replica may change it, and that its token is
+/// still good.
+const CHECKED_EVERY: Duration = Duration::from_millis(500);
+/// After so long without an event a comment keeps the connection open.
+const SILENT: Duration = Duration::from_secs(15);
+/// Seconds after which a caller without a place may try again.
+const RETRY_AFTER: u32 = 30;
 
 /// How events are written.
 #[derive(Debug, Clone)]
@@ -55,24 +60,26 @@ impl Form {
     }
 }
 
-/// A place among the open streams, taken before there is a task to follow. Half of the places are kept for callers with
-/// an account, so that nobody else can take the last ones.
-pub(super) fn place(state: &State, caller: &Caller) -> Result<OwnedSemaphorePermit, Fault> {
-    let full = || {
-        Fault::busy(
+/// A place among the open streams, taken before there is a task to follow.
+///
+/// # Errors
+/// 429 for a caller that has its share, 503 where there is none left.
+pub(super) fn place(state: &State, caller: &Caller) -> Result<StreamPlace, Fault> {
+    state.task_streams.take(caller).map_err(|none| match none {
+        NoPlace::Own => Fault::transport(
+            StatusCode::TOO_MANY_REQUESTS,
+            "You have as many streams open as the registry allows one caller; close one, or read the task.",
+            RETRY_AFTER,
+        ),
+        NoPlace::All => Fault::transport(
+            StatusCode::SERVICE_UNAVAILABLE,
             "As many streams are open as the registry allows; try again, or read the task.",
-            30,
-        )
-    };
-    let kept = state.context.config().limits.streams / 2;
-    if caller.account.is_none() && state.streams.available_permits() <= kept {
-        return Err(full());
-    }
-    let streams = Arc::clone(&state.streams);
-    streams.try_acquire_owned().map_err(|_| full())
+            RETRY_AFTER,
+        ),
+    })
 }
 
-/// The stream of a task, beginning with the task as it is given.
+/// The stream of a task, beginning with the task as it is given. It ends there unless the task is worked on.
 pub(super) fn follow(
     request: &HttpRequest,
     state: &web::Data<State>,
@@ -80,20 +87,25 @@ pub(super) fn follow(
     task: Task,
     history: Option<usize>,
     form: Form,
-    place: OwnedSemaphorePermit,
+    place: StreamPlace,
 ) -> HttpResponse {
-    let (id, seen) = (task.id(), (task.state, task.row.updated_at));
+    let (id, seen) = (task.row.id, (task.state, task.row.updated_at));
+    let ends = task.state != TaskState::Working;
+    // Before anything else happens to the task.
+    let signal = state.context.own_agent.tasks.follow(id);
     let first = wire::object([("task", wire::task(task, history, true))]);
     let followed = Followed {
         context: Arc::clone(&state.context),
         caller: caller.clone(),
+        // A token that could not be read has been refused before.
         token: bearer(request).ok().flatten().map(str::to_owned),
         id,
         seen,
-        pending: VecDeque::from([form.frame(&first, false)]),
-        ends: false,
+        pending: VecDeque::from([form.frame(&first, ends)]),
+        ends,
         form,
-        signal: state.context.own_agent.tasks.subscribe(),
+        signal,
+        sent_at: state.context.uptime(),
         shutdown: state.shutdown.clone(),
         _place: place,
     };
@@ -114,15 +126,17 @@ struct Followed {
     context: Arc<Context>,
     caller: Caller,
     token: Option<String>,
-    id: String,
+    id: Uuid,
     /// The state that the client knows of, and since when the task is in it.
     seen: (TaskState, i64),
     pending: VecDeque<Bytes>,
     ends: bool,
     form: Form,
-    signal: watch::Receiver<u64>,
+    signal: TaskSignal,
+    /// When the last part was sent, by the monotonic clock.
+    sent_at: Duration,
     shutdown: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 impl Followed {
@@ -133,6 +147,7 @@ impl Followed {
                 .run_until_cancelled(followed.next())
                 .await
                 .flatten()?;
+            followed.sent_at = followed.context.uptime();
             Some((Ok(part), followed))
         })
     }
@@ -145,25 +160,37 @@ impl Followed {
         if self.ends {
             return None;
         }
-        let pause = if self.context.store.is_postgres() {
-            FOREIGN
-        } else {
-            OWN
-        };
-        for _ in 0..SILENT {
+        loop {
             // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
-            self.signal.borrow_and_update();
-            let task = load(&self.context, &self.caller, &self.id).await.ok()?;
-            if (task.state, task.row.updated_at) != self.seen {
-                self.note(&task);
-                return self.pending.pop_front();
+            self.signal.mark_seen();
+            if self.has_changed().await? {
+                let by = self.caller.clone();
+                let task = load(&self.context, &by, &self.id.to_string()).await.ok()?;
+                // After reading and before sending: what is read while a token ends is not sent any more, and what was
+                // read for a caller that may see other agents now is read again.
+                self.authenticate_again().await?;
+                if self.caller == by {
+                    self.note(&task);
+                    return self.pending.pop_front();
+                }
+                continue;
             }
-            if let Ok(Err(_)) = tokio::time::timeout(pause, self.signal.changed()).await {
-                return None;
+            self.authenticate_again().await?;
+            if self.context.uptime().saturating_sub(self.sent_at) >= SILENT {
+                return Some(Bytes::from_static(b": still working\n\n"));
             }
+            // Either a change or the time for the next check.
+            let _ = tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await;
         }
-        self.authenticate_again().await?;
-        Some(Bytes::from_static(b": still working\n\n"))
+    }
+
+    /// Whether the task is not as the client knows it, or has been worked on for too long; `None` where it is gone.
+    async fn has_changed(&self) -> Option<bool> {
+        let (store, now) = (&self.context.store, self.context.now().0);
+        let read = a2a_tasks::task_state_of(store, owner(&self.caller), self.id, now);
+        let (state, since) = read.await.ok()??;
+        let state = state.known()?;
+        Some((state, since) != self.seen || is_overdue(&self.context, state, since))
     }
 
     fn note(&mut self, task: &Task) {

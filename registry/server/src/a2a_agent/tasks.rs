@@ -83,6 +83,11 @@ impl Task {
     pub(super) fn id(&self) -> String {
         self.row.id.to_string()
     }
+
+    /// What the agent has asked, if it waits for an answer.
+    pub(super) fn asked(&self) -> Option<&str> {
+        self.shown.asked.as_deref()
+    }
 }
 
 /// Gives tasks that were read what their caller may see in them now.
@@ -125,7 +130,7 @@ pub(super) fn owner(caller: &Caller) -> Option<Uuid> {
 pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
     let id: Uuid = id.parse().map_err(|_| Fault::no_task())?;
     let mut task = read(context, caller, id).await?;
-    if task.state == TaskState::Working && context.now().0 - task.row.updated_at > WORK_LIMIT {
+    if is_overdue(context, task.state, task.row.updated_at) {
         let text = "The registry was restarted while it worked on this. Send the message again.";
         let failed = Answered {
             text: true,
@@ -135,11 +140,17 @@ pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result
             },
         };
         let change = end(context, TaskState::Failed, Some(&failed))?;
-        change_task(context, id, &[TaskState::Working], change).await?;
+        let since = Some(task.row.updated_at);
+        change_task(context, id, &[TaskState::Working], since, change).await?;
         task = read(context, caller, id).await?;
     }
     show(context, caller, std::slice::from_mut(&mut task)).await?;
     Ok(task)
+}
+
+/// Whether a task that is in a state since this moment has been worked on for too long.
+pub(super) fn is_overdue(context: &Context, state: TaskState, since: i64) -> bool {
+    state == TaskState::Working && context.now().0 - since > WORK_LIMIT
 }
 
 async fn read(context: &Context, caller: &Caller, id: Uuid) -> Result<Task, Fault> {
@@ -149,18 +160,20 @@ async fn read(context: &Context, caller: &Caller, id: Uuid) -> Result<Task, Faul
     Ok(Task::of(row.ok_or_else(Fault::no_task)?)?)
 }
 
-/// Changes a task that is in one of these states; returns whether it was.
+/// Changes a task that is in one of these states, and has been since the moment that was read, where one is given;
+/// returns whether it was.
 pub(super) async fn change_task(
     context: &Context,
     id: Uuid,
     from: &[TaskState],
+    since: Option<i64>,
     change: TaskChange,
 ) -> Result<bool, AppError> {
     let write = context.store.write().await?;
-    let changed = write.task_change(id, from, change).await?;
+    let changed = write.task_change(id, from, since, change).await?;
     write.commit().await?;
     if changed {
-        context.own_agent.task_changed();
+        context.own_agent.tasks.changed(id);
     }
     Ok(changed)
 }
@@ -191,7 +204,7 @@ pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Resu
         return Err(ended());
     }
     let change = end(context, TaskState::Canceled, None)?;
-    if !change_task(context, task.row.id, &OPEN, change).await? {
+    if !change_task(context, task.row.id, &OPEN, None, change).await? {
         return Err(ended());
     }
     load(context, caller, id).await

@@ -104,6 +104,7 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
     let mut page = FoundPage {
         results: Vec::with_capacity(found.answer.hits.len()),
         rest: json!({}),
+        left_out: 0,
     };
     for row in &found.answer.hits {
         if let Some(result) = result_value(row, &source) {
@@ -153,13 +154,14 @@ async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<
     let last = a2a_tasks::last_search_of(&context.store, account, conversation, context.now().0)
         .await
         .map_err(AppError::from)?;
-    let Some(request) = last.and_then(|row| row.more) else {
+    let Some((request, _)) = last else {
         return Ok(question(NONE).into());
     };
     if request.is_empty() {
         let page = FoundPage {
             results: Vec::new(),
             rest: json!({}),
+            left_out: 0,
         };
         return Ok(Work {
             outcome: Outcome::Found(page),
@@ -236,7 +238,7 @@ fn unresolved(named: &Named, skill: &str, asked: &str) -> Option<Outcome> {
             asked: asked.to_owned(),
         }),
         Named::Several(choices) => Some(Outcome::Question {
-            text: "Several agents have this name. Say which one is meant, by its identifier:"
+            text: "Several agents have this name. Say which one is meant, by its identifier."
                 .into(),
             choices: choices.clone(),
         }),

@@ -37,7 +37,11 @@ pub struct A2aConfig {
     pub task_hours: u32,
     /// Tasks kept for one account; a further one takes the place of the oldest.
     pub tasks_per_account: u32,
-    /// Tasks kept for all clients without an account together; a further one takes the place of the oldest.
+    /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; a further one takes the place of
+    /// their oldest.
+    pub anonymous_tasks_per_address: u32,
+    /// Tasks kept for all clients without an account together; a further one takes the place of the oldest of those of
+    /// the address that has most.
     pub anonymous_tasks: u32,
     /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest.
     pub tasks: u32,
@@ -57,6 +61,7 @@ impl Default for A2aConfig {
             old_key_files: Vec::new(),
             task_hours: 24,
             tasks_per_account: 200,
+            anonymous_tasks_per_address: 200,
             anonymous_tasks: 2000,
             tasks: 50_000,
         }
@@ -91,6 +96,10 @@ impl A2aConfig {
         }
         for (name, number) in [
             ("tasks_per_account", self.tasks_per_account),
+            (
+                "anonymous_tasks_per_address",
+                self.anonymous_tasks_per_address,
+            ),
             ("anonymous_tasks", self.anonymous_tasks),
             ("tasks", self.tasks),
         ] {
@@ -127,7 +136,7 @@ mod tests {
         for change in right {
             assert_eq!(mistakes(change), Vec::<String>::new());
         }
-        let wrong: [(Change, &str); 7] = [
+        let wrong: [(Change, &str); 8] = [
             (|config| config.name = "é".repeat(MAX_TEXT + 1), "a2a.name "),
             (
                 |config| config.old_key_files = vec![PathBuf::from("k"); MAX_KEY_FILES + 1],
@@ -138,6 +147,10 @@ mod tests {
             (
                 |config| config.tasks_per_account = 0,
                 "a2a.tasks_per_account ",
+            ),
+            (
+                |config| config.anonymous_tasks_per_address = 0,
+                "a2a.anonymous_tasks_per_address ",
             ),
             (|config| config.tasks = 1_000_001, "a2a.tasks "),
             (

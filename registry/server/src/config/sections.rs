@@ -338,7 +338,8 @@ pub struct LimitsConfig {
     pub filters: usize,
     /// Facets of one search.
     pub facets: usize,
-    /// Event streams open at once.
+    /// Event streams, and streams of tasks of callers with an account, open at once; callers without one have half as many
+    /// places of their own.
     pub streams: usize,
     /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
     pub card_cache_megabytes: u64,

@@ -115,7 +115,8 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
         .config()
         .limits
         .streams
-        .saturating_sub(state.streams.available_permits());
+        .saturating_sub(state.streams.available_permits())
+        + state.task_streams.anonymous_open();
     let text = state.metrics.text(ProcessGauges {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),

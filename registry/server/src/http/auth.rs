@@ -39,6 +39,10 @@ pub struct ForeignAuthorization;
 #[derive(Debug, Clone)]
 pub struct AnyoneWriting(pub Caller);
 
+/// As [`Anyone`], with the network of a caller without a token, by which what is kept for it is counted.
+#[derive(Debug, Clone)]
+pub struct AnyoneCounted(pub Caller);
+
 /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
 /// only reads changes nothing. Those without a token are counted by address.
 #[derive(Debug, Clone)]
@@ -285,6 +289,17 @@ impl FromRequest for AnyoneWriting {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
             admit_write(request, &caller)?;
+            Ok(Self(with_network(request, caller)?))
+        })
+    }
+}
+
+impl FromRequest for AnyoneCounted {
+    type Error = Problem;
+    type Future = ExtractorFuture<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, request| {
             Ok(Self(with_network(request, caller)?))
         })
     }

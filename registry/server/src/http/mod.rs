@@ -25,4 +25,5 @@ pub mod query;
 pub mod request_id;
 pub mod sign_in_limit;
 pub mod state;
+pub mod stream_places;
 pub mod visitor;

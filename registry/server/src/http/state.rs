@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::anonymous_write_limit::AnonymousWriteLimit;
 use super::sign_in_limit::SignInLimit;
+use super::stream_places::StreamPlaces;
 use crate::context::Context;
 use crate::metrics::Metrics;
 
@@ -18,17 +19,20 @@ pub struct State {
     pub(crate) anonymous_writes: AnonymousWriteLimit,
     pub(crate) sign_ins: SignInLimit,
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) task_streams: Arc<StreamPlaces>,
     pub(crate) shutdown: CancellationToken,
 }
 
 impl State {
     /// What handlers share. Event streams end when `shutdown` is cancelled.
     pub fn new(context: Arc<Context>, metrics: Arc<Metrics>, shutdown: CancellationToken) -> Self {
-        let streams = context.config().limits.streams.min(Semaphore::MAX_PERMITS);
+        let places = context.config().limits.streams.min(Semaphore::MAX_PERMITS);
+        let streams = Arc::new(Semaphore::new(places));
         Self {
             anonymous_writes: AnonymousWriteLimit::new(&context),
             sign_ins: SignInLimit::new(&context),
-            streams: Arc::new(Semaphore::new(streams)),
+            task_streams: Arc::new(StreamPlaces::new(Arc::clone(&streams), places)),
+            streams,
             context,
             metrics,
             shutdown,

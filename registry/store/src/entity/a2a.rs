@@ -16,6 +16,8 @@ pub mod a2a_task {
         pub id: Uuid,
         /// Whose it is; null for a client without an account.
         pub account_id: Option<Uuid>,
+        /// Whom a task without an account is counted for: a keyed hash of the network that its first message came from.
+        pub sender: Option<i64>,
         /// The conversation that it is a part of.
         pub context_id: String,
         /// Its state.
