@@ -308,8 +308,10 @@ async fn a_peer_that_lies_harms_nothing() {
             result(&urn_of("d", 0), json!({"displayName": "Fake Alpha"})),
             result(&urn_of("d", 2), json!({})),
             result(&urn_of("d", 6), json!({})),
-            // The one on hold by a name that this registry does not know, and another agent of a domain that is listed here.
+            // The one on hold and one for accounts only by names that this registry does not know, and another agent of a
+            // domain that is listed here.
             result(&format!("urn:air:{}:agents:renamed", domain_of("d", 6)), json!({})),
+            result(&format!("urn:air:{}:agents:renamed", domain_of("d", 2)), json!({})),
             result(&beside, json!({"url": "https://third.agents-test.com/v1/agents/1/card"})),
             // Whoever says that it is ours, in other words.
             result("urn:air:ours.agents-test.com:agents:x", json!({"source": format!("HTTP://{}/x/../ard?y", own.trim_start_matches("http://"))})),

@@ -22,7 +22,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// Number of requests per operation.
-const EXAMPLES: &str = "100";
+const EXAMPLES: &str = "75";
 
 /// A registry with agents in which anyone may register and write without a rate limit.
 async fn populated() -> (ServingRegistry, Vec<Origin>) {

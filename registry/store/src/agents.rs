@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
+use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};
 use sea_orm::sea_query::{OnConflict, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
@@ -87,7 +87,8 @@ pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<Str
 }
 
 /// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: they have opted out, or
-/// have an agent that is not listed, whose name such a registry may not know.
+/// have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a registry may not know. An
+/// agent that nobody has decided on withholds nothing, since whoever may register can name any domain.
 pub async fn withheld_domains(
     on: &impl Handle,
     names: &HashSet<String>,
@@ -107,20 +108,25 @@ pub async fn withheld_domains(
             .column(hold::Column::AgentId)
             .from(hold::Entity)
             .take();
-        let shown = [Lifecycle::Approved, Lifecycle::Deprecated].map(Kept::from);
-        let unlisted = Condition::any()
-            .add(agent::Column::Lifecycle.is_not_in(shown))
+        let open = [
+            Lifecycle::Pending,
+            Lifecycle::Approved,
+            Lifecycle::Deprecated,
+        ];
+        let hidden = Condition::any()
+            .add(agent::Column::Lifecycle.is_not_in(open.map(Kept::from)))
+            .add(agent::Column::Visibility.ne(Kept::from(Visibility::Public)))
             .add(agent::Column::Id.in_subquery(held));
-        let unlisted: Vec<String> = agent::Entity::find()
+        let hidden: Vec<String> = agent::Entity::find()
             .select_only()
             .column(agent::Column::Domain)
             .distinct()
             .filter(agent::Column::Domain.is_in(some.iter().copied()))
-            .filter(unlisted)
+            .filter(hidden)
             .into_tuple()
             .all(on.connection())
             .await?;
-        withheld.extend(opted_out.into_iter().chain(unlisted));
+        withheld.extend(opted_out.into_iter().chain(hidden));
     }
     Ok(withheld)
 }
