@@ -139,7 +139,7 @@ impl Fetcher {
         let now: OffsetDateTime = self.clock.now();
         let check = || manifest.check(&document, &facts, now);
         let verdict = match candidate.verdict {
-            Some(kept) => kept.get_or_init(check).clone(),
+            Some(kept) => *kept.get_or_init(check),
             None => check(),
         };
         match verdict {

@@ -8,7 +8,8 @@ use crate::config::Config;
 use crate::error::AppError;
 use crate::mcp::arguments::{OneAgent, SearchAgents, read};
 use crate::mcp::endpoint::{hosts, origins};
-use crate::mcp::outcome::{failed, quoted};
+use crate::mcp::outcome::failed;
+use crate::pages::text::quoted;
 
 fn config(listen: &str, public_url: &str) -> Config {
     let mut config = Config::default();

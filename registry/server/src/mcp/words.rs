@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::mcp::outcome::{QUOTED, quoted};
 use crate::mcp::shapes::{
     AgentCheck, AgentInterface, AgentPage, AgentTrust, CheckedAction, FacetPage, ListedAgent,
     WholeAgent, WholeCard,
 };
+use crate::pages::text::{QUOTED, quoted};
 
 /// Characters of a name or another short text.
 const LINE: usize = 120;
