@@ -42,24 +42,7 @@ impl Store {
         if let Some(value) = setting_get(self, key).await? {
             return Ok(value);
         }
-        let write = self.write().await?;
-        let row = setting::ActiveModel {
-            key: Set(key.into()),
-            value: Set(fresh.into()),
-        };
-        setting::Entity::insert(row)
-            .on_conflict(
-                OnConflict::column(setting::Column::Key)
-                    .do_nothing()
-                    .to_owned(),
-            )
-            .exec_without_returning(write.connection())
-            .await?;
-        let value = setting_get(&write, key).await?;
-        write.commit().await?;
-        value.ok_or_else(|| {
-            StoreError::other(format!("setting {key} vanished while it was written"))
-        })
+        self.setting_settle(key, fresh, |_| true).await
     }
 
     /// Reads a value that is still the right one, or else replaces it by the given one. Of processes that start together

@@ -6,8 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use a2a_registry_api::limits::MAX_PAGE;
-use a2a_registry_search::{ExactFilter, ListRequest, ListValue, Property, sees};
+use a2a_registry_search::sees;
 use a2a_registry_store::agents;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,10 +15,10 @@ use uuid::Uuid;
 use super::wire::{EXPANDED, object, weight};
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
+use crate::ard::result::completed;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::index_pool::run;
 
 /// Identifier of the artifact of a task, which has one.
 const ARTIFACT: &str = "answer";
@@ -276,12 +275,8 @@ impl FoundPage {
     fn complete(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
         let results = std::mem::take(&mut self.results).into_iter();
         let results = results.filter_map(|(agent, kept)| {
-            let bytes = entries.get(kept.get(IDENTIFIER)?.as_str()?)?;
-            let mut entry: Value = serde_json::from_slice(bytes).ok()?;
-            let members = entry.as_object_mut()?;
-            members.insert(SCORE.to_owned(), kept.get(SCORE)?.clone());
-            members.insert("source".to_owned(), source.into());
-            Some((agent, entry))
+            let entry = entries.get(kept.get(IDENTIFIER)?.as_str()?)?;
+            Some((agent, completed(entry, kept.get(SCORE)?.clone(), source)?))
         });
         self.results = results.collect();
     }
@@ -295,36 +290,6 @@ impl FoundPage {
         }
         response
     }
-}
-
-/// The entries of catalogs with these identifiers that the caller may see now, by identifier.
-pub(super) async fn entries(
-    context: &Context,
-    caller: &Caller,
-    mut identifiers: Vec<String>,
-) -> Result<HashMap<String, Vec<u8>>, AppError> {
-    identifiers.sort_unstable();
-    identifiers.dedup();
-    let labels = caller.labels(&context.policies.in_force());
-    let mut found = HashMap::new();
-    for some in identifiers.chunks(MAX_PAGE as usize) {
-        let mut request = ListRequest {
-            visible_to: labels.clone(),
-            limit: some.len(),
-            ..ListRequest::default()
-        };
-        request.filters.exact.push(ExactFilter {
-            property: Property::Identifier,
-            values: some.to_vec(),
-        });
-        let page = run(context, move |index| index.list(&request)).await?;
-        let rows = page.rows.into_iter();
-        found.extend(rows.filter_map(|row| match row.place.last() {
-            Some(ListValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
-            _ => None,
-        }));
-    }
-    Ok(found)
 }
 
 /// Which of these agents the caller may see now.

@@ -12,8 +12,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::fault::{Fault, FaultKind};
-use super::outcome::{Answered, Outcome, ShownOutcome, entries, visible};
-use crate::ard::base;
+use super::outcome::{Answered, Outcome, ShownOutcome, visible};
+use crate::ard::{base, seen_entries};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -104,7 +104,8 @@ pub(super) async fn show(
     let identifiers: Vec<String> = identifiers.map(str::to_owned).collect();
     let agents = answers().flat_map(Answered::agents).collect();
     let seen = visible(context, caller, agents).await?;
-    let entries = entries(context, caller, identifiers).await?;
+    let labels = caller.labels(&context.policies.in_force());
+    let entries = seen_entries(context, &labels, identifiers).await?;
     let source = base(context);
     for task in tasks {
         if let Some(mut answered) = task.answered.take() {

@@ -3,24 +3,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use a2a_registry_api::ard::{Entry, SearchRequest, SearchResponse, SearchResult};
+use a2a_registry_api::ard::{SearchRequest, SearchResponse, SearchResult};
 use a2a_registry_api::limits::MAX_PAGE;
-use a2a_registry_search::{ExactFilter, ListRequest, Property};
 use a2a_registry_store::agents::{known_urns, withheld_domains};
 use a2a_registry_store::entries::entries_named;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::ard::DOOR;
 use crate::ard::result::{HIGHEST, response, result};
 use crate::ard::search::{Asking, own_page};
+use crate::ard::{DOOR, seen_entries};
 use crate::caller::Caller;
-use crate::catalog_entry::{any_entry, publisher_of};
+use crate::catalog_entry::publisher_of;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::federation::merge::merge;
 use crate::federation::{Asked, PeerAnswer, ask_peers};
-use crate::index_pool::run;
 use crate::memory::federation::MergedList;
 use crate::search::find::Found;
 
@@ -209,25 +207,10 @@ async fn still_seen(
         .filter(|result| result.source == own)
         .map(|result| result.entry.identifier.clone())
         .collect();
-    let mut request = ListRequest {
-        visible_to: asking.part.labels(context, caller),
-        limit: mine.len(),
-        ..ListRequest::default()
-    };
-    request.filters.exact = vec![
-        any_entry(),
-        ExactFilter {
-            property: Property::Identifier,
-            values: mine,
-        },
-    ];
-    let rows = run(context, move |index| index.list(&request)).await?.rows;
-    let seen: HashSet<String> = rows
-        .iter()
-        .filter_map(|row| Some(serde_json::from_slice::<Entry>(&row.entry).ok()?.identifier))
-        .collect();
+    let labels = asking.part.labels(context, caller);
+    let seen = seen_entries(context, &labels, mine).await?;
     let shown = page
         .iter()
-        .filter(|result| result.source != own || seen.contains(&result.entry.identifier));
+        .filter(|result| result.source != own || seen.contains_key(&result.entry.identifier));
     Ok(shown.cloned().collect())
 }

@@ -16,7 +16,8 @@ pub mod well_known;
 use std::collections::HashMap;
 
 use a2a_registry_api::ard::Entry;
-use a2a_registry_search::{ALWAYS, ExactFilter, ListRow};
+use a2a_registry_api::limits::MAX_PAGE;
+use a2a_registry_search::{ALWAYS, ExactFilter, ListRequest, ListRow, ListValue, Property};
 use a2a_registry_store::agents::agents_by_ids;
 use serde::Deserialize;
 use serde_json::from_slice;
@@ -28,6 +29,7 @@ use crate::catalog_entry::{any_entry, base_of};
 use crate::context::Context;
 use crate::entry_rows::keeps_entries;
 use crate::error::AppError;
+use crate::index_pool::run;
 use crate::search::find::Extra;
 use crate::search::within::{COLLECTION, Within};
 
@@ -121,6 +123,38 @@ fn extra(context: &Context, part: &Part, exact: Vec<ExactFilter>) -> Extra {
         exact: all,
         label: part.label(context),
     }
+}
+
+/// The rendered entries with these identifiers that somebody with these labels sees, by identifier.
+///
+/// # Errors
+/// `Unavailable` while the index cannot be read.
+pub(crate) async fn seen_entries(
+    context: &Context,
+    labels: &[String],
+    mut identifiers: Vec<String>,
+) -> Result<HashMap<String, Vec<u8>>, AppError> {
+    identifiers.sort_unstable();
+    identifiers.dedup();
+    let mut seen = HashMap::new();
+    for some in identifiers.chunks(MAX_PAGE as usize) {
+        let mut request = ListRequest {
+            visible_to: labels.to_vec(),
+            limit: some.len(),
+            ..ListRequest::default()
+        };
+        request.filters.exact.push(ExactFilter {
+            property: Property::Identifier,
+            values: some.to_vec(),
+        });
+        let page = run(context, move |index| index.list(&request)).await?;
+        let rows = page.rows.into_iter();
+        seen.extend(rows.filter_map(|row| match row.place.last() {
+            Some(ListValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
+            _ => None,
+        }));
+    }
+    Ok(seen)
 }
 
 /// The id of an agent's hit; entries that are no agents have none.

@@ -43,9 +43,14 @@ pub(crate) fn result(row: &HitRow, source: &str) -> Option<SearchResult> {
 
 /// The same as a value of JSON.
 pub(crate) fn result_value(row: &HitRow, source: &str) -> Option<Value> {
-    let mut entry: Value = serde_json::from_slice(&row.entry).ok()?;
+    completed(&row.entry, score(row).into(), source)
+}
+
+/// A rendered entry as a result with this score.
+pub(crate) fn completed(entry: &[u8], score: Value, source: &str) -> Option<Value> {
+    let mut entry: Value = serde_json::from_slice(entry).ok()?;
     let members = entry.as_object_mut()?;
-    members.insert("score".to_owned(), score(row).into());
+    members.insert("score".to_owned(), score);
     members.insert("source".to_owned(), source.into());
     Some(entry)
 }
