@@ -113,7 +113,7 @@ async fn searches_use_an_installed_model() {
         output.contains("AGENTS") && output.contains("2, all"),
         "{output}"
     );
-    let ready = serving.api.get("/readyz").await.text();
+    let ready = serving.api.admin("/readyz").await.text();
     assert!(ready.contains("searches use"), "{ready}");
     let before: Vec<String> = both
         .agents

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -56,6 +56,9 @@ pub struct ProcessGauges {
 /// The counters of one process.
 #[derive(Debug)]
 pub struct Metrics {
+    /// What everybody may see: the figures of the process itself.
+    process: Registry,
+    /// What tells how much the registry does and holds.
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
@@ -83,6 +86,7 @@ impl Metrics {
     /// Counters at zero.
     pub fn new() -> Self {
         let metrics = Self {
+            process: Registry::with_prefix("a2a_registry"),
             registry: Registry::with_prefix("a2a_registry"),
             requests: Family::default(),
             latency: Family::new_with_constructor(|| Histogram::new(LATENCIES)),
@@ -99,7 +103,39 @@ impl Metrics {
             cut_off: Counter::default(),
             cards_delivered: Counter::default(),
         };
-        metrics.registered()
+        metrics.process_registered().registered()
+    }
+
+    /// Registers the figures of the process. A count by route or by outcome is none of them: it tells what others do, such
+    /// as approving and suspending agents that are hidden.
+    fn process_registered(mut self) -> Self {
+        let process = &mut self.process;
+        process.register(
+            "http_requests_in_flight",
+            "Requests being answered",
+            self.in_flight.clone(),
+        );
+        process.register(
+            "http_malformed_requests",
+            "Requests that are not HTTP/1.1 as its grammar has it",
+            self.malformed.clone(),
+        );
+        process.register(
+            "http_connections_refused",
+            "Connections beyond the limit of all or of their address",
+            self.refused.clone(),
+        );
+        process.register(
+            "http_connections_cut_off",
+            "Connections ended because their client was idle for too long",
+            self.cut_off.clone(),
+        );
+        process.register(
+            "event_streams",
+            "Event streams that are open",
+            self.streams.clone(),
+        );
+        self
     }
 
     fn registered(mut self) -> Self {
@@ -110,31 +146,6 @@ impl Metrics {
             "Time from a request's head to the head of its answer",
             Unit::Seconds,
             self.latency.clone(),
-        );
-        registry.register(
-            "http_requests_in_flight",
-            "Requests being answered",
-            self.in_flight.clone(),
-        );
-        registry.register(
-            "http_malformed_requests",
-            "Requests that are not HTTP/1.1 as its grammar has it",
-            self.malformed.clone(),
-        );
-        registry.register(
-            "http_connections_refused",
-            "Connections beyond the limit of all or of their address",
-            self.refused.clone(),
-        );
-        registry.register(
-            "http_connections_cut_off",
-            "Connections ended because their client was idle for too long",
-            self.cut_off.clone(),
-        );
-        registry.register(
-            "event_streams",
-            "Event streams that are open",
-            self.streams.clone(),
         );
         registry.register(
             "crawl_outcomes",
@@ -266,7 +277,19 @@ impl Metrics {
         self.streams.set(gauges.streams);
         self.crawl_braked.set(gauges.crawl_braked.into());
         let mut text = String::new();
+        encode_registry(&mut text, &self.process)?;
         encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+
+    /// The figures of the process alone, in the same format, with the number of streams that are open.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn process_text(&self, streams: i64) -> Result<String, std::fmt::Error> {
+        self.streams.set(streams);
+        let mut text = String::new();
+        encode(&mut text, &self.process)?;
         Ok(text)
     }
 }
