@@ -16,7 +16,7 @@ use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 11;
+pub const SCHEMA_VERSION: u32 = 12;
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];

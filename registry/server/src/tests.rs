@@ -11,6 +11,7 @@ mod document;
 mod events;
 mod forms;
 mod headers;
+mod hidden;
 mod lint;
 mod pages;
 mod people;

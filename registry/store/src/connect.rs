@@ -16,6 +16,7 @@ use sea_orm_migration::MigratorTrait;
 
 use super::StoreError;
 use super::row_changes::{ChangedRows, RowChanges};
+use super::statements::note_statements;
 
 /// The PostgreSQL advisory lock under which migrations run.
 const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
@@ -160,7 +161,8 @@ impl Store {
     pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
         if options.url.starts_with("sqlite:") {
             let write = Database::connect(sqlite(options, 1)).await?;
-            let read = Database::connect(sqlite(options, READERS)).await?;
+            let mut read = Database::connect(sqlite(options, READERS)).await?;
+            note_statements(&mut read);
             let write_turn = Some(Arc::new(tokio::sync::Mutex::new(())));
             return Ok(Self {
                 read,
@@ -182,7 +184,8 @@ impl Store {
                 })
             })
             .sqlx_logging(false);
-        let pool = Database::connect(connect).await?;
+        let mut pool = Database::connect(connect).await?;
+        note_statements(&mut pool);
         Ok(Self {
             read: pool.clone(),
             write: pool,

@@ -36,6 +36,7 @@ mod rows;
 pub mod saved_searches;
 pub mod sessions;
 pub mod settings;
+pub mod statements;
 pub mod terms;
 pub mod vectors;
 pub mod versions;

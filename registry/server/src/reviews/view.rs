@@ -17,7 +17,7 @@ use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::was_never_owned;
+use crate::ownership::first_of_unowned;
 use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
 use crate::visibility::keeper;
@@ -37,17 +37,18 @@ pub(super) async fn review_visible(
     caller: &Caller,
     id: Uuid,
 ) -> Result<(review::Model, bool), AppError> {
-    let row = review_row(context, id).await?;
-    let mut found = agents::agents_by_ids(&context.store, &[row.agent_id]).await?;
+    let row = reviews::review_by_id(&context.store, id).await?;
+    // The same is read for a review that is missing and for one that is hidden.
+    let agent = row.as_ref().map_or(Uuid::nil(), |row| row.agent_id);
+    let mut found = agents::agents_by_ids(&context.store, &[agent]).await?;
     let is_own = match found.pop() {
         Some(agent) => owns(context, caller, &agent).await?,
         None => false,
     };
-    if is_own || caller.may(Permission::SeeAll) {
-        Ok((row, is_own))
-    } else {
-        Err(AppError::no_review(id))
-    }
+    let is_shown = is_own || caller.may(Permission::SeeAll);
+    let row = row.filter(|_| is_shown);
+    row.map(|row| (row, is_own))
+        .ok_or_else(|| AppError::no_review(id))
 }
 
 /// The agents that are an account's own.
@@ -59,8 +60,8 @@ pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<U
     let marks = ownership::owner_marks_of(&context.store, &ids).await?;
     let own = found.into_iter().filter(|agent| {
         let row = rows.iter().find(|row| row.id == agent.domain_id);
-        let nobodys = row.is_some_and(|row| was_never_owned(row, &marks));
-        keeper(agent, nobodys) == Some(account)
+        let first = row.and_then(|row| first_of_unowned(row, &marks));
+        keeper(agent, first) == Some(account)
     });
     Ok(own.map(|agent| agent.id).collect())
 }

@@ -133,6 +133,11 @@ fn is_unfetched(view: &DomainView) -> bool {
     view.sources.iter().all(|source| source.state == NEW)
 }
 
+/// Whether the caller sees of a source only that it has registered it.
+fn is_recorded(source: &SourceView) -> bool {
+    source.state == SourceState::Recorded
+}
+
 fn steps(view: &DomainView, agents: &[NamedAgent], now: Timestamp) -> Vec<StepView> {
     let registered = TimeView::new(view.created_at, now);
     let mut steps = vec![
@@ -157,6 +162,9 @@ fn fetched(view: &DomainView) -> StepView {
     let text = match cards.max(view.agents.len()) {
         0 if is_unfetched(view) => {
             "The first crawl has not finished; it takes a moment.".to_owned()
+        }
+        0 if view.sources.iter().any(is_recorded) => {
+            "What it gives shows once an agent there is listed that you may see.".to_owned()
         }
         0 => {
             let places: Vec<String> = view
