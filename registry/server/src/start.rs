@@ -35,7 +35,7 @@ use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
-use crate::policy_sets::newest_set;
+use crate::policy_sets::{CompiledSets, newest_set};
 use crate::providers::Providers;
 
 /// The environment variable with an admin token that the operator chose.
@@ -185,11 +185,12 @@ fn rules_of(config: &Config) -> Rules {
 
 /// The newest policy set. Whether the index has evaluated all agents under it is checked when it is followed.
 async fn policies_of(store: &Store, rules: &Rules) -> Result<Policies, StartError> {
-    let newest = newest_set(store, rules).await.map_err(|error| {
+    let compiled = CompiledSets::default();
+    let newest = newest_set(&compiled, store, rules).await.map_err(|error| {
         let reason = error.internal.unwrap_or(error.public);
         StartError(format!("the policies cannot be used: {reason}"))
     })?;
-    Ok(Policies::new(newest, true))
+    Ok(Policies::new(newest, compiled, true))
 }
 
 /// The number of the last event at this start. Caches are empty, so earlier events matter only to the index.

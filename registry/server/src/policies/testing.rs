@@ -38,7 +38,7 @@ pub async fn policies_test(
             let set = read_set(context, &texts).await?;
             asking_about_present_collections(&context.store, set).await?
         }
-        None => newest_set(&context.store, &context.rules).await?,
+        None => newest_set(&context.policies.compiled, &context.store, &context.rules).await?,
     };
     let mut results = Vec::with_capacity(what.cases.len());
     for (at, case) in what.cases.iter().enumerate() {
