@@ -1,6 +1,5 @@
-//! The HTTP client of the command line: to a registry, and to a card that `lint` and `send --direct`
-//! read. Everything is bounded in time and size; every failure is one line that says what to do, and whether something may have
-//! been changed.
+//! The HTTP client of the command line, to a registry. Everything is bounded in time and size; every failure is one line that
+//! says what to do, and whether something may have been changed.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -23,14 +22,10 @@ use super::refusal::{ClientError, Problem};
 const QUESTION_LIMIT: Duration = Duration::from_secs(30);
 /// The same for what changes something, and for questions for which the registry looks at every agent.
 const WORK_LIMIT: Duration = Duration::from_secs(300);
-/// Time limit for a document that is fetched from anywhere.
-const FETCH_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the body of a response, in bytes.
 const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
-/// Redirects that are followed when a card is fetched.
-const REDIRECTS: usize = 5;
 /// What a path segment holds unescaped (RFC 3986 section 3.3), apart from letters and digits.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -439,41 +434,8 @@ enum Unanswered {
     Broken(String),
 }
 
-/// Fetches a document from anywhere, as whoever runs this program could: without the registry's
-/// token, at most `limit` bytes, within 30 seconds.
-///
-/// # Errors
-/// In one line: no connection, a status other than 2xx, too many bytes.
-pub async fn fetch(url: &Url, limit: usize) -> Result<Bytes, ClientError> {
-    let failed = |reason: String| ClientError::Failed(format!("{url} cannot be fetched: {reason}"));
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(failed(format!(
-            "the scheme {} is not http or https",
-            url.scheme()
-        )));
-    }
-    let http = client(url, redirect::Policy::limited(REDIRECTS))
-        .timeout(FETCH_LIMIT)
-        .build()
-        .map_err(|error| failed(innermost(&error)))?;
-    let response = http
-        .get(url.clone())
-        .header(ACCEPT, "application/json, */*;q=0.1")
-        .send()
-        .await
-        .map_err(|error| failed(innermost(&error)))?;
-    if !response.status().is_success() {
-        return Err(failed(format!(
-            "it answered HTTP {}",
-            response.status().as_u16()
-        )));
-    }
-    body(response, limit, FETCH_LIMIT)
-        .await
-        .map_err(|error| failed(error.to_string()))
-}
-
-fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
+/// An HTTP client for what is at this URL.
+pub(super) fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
@@ -493,7 +455,7 @@ fn no_client(error: reqwest::Error) -> Failure {
 }
 
 /// Reads a body to its end, or to its limit. Each part of it may take as long as `patience`.
-async fn body(
+pub(super) async fn body(
     mut response: Response,
     limit: usize,
     patience: Duration,
@@ -517,7 +479,7 @@ async fn body(
 }
 
 /// The cause at the end of the chain, which says the most.
-fn innermost(error: &reqwest::Error) -> String {
+pub(super) fn innermost(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }

@@ -19,6 +19,7 @@ mod domain;
 mod domain_removal;
 mod domain_show;
 mod failure;
+mod fetch;
 mod group;
 mod invocation;
 mod lint;

@@ -129,7 +129,7 @@ impl Policy {
                 "`@mode` is \"off\", \"dry_run\" or \"enforce\", and not {other:?}"
             ))
         })?;
-        let mut est = read.to_json().map_err(|error| whole(&error.to_string()))?;
+        let est = read.to_json().map_err(|error| whole(&error.to_string()))?;
         if let Some(variable) = foreign_variable(&est["conditions"]) {
             return Err(whole(&format!(
                 "a condition asks about the resource only, and this one mentions `{variable}`: who asks and what for stand in the scope, as in `principal in Group::\"…\"`"
@@ -139,11 +139,7 @@ impl Policy {
             || !matches!(read.resource_constraint(), ResourceConstraint::Any);
         let asks_about_collections = mentions_attribute(&est["conditions"], "collections");
         let question = match conditional && mode != Mode::Off {
-            true => {
-                est["effect"] = json!("permit");
-                est["principal"] = json!({"op": "All"});
-                CedarPolicy::from_json(None, est).ok()
-            }
+            true => question_of(est),
             false => None,
         };
         Ok(Self {
@@ -169,6 +165,13 @@ impl Policy {
     pub(crate) fn decides(&self, effect: Effect) -> bool {
         self.mode == Mode::Enforce && self.effect == effect && self.scope != PrincipalScope::Nobody
     }
+}
+
+/// A policy in Cedar's own JSON form as a permit for everybody.
+fn question_of(mut est: Value) -> Option<CedarPolicy> {
+    est["effect"] = json!("permit");
+    est["principal"] = json!({"op": "All"});
+    CedarPolicy::from_json(None, est).ok()
 }
 
 /// Whether this names a policy.

@@ -32,5 +32,6 @@ fn measure() {
     run("comparisons", 100, |i| format!("{head} {} }};", (0..160).map(|n| format!("resource.trust > {}", n + i)).collect::<Vec<_>>().join(" || ")));
     run("spaces 4MB", 60, |_| format!("{head} resource.trust > 3 {} }};", " ".repeat(64_000)));
     run("comments", 60, |_| format!("{}\n{head} resource.trust > 3 }};", "// x\n".repeat(12_000)));
+    for text in [format!("{head} [{}].contains(resource.domain) }};", (0..4900).map(|n| format!("\"d-{n}.e\"")).collect::<Vec<_>>().join(", ")), format!("{head} resource.domain like \"{}\" }};", "*a".repeat(10_000))] { let t = Instant::now(); let f = formatted(&text).map(|t| t.len()); eprintln!("formatted {} bytes in {:?} -> {f:?}", text.len(), t.elapsed()); }
     run("strings", 60, |_| format!("{head} resource.domain == \"{}\" }};", "x".repeat(64_000)));
 }

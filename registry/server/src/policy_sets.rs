@@ -8,7 +8,7 @@ use a2a_registry_policy::{Fault, PolicySet, PolicyText, cost_faults};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Handle, policies};
 use ring::digest::{SHA256, digest};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::collection_filters::{CollectionFilters, collections_to_keep};
 use crate::error::AppError;
@@ -158,15 +158,23 @@ impl CompiledSets {
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
+        let turn = self.turn().await?;
+        self.compiled_beside(0, texts, rules, turn).await
+    }
+
+    /// The turn of one set that somebody writes or looks at.
+    ///
+    /// # Errors
+    /// `Unavailable` where too many wait.
+    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, AppError> {
         let Ok(_place) = self.drafts.try_acquire() else {
             return Err(AppError::unavailable(
-                "Too many policy sets are being checked; try again.",
+                "Too many policy sets are being read; try again.",
                 1,
             ));
         };
         let turn = Arc::clone(&self.drafting).acquire_owned().await;
-        let turn = turn.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
-        self.compiled_beside(0, texts, rules, turn).await
+        turn.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
     }
 
     /// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one

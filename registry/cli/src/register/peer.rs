@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::client::fetch;
+use crate::fetch::fetch;
 use crate::failure::Failure;
 
 /// The longest answer that is read, in bytes.

@@ -49,7 +49,13 @@ pub async fn policies_show(
         Some(0) => None,
         Some(number) => Some(set_numbered(context, number).await?),
     };
-    let set = compiled(&context.policies.compiled, row.clone(), &context.rules).await?;
+    let sets = &context.policies.compiled;
+    // One after another: whoever leafs through old sets has each compiled.
+    let _turn = match query.number {
+        None => None,
+        Some(_) => Some(sets.turn().await?),
+    };
+    let set = compiled(sets, row.clone(), &context.rules).await?;
     Ok(view(context, &set, row.as_ref()))
 }
 
