@@ -671,8 +671,14 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
         policies(&[]),
         policies(&[("deny", HIDE.1)]),
         policies(&[("tried", &format!("@mode(\"dry_run\") {OPEN}"))]),
-        policies(&[("calls", "permit (principal, action == Action::\"invoke\", resource);")]),
-        policies(&[("noone", "permit (principal == Group::\"team\", action, resource);")]),
+        policies(&[(
+            "calls",
+            "permit (principal, action == Action::\"invoke\", resource);",
+        )]),
+        policies(&[(
+            "noone",
+            "permit (principal == Group::\"team\", action, resource);",
+        )]),
     ];
     for new in &unpermitted {
         assert_eq!(make(new).await, Err(ErrorKind::NoPermit), "{new:?}");
@@ -684,12 +690,31 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     let agent = stage
         .publish_approved("one.agents-test.com", &card("One", "x"))
         .await;
-    for new in unpermitted.iter().chain([&dark]) {
+    let ghosts = policies(&[
+        (
+            "ghosts",
+            "permit (principal in Group::\"ghosts\", action, resource);",
+        ),
+        (
+            "nobody",
+            "permit (principal == Account::\"nobody\", action, resource);",
+        ),
+    ]);
+    for new in unpermitted.iter().chain([&dark, &ghosts]) {
         let mut new = new.clone();
         new.allow_no_permit = true;
         assert_eq!(make(&new).await, Err(ErrorKind::PreviewNeeded), "{new:?}");
     }
     // Members of the team find it, and nobody else need: it is not hidden from everybody.
+    let another = caller(&stage, "another", Role::Admin).await;
+    let members = GroupMembers {
+        members: vec!["another".into()],
+    };
+    for group in ["team", "closed"] {
+        group_put(app, &stage.admin, group, &members, &any)
+            .await
+            .unwrap();
+    }
     let preview = policies_preview(app, &stage.admin, &dark).await.unwrap();
     assert!(preview.hides_every_agent && !preview.permits_nothing);
     assert_eq!(make(&policies(&[MEMBERS])).await, Ok(3));
@@ -709,7 +734,6 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     for new in [shown(&preview.token, &other), shown("made.up", &dark)] {
         assert_eq!(make(&new).await, Err(ErrorKind::PreviewNeeded));
     }
-    let another = caller(&stage, "another", Role::Admin).await;
     let foreign = policies_put(app, &another, &shown(&preview.token, &dark), &any).await;
     assert_eq!(foreign.unwrap_err().kind, ErrorKind::PreviewNeeded);
     stage.advance(Duration::from_secs(60 * 60 + 1));
@@ -720,12 +744,6 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     let preview = policies_preview(app, &stage.admin, &dark).await.unwrap();
     assert_eq!(make(&shown(&preview.token, &dark)).await, Ok(4));
     // An agent that only members of a group see is left to them, though no policy names the group.
-    let members = GroupMembers {
-        members: vec!["another".into()],
-    };
-    group_put(app, &stage.admin, "closed", &members, &any)
-        .await
-        .unwrap();
     let restrict = AgentPatch {
         visibility: Some(Visibility::Restricted),
         groups: Some(vec!["closed".into()]),

@@ -203,10 +203,17 @@ async fn a_template_alone_does_not_hide_everything() {
     template("deny-tag").await;
     let listed = served.run(&["policy", "apply", &path, "--dry-run"]).await;
     assert_ended(&listed, 1, "");
-    assert!(text(&listed.stdout).contains("remove everybody"), "{listed:?}");
+    assert!(
+        text(&listed.stdout).contains("remove everybody"),
+        "{listed:?}"
+    );
     for yes in [&[] as &[&str], &["--yes"]] {
         let refused = served.run(&[&apply[..], yes].concat()).await;
-        assert_ended(&refused, 2, "no policy of this set permits `discover` (it lacks everybody");
+        assert_ended(
+            &refused,
+            2,
+            "no policy of this set permits `discover` (it lacks everybody",
+        );
         assert!(finds(&[]).await);
     }
     // Whoever says so is shown who loses what, and asked; a script has to say yes.

@@ -36,7 +36,11 @@ async fn a_change_without_an_answer_may_have_been_made() {
             origin.answer(&suspend, reply);
         }
         let change = run(&origin, &suspended).await;
-        assert_ended(&change, 2, "it is not known whether what was asked for was done");
+        assert_ended(
+            &change,
+            2,
+            "it is not known whether what was asked for was done",
+        );
         assert!(!text(&change.stderr).contains("nothing was"), "{change:?}");
     }
     // What is refused was not done, and where nobody listens nothing was asked for.
@@ -69,23 +73,38 @@ async fn an_accepted_set_is_named_whatever_becomes_of_waiting_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("everybody.cedar");
     std::fs::write(&path, "permit (principal, action, resource);\n").unwrap();
-    let apply = ["policy", "apply", path.to_str().unwrap(), "--reason", "a test"];
+    let apply = [
+        "policy",
+        "apply",
+        path.to_str().unwrap(),
+        "--reason",
+        "a test",
+    ];
     let origin = Origin::start();
     origin.answer("/v1/policies", OriginReply::json(set.to_string()));
     let still = run(&origin, &[&apply[..], &["--wait=1"]].concat()).await;
-    assert_ended(&still, 1, "set 5 is accepted, and after 1 s set 4 still decides");
+    assert_ended(
+        &still,
+        1,
+        "set 5 is accepted, and after 1 s set 4 still decides",
+    );
 
     let before = origin.requests("/v1/policies").len();
     let waiting = [&apply[..], &["--wait"]].concat();
     let lost = async {
         // Read, put, and asked once.
         origin.arrived("/v1/policies", before + 3).await;
-        let away = json!({"type": "/problems/unavailable", "detail": "The database did not respond."});
+        let away =
+            json!({"type": "/problems/unavailable", "detail": "The database did not respond."});
         let away = OriginReply::json(away.to_string()).with_status(503);
         let away = away.header("content-type", "application/problem+json");
         origin.answer("/v1/policies", away);
     };
     let (lost, ()) = tokio::join!(run(&origin, &waiting), lost);
-    assert_ended(&lost, 2, "set 5 is accepted, and it is not known whether it decides yet");
+    assert_ended(
+        &lost,
+        2,
+        "set 5 is accepted, and it is not known whether it decides yet",
+    );
     assert!(!text(&lost.stderr).contains("nothing was"), "{lost:?}");
 }

@@ -38,7 +38,10 @@ pub struct NewPolicies {
     pub preview: Option<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
 fn is_false(value: &bool) -> bool {
     !*value
 }

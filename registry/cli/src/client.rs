@@ -74,11 +74,7 @@ impl Client {
     ///
     /// # Errors
     /// Where the URL is none, or the token cannot be sent.
-    pub fn new(
-        base: &str,
-        token: Option<&str>,
-        limit: Option<Duration>,
-    ) -> Result<Self, Failure> {
+    pub fn new(base: &str, token: Option<&str>, limit: Option<Duration>) -> Result<Self, Failure> {
         let url = Url::parse(base)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
@@ -204,9 +200,7 @@ impl Client {
     /// Sends a POST request, and ignores the body of the response.
     pub async fn post_only(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::POST, path);
-        self.send(request, path, Purpose::Change)
-            .await
-            .map(drop)
+        self.send(request, path, Purpose::Change).await.map(drop)
     }
 
     /// Sends a POST request with a JSON body, and ignores the body of the response.
@@ -216,9 +210,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<(), ClientError> {
         let request = self.request(Method::POST, path).json(body);
-        self.send(request, path, Purpose::Change)
-            .await
-            .map(drop)
+        self.send(request, path, Purpose::Change).await.map(drop)
     }
 
     /// Sends a DELETE request that is answered with what is left.
@@ -234,9 +226,7 @@ impl Client {
     /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::DELETE, path);
-        self.send(request, path, Purpose::Change)
-            .await
-            .map(drop)
+        self.send(request, path, Purpose::Change).await.map(drop)
     }
 
     /// The status and body at a path, whatever the status is.
@@ -327,9 +317,7 @@ impl Client {
                     reason: innermost(&error),
                 })
             }
-            Ok(Err(error)) => {
-                Err(self.unanswered(purpose, Unanswered::Broken(innermost(&error))))
-            }
+            Ok(Err(error)) => Err(self.unanswered(purpose, Unanswered::Broken(innermost(&error)))),
         }
     }
 

@@ -40,10 +40,7 @@ fn asked(
     answers: &mut impl BufRead,
     question: &mut impl Write,
 ) -> std::io::Result<bool> {
-    let text = format!(
-        "{}; {consequence}. Continue? [y/N] ",
-        terminal::line(what)
-    );
+    let text = format!("{}; {consequence}. Continue? [y/N] ", terminal::line(what));
     agreed(&text, answers, question)
 }
 

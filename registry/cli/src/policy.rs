@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use a2a_registry_api::{DecisionRequest, NewPolicy};
+use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy};
 use clap::Subcommand;
 
 use super::client::Client;
@@ -30,6 +30,9 @@ pub enum PolicyCommand {
     Rollback {
         /// Number of the earlier set
         number: u64,
+        /// Why, for the log
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
         #[command(flatten)]
         how: HowToApply,
     },
@@ -76,17 +79,30 @@ pub async fn run(
         PolicyCommand::Show { number } => show(*number, client, console).await,
         PolicyCommand::History(page) => history(page, client, console).await,
         PolicyCommand::Apply(arguments) => {
-            let policies = read_all(&arguments.files)?;
-            apply(policies, &arguments.how, arguments.dry_run, client, console).await
+            let new = NewPolicies {
+                policies: read_all(&arguments.files)?,
+                reason: arguments.reason.clone().unwrap_or_default(),
+                ..NewPolicies::default()
+            };
+            apply(new, &arguments.how, arguments.dry_run, client, console).await
         }
-        PolicyCommand::Rollback { number, how } => {
+        PolicyCommand::Rollback {
+            number,
+            reason,
+            how,
+        } => {
             let earlier = client.policies(Some(*number)).await?.value.policies;
             let earlier = earlier.into_iter().filter(|policy| !policy.shipped);
             let policies = earlier.map(|policy| NewPolicy {
                 id: policy.id,
                 text: policy.text,
             });
-            apply(policies.collect(), how, false, client, console).await
+            let new = NewPolicies {
+                policies: policies.collect(),
+                reason: reason.clone(),
+                ..NewPolicies::default()
+            };
+            apply(new, how, false, client, console).await
         }
         PolicyCommand::Diff(arguments) => policy_trial::diff(arguments, client, console).await,
         PolicyCommand::Preview { files } => policy_trial::preview(files, client, console).await,

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use a2a_registry_api::{NewPolicies, NewPolicy, PoliciesAccepted, PolicyPreview};
+use a2a_registry_api::{NewPolicies, PoliciesAccepted, PolicyPreview};
 use clap::Args;
 use serde_json::json;
 use tokio::time::Instant;
@@ -26,6 +26,9 @@ pub struct ApplyArgs {
     /// Files named *.cedar, or folders of them
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
+    pub reason: Option<String>,
     /// Only say what would change; the exit code is 1 if anything would
     #[arg(long)]
     pub dry_run: bool,
@@ -36,9 +39,6 @@ pub struct ApplyArgs {
 /// How policies are put in force.
 #[derive(Args, Debug, Clone, Default)]
 pub struct HowToApply {
-    /// Why, for the log
-    #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
-    reason: Option<String>,
     /// Return only when the new set decides; after SECONDS the exit code is 1
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "600",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -56,14 +56,14 @@ pub struct HowToApply {
 /// # Errors
 /// Where the registry is away or refuses, nobody confirms what must be confirmed, or the set does not decide in time.
 pub async fn apply(
-    policies: Vec<NewPolicy>,
+    new: NewPolicies,
     how: &HowToApply,
     dry_run: bool,
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
     let before = client.policies(None).await?.value;
-    let changes = changes(&before, &policies);
+    let changes = changes(&before, &new.policies);
     if changes.is_empty() || dry_run {
         if console.json {
             console.json(&json!({"number": before.number, "changes": changes}))?;
@@ -79,10 +79,8 @@ pub async fn apply(
         });
     }
     let new = NewPolicies {
-        policies,
-        reason: how.reason.clone().unwrap_or_default(),
         allow_no_permit: how.allow_no_permit,
-        preview: None,
+        ..new
     };
     let gone: Vec<&str> = changes
         .iter()

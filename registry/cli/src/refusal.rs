@@ -83,9 +83,7 @@ impl ClientError {
     /// Whether it is a refusal of this kind: the last part of the problem's `type`.
     pub fn is_problem(&self, slug: &str) -> bool {
         match self {
-            Self::Refused { problem, .. } => {
-                problem.kind.strip_prefix("/problems/") == Some(slug)
-            }
+            Self::Refused { problem, .. } => problem.kind.strip_prefix("/problems/") == Some(slug),
             _ => false,
         }
     }

@@ -133,7 +133,11 @@ mod tests {
             ("\"like\" \"*b\"", 2, 0),
         ] {
             let size = TextSize::of(text);
-            assert_eq!((size.terms, size.pattern_chars), (terms, pattern_chars), "{text}");
+            assert_eq!(
+                (size.terms, size.pattern_chars),
+                (terms, pattern_chars),
+                "{text}"
+            );
         }
     }
 }

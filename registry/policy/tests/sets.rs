@@ -708,10 +708,8 @@ fn only_who_is_signed_in_finds_agents_by_the_template() {
         let set = set(&policies);
         for action in Action::UNNAMED {
             let matches = set.matches(action, &agent());
-            let may = |who: &Principal| {
-                set.verdict(action, who, &matches, &BTreeSet::new())
-                    .allowed
-            };
+            let may =
+                |who: &Principal| set.verdict(action, who, &matches, &BTreeSet::new()).allowed;
             assert_eq!(may(&member("ann", &[])), expected);
             assert!(!may(&Principal::default()));
         }
@@ -738,10 +736,14 @@ fn a_pattern_sees_the_first_thousand_characters() {
 /// A set is refused for what it costs, up to the last character; the policy that is too much is named.
 #[test]
 fn what_a_set_costs_is_bounded() {
-    let of = |condition: String| format!("permit (principal, action, resource) when {{ {condition} }};");
+    let of =
+        |condition: String| format!("permit (principal, action, resource) when {{ {condition} }};");
     let patterns = |chars: usize| of(format!("resource.domain like \"{}\"", "x".repeat(chars)));
     let half = MAX_PATTERN_CHARS / 2;
-    assert_eq!(cost_faults(&written(&[("a", &patterns(half)), ("b", &patterns(half))])), []);
+    assert_eq!(
+        cost_faults(&written(&[("a", &patterns(half)), ("b", &patterns(half))])),
+        []
+    );
     let faults = cost_faults(&written(&[
         ("a", &patterns(half)),
         ("b", &patterns(half + 1)),
@@ -750,7 +752,10 @@ fn what_a_set_costs_is_bounded() {
     assert_eq!(faults.len(), 1);
     assert_eq!(faults[0].policy, "b");
     // Another text may be as long as a policy is.
-    let long = of(format!("resource.domain == \"{}\"", "x".repeat(MAX_PATTERN_CHARS + 1)));
+    let long = of(format!(
+        "resource.domain == \"{}\"",
+        "x".repeat(MAX_PATTERN_CHARS + 1)
+    ));
     assert_eq!(cost_faults(&written(&[("a", &long)])), []);
     // Nine words stand around the numbers.
     let list = |terms: usize| {

@@ -43,6 +43,27 @@ pub(crate) async fn named_by_id(
     Ok(named.collect())
 }
 
+/// Whether somebody is in the group with this name, as policies name it.
+pub(crate) async fn group_has_members(on: &impl Handle, name: &str) -> Result<bool, StoreError> {
+    Ok(match group_by_full_name(on, name).await? {
+        Some(group) => !groups::group_is_empty(on, group.id).await?,
+        None => false,
+    })
+}
+
+/// The group with this name, as policies name it.
+async fn group_by_full_name(
+    on: &impl Handle,
+    name: &str,
+) -> Result<Option<account_group::Model>, StoreError> {
+    let (origin, bare) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
+    // No text of the database holds this character, and PostgreSQL refuses to be asked for it.
+    if name.contains('\0') {
+        return Ok(None);
+    }
+    groups::group_by_name(on, origin, bare).await
+}
+
 /// The groups with these names. A caller who does not curate names those that it is in, and those of what it changes; the
 /// others are as if they did not exist.
 ///
@@ -57,11 +78,7 @@ pub(crate) async fn groups_named(
     let own = caller.account.as_ref().map(|account| &account.groups);
     let mut ids = Vec::with_capacity(names.len());
     for name in names {
-        let (origin, bare) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
-        let found = match origin.contains('\0') {
-            true => None,
-            false => groups::group_by_name(on, origin, bare).await?,
-        };
+        let found = group_by_full_name(on, name).await?;
         let may_name = |id: &Uuid| {
             let is_own = own.is_some_and(|groups| groups.contains(id));
             caller.may(Permission::Curate) || is_own || present.contains(id)

@@ -299,9 +299,8 @@ mod tests {
             created_at: 0,
         };
         let accepted = compiled(&sets, Some(row("first")), &rules).await.unwrap();
-        let is_same = |one: &PolicySet, other: &PolicySet| {
-            std::ptr::eq(one.policies(), other.policies())
-        };
+        let is_same =
+            |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
         assert!(is_same(&first, &accepted));
         assert_eq!((first.number(), accepted.number()), (0, 7));
         for other in 0..COMPILED {

@@ -39,7 +39,10 @@ struct PreviewedSet {
 /// `Unavailable` while it is taken.
 pub(super) fn preview_place(context: &Context) -> Result<SemaphorePermit<'_>, AppError> {
     context.policies.previewing.try_acquire().map_err(|_| {
-        AppError::unavailable("Another preview is under way; try again when it is done.", 5)
+        AppError::unavailable(
+            "Another preview is under way; try again when it is done.",
+            5,
+        )
     })
 }
 
@@ -105,13 +108,13 @@ fn previewed_number(
     token: &str,
 ) -> Result<u64, AppError> {
     let refused = |why: &str| {
-        let text = format!("{why}. Nothing was changed; look at the preview of exactly these policies.");
+        let text =
+            format!("{why}. Nothing was changed; look at the preview of exactly these policies.");
         AppError::new(ErrorKind::PreviewNeeded, text)
     };
-    let shown: PreviewedSet = context
-        .signer
-        .read(PREVIEW, caller, token)
-        .ok_or_else(|| refused("`preview` is not a token of a preview that this account has asked for"))?;
+    let shown: PreviewedSet = context.signer.read(PREVIEW, caller, token).ok_or_else(|| {
+        refused("`preview` is not a token of a preview that this account has asked for")
+    })?;
     if shown.digest != digest_of(texts)? {
         return Err(refused("`preview` is the token of other policies"));
     }

@@ -1,7 +1,7 @@
 //! The page of the policy sets that were made, each of which can be put in force again.
 
-use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::PolicySetEntry;
+use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;

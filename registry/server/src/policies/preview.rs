@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_policy::{
-    Action, AgentFacts, Matches, PolicySet, PolicyText, Principal, Verdict,
-};
+use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet, PolicyText, Principal, Verdict};
 use a2a_registry_store::agents;
 
 use crate::caller::Caller;
@@ -193,7 +191,8 @@ impl Comparison {
                     || agent.is_found(&self.after, &new, &waived_after, &self.callers);
             }
             let mut anonymous_keeps = false;
-            for (place, (name, principal)) in self.callers.named.iter().enumerate() {
+            for (place, caller) in self.callers.named.iter().enumerate() {
+                let (name, principal) = (&caller.name, &caller.principal);
                 if !agent.is_listed || !agent.is_seen_by(principal) {
                     continue;
                 }
@@ -229,7 +228,7 @@ impl Comparison {
             );
         }
         for place in &found.better_signed_out {
-            if let Some((name, _)) = self.callers.named.get(*place) {
+            if let Some(name) = self.callers.named.get(*place).map(|caller| &caller.name) {
                 warnings.push(format!(
                     "{name} would lose agents that they find signed out: a forbid for a group or account does not hold for callers without a token."
                 ));

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use a2a_registry_policy::{
-    Action, AgentFacts, Matches, PolicySet, Principal, PrincipalScope,
-};
+use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet, Principal, PrincipalScope};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
@@ -12,7 +10,7 @@ use uuid::Uuid;
 use crate::admission::policies::registrant;
 use crate::agents::policy_facts::{facts, waived};
 use crate::agents::records::records;
-use crate::audience::named_by_id;
+use crate::audience::{group_has_members, named_by_id};
 use crate::caller::{INTERNAL, PUBLIC, group_label};
 use crate::context::Context;
 use crate::error::AppError;
@@ -112,7 +110,8 @@ impl Previewed {
             account: Some(String::new()),
             groups: vec![group.clone()],
         };
-        let mut callers = callers.named.iter().map(|(_, who)| who);
+        let existing = callers.named.iter().filter(|caller| caller.exists);
+        let mut callers = existing.map(|caller| &caller.principal);
         self.is_listed
             && (callers.any(|who| self.is_seen_by(who) && finds(who))
                 || self.shown_to.iter().any(|group| finds(&member(group))))
@@ -121,59 +120,73 @@ impl Previewed {
 
 /// The kinds of callers that are compared.
 pub(super) struct Callers {
-    pub(super) named: Vec<(String, Principal)>,
+    pub(super) named: Vec<NamedCaller>,
     /// Further ones that policies name.
     pub(super) left_out: usize,
+}
+
+/// A kind of callers.
+pub(super) struct NamedCaller {
+    pub(super) name: String,
+    pub(super) principal: Principal,
+    /// Whether there is anybody of this kind: a policy may name a group without members, or an account that is none.
+    exists: bool,
 }
 
 /// Callers without a token, accounts that no policy names, and everybody whom one names; accounts with the groups that they
 /// are in.
 pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers, AppError> {
-    let mut named = BTreeSet::new();
+    let mut scopes = BTreeSet::new();
     for policy in sets.iter().flat_map(|set| set.policies()) {
-        named.insert(&policy.scope);
+        scopes.insert(&policy.scope);
     }
+    scopes.retain(|scope| match scope {
+        PrincipalScope::Group(_) => true,
+        PrincipalScope::Account(name) => name != "anonymous",
+        PrincipalScope::Everybody | PrincipalScope::Nobody => false,
+    });
+    let kind = |name: &str, account: Option<&str>| NamedCaller {
+        name: name.to_owned(),
+        principal: Principal {
+            account: account.map(str::to_owned),
+            groups: Vec::new(),
+        },
+        exists: true,
+    };
     // No account has this name.
-    let nobody = || Some(String::new());
-    let mut callers = vec![
-        ("anonymous".to_owned(), Principal::default()),
-        (
-            "anybody signed in".to_owned(),
-            Principal {
-                account: nobody(),
-                groups: Vec::new(),
-            },
-        ),
-    ];
-    callers.extend(named.into_iter().filter_map(|scope| match scope {
-        PrincipalScope::Group(name) => Some((
-            format!("group {name}"),
-            Principal {
-                account: nobody(),
+    let mut named = vec![kind("anonymous", None), kind("anybody signed in", Some(""))];
+    let left_out = (named.len() + scopes.len()).saturating_sub(MAX_CALLERS);
+    let compared = scopes.len() - left_out;
+    for scope in scopes.into_iter().take(compared) {
+        named.push(named_caller(context, scope).await?);
+    }
+    Ok(Callers { named, left_out })
+}
+
+/// The callers whom a scope names.
+async fn named_caller(context: &Context, scope: &PrincipalScope) -> Result<NamedCaller, AppError> {
+    let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = scope else {
+        return Err(AppError::internal("a scope names nobody".to_owned()));
+    };
+    if matches!(scope, PrincipalScope::Group(_)) {
+        return Ok(NamedCaller {
+            name: format!("group {name}"),
+            principal: Principal {
+                account: Some(String::new()),
                 groups: vec![name.clone()],
             },
-        )),
-        PrincipalScope::Account(name) if name != "anonymous" => Some((
-            format!("account {name}"),
-            Principal {
-                account: Some(name.clone()),
-                groups: Vec::new(),
-            },
-        )),
-        _ => None,
-    }));
-    let left_out = callers.len().saturating_sub(MAX_CALLERS);
-    callers.truncate(MAX_CALLERS);
-    for (_, principal) in &mut callers {
-        let Some(name) = principal.account.as_deref().filter(|name| !name.is_empty()) else {
-            continue;
-        };
-        if let Some(account) = account_by_name(&context.store, name).await? {
-            principal.groups = registrant(&context.store, Some(account.id)).await?.groups;
-        }
+            exists: group_has_members(&context.store, name).await?,
+        });
     }
-    Ok(Callers {
-        named: callers,
-        left_out,
+    let account = account_by_name(&context.store, name).await?;
+    let known = registrant(&context.store, account.map(|account| account.id)).await?;
+    Ok(NamedCaller {
+        name: format!("account {name}"),
+        // A disabled account is nobody there.
+        exists: known.account.is_some(),
+        principal: Principal {
+            account: Some(name.clone()),
+            groups: known.groups,
+        },
     })
 }
