@@ -49,7 +49,7 @@ impl TextSize {
                 continue;
             }
             if character == '/' && rest.peek() == Some(&'/') {
-                drop(rest.find(|inside| *inside == '\n'));
+                let _ = rest.find(|inside| *inside == '\n');
                 continue;
             }
             match character {

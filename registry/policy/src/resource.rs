@@ -88,7 +88,7 @@ fn domain(id: EntityUid, name: &str) -> Result<Entity, String> {
 }
 
 /// Characters of a text of the card's author that a pattern is compared with: comparing takes time with both.
-const MAX_TEXT: usize = 1_000;
+const MAX_TEXT: usize = 256;
 
 /// The beginning of a text.
 fn beginning(text: &str) -> &str {

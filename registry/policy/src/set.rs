@@ -23,7 +23,7 @@ pub const MAX_POLICIES: usize = 1_000;
 /// Bytes of one policy.
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
 /// Words, numbers and texts in the policies of a set that is made: each is read, and evaluated for each agent.
-pub const MAX_TERMS: usize = 100_000;
+pub const MAX_TERMS: usize = 20_000;
 /// Characters in the patterns of `like` of a set that is made: each may be compared with each character of a text.
 pub const MAX_PATTERN_CHARS: usize = 20_000;
 /// Faults that are told of one set.
