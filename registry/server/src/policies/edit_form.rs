@@ -181,15 +181,28 @@ impl Draft {
         Ok(read.err().unwrap_or_default())
     }
 
-    /// Puts every policy without a fault into Cedar's usual form.
-    fn format(&mut self, faults: &[Fault]) {
-        for one in &mut self.policies {
-            let is_sound = !faults.iter().any(|fault| fault.policy == one.id);
-            // A text that the formatter does not take stays as it is.
-            if let Some(text) = is_sound.then(|| formatted(&one.text).ok()).flatten() {
-                one.text = text;
+    /// Puts every policy without a fault into Cedar's usual form, away from the threads that answer requests.
+    ///
+    /// # Errors
+    /// `Unavailable` where too many wait, or the work was aborted.
+    async fn format(&mut self, context: &Context, faults: &[Fault]) -> Result<(), AppError> {
+        let turn = context.policies.compiled.turn().await?;
+        let faulty: Vec<String> = faults.iter().map(|fault| fault.policy.clone()).collect();
+        let mut policies = self.policies.clone();
+        let format = move || {
+            let _turn = turn;
+            for one in policies.iter_mut().filter(|one| !faulty.contains(&one.id)) {
+                // A text that the formatter does not take stays as it is.
+                if let Ok(text) = formatted(&one.text) {
+                    one.text = text;
+                }
             }
-        }
+            policies
+        };
+        let done = tokio::task::spawn_blocking(format).await;
+        self.policies =
+            done.map_err(|error| AppError::internal(format!("formatting was aborted: {error}")))?;
+        Ok(())
     }
 
     fn as_new(&self) -> NewPolicies {
@@ -226,7 +239,7 @@ impl Draft {
         }
         let faults = self.faults(context).await?;
         if act == Act::Format {
-            self.format(&faults);
+            self.format(context, &faults).await?;
             // The lines of the faults stay: what has one was not touched.
             return Ok((Outcome::Formatted, faults));
         }
