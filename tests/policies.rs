@@ -2,7 +2,6 @@
 //! replica, and while one set follows another.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use a2a_registry_api::{
     AgentList, AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewAccount,
@@ -736,7 +735,7 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     }
     let foreign = policies_put(app, &another, &shown(&preview.token, &dark), &any).await;
     assert_eq!(foreign.unwrap_err().kind, ErrorKind::PreviewNeeded);
-    stage.advance(Duration::from_secs(60 * 60 + 1));
+    stage.advance(time::Duration::seconds(60 * 60 + 1));
     assert_eq!(
         make(&shown(&preview.token, &dark)).await,
         Err(ErrorKind::PreviewNeeded)
