@@ -43,10 +43,22 @@ async fn a_change_without_an_answer_may_have_been_made() {
         );
         assert!(!text(&change.stderr).contains("nothing was"), "{change:?}");
     }
-    // What is refused was not done, and where nobody listens nothing was asked for.
-    origin.answer(&suspend, OriginReply::status(500));
+    // So is what a proxy says that has given up; a refusal of the registry is one, and where nobody listens nothing was asked for.
+    origin.answer(&suspend, OriginReply::html("late").with_status(504));
+    let given_up = run(&origin, &suspended).await;
+    assert_ended(&given_up, 2, "answered HTTP 504");
+    assert_ended(
+        &given_up,
+        2,
+        "it is not known whether what was asked for was done",
+    );
+    let refusal = json!({"type": "/problems/conflict", "detail": "It is suspended already."});
+    let refusal = OriginReply::json(refusal.to_string()).with_status(409);
+    let refusal = refusal.header("content-type", "application/problem+json");
+    origin.answer(&suspend, refusal);
     let refused = run(&origin, &suspended).await;
-    assert_ended(&refused, 2, "answered HTTP 500");
+    assert_ended(&refused, 2, "It is suspended already.");
+    assert!(!text(&refused.stderr).contains("not known"), "{refused:?}");
     let nobody = registry(["agent", "suspend", AGENT, "--reason", "a test"]);
     let mut nobody = nobody;
     nobody.args(["--registry", "http://127.0.0.1:1"]);
@@ -57,11 +69,11 @@ async fn a_change_without_an_answer_may_have_been_made() {
 async fn the_limit_is_a_number_of_seconds() {
     let origin = Origin::start();
     for wrong in ["0", "-1", "soon", "86401"] {
-        let mut command = registry(["agent", "list"]);
+        let mut command = registry(["whoami"]);
         command.env("A2A_REGISTRY_TIMEOUT", wrong);
         command.args(["--registry", origin.url("").trim_end_matches('/')]);
         let refused = Program::run(command).await;
-        assert_eq!(refused.status.code(), Some(2), "{wrong}: {refused:?}");
+        assert_ended(&refused, 2, "--registry-timeout");
     }
 }
 

@@ -383,6 +383,11 @@ impl Client {
                     retry_after,
                 })
             }
+            // A proxy that gives up says nothing of what the registry behind it does.
+            _ if purpose == Purpose::Change && status.is_server_error() => {
+                let what = self.not_a_registry(path, status, &kind).to_string();
+                Err(ClientError::OutcomeUnknown(what))
+            }
             _ => Err(self.not_a_registry(path, status, &kind)),
         }
     }
