@@ -262,9 +262,10 @@ async fn a_decision_says_what_is_served(url: &str) {
     agent_report(&stage.app, &Caller::default(), &agent.to_string(), &report)
         .await
         .unwrap();
+    let reported = stage.open_review(agent).await.unwrap();
     let item = BulkDecisionItem {
-        review: stage.open_review(agent).await.unwrap().id,
-        digest: first.digest.clone(),
+        review: reported.id,
+        digest: reported.digest,
         approve: false,
         reason: "so it does".into(),
     };
