@@ -45,6 +45,7 @@ mod mcp;
 mod meaning;
 mod migrations;
 mod ownership;
+mod page_forms;
 mod page_journeys;
 mod page_quality;
 mod pages;

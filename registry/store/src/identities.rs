@@ -2,6 +2,7 @@
 
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, Order, PaginatorTrait, QueryFilter};
+use uuid::Uuid;
 
 use super::entity::{identity, sign_in_attempt};
 use super::rows::can_be_stored;
@@ -20,6 +21,15 @@ pub async fn identity_of(
     Ok(identity::Entity::find_by_id(key)
         .one(on.connection())
         .await?)
+}
+
+/// The issuers of which an account is somebody.
+pub async fn issuers_of(on: &impl Handle, account: Uuid) -> Result<Vec<String>, StoreError> {
+    let found = identity::Entity::find()
+        .filter(identity::Column::AccountId.eq(account))
+        .all(on.connection())
+        .await?;
+    Ok(found.into_iter().map(|known| known.issuer).collect())
 }
 
 /// How many accounts somebody of that issuer is.

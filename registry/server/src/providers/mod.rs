@@ -73,6 +73,17 @@ impl Providers {
         self.0.iter().find(|provider| provider.issuer() == issuer)
     }
 
+    /// Whether somebody of a provider may become an admin by its map of roles.
+    pub fn can_make_admins(&self) -> bool {
+        self.0.iter().any(|provider| provider.can_make_admins())
+    }
+
+    /// Whether somebody of this issuer may enter.
+    pub fn admits(&self, issuer: &str) -> bool {
+        self.by_issuer(issuer)
+            .is_some_and(|provider| provider.admits())
+    }
+
     /// The one that a token names as its issuer, whether or not it has issued it. `None` for what is no JWT.
     pub fn named_in(&self, token: &str) -> Option<&Arc<Provider>> {
         if self.0.is_empty() {

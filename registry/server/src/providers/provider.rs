@@ -9,6 +9,7 @@ use std::time::Duration;
 use a2a_card::{SignedClaims, TokenFault};
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::{ClientPassword, Fetcher};
+use a2a_registry_domain::role::Role;
 use arc_swap::ArcSwapOption;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
@@ -108,6 +109,19 @@ impl Provider {
     /// Whether people can sign in with it.
     pub fn signs_people_in(&self) -> bool {
         !self.config.client_id.is_empty()
+    }
+
+    /// Whether anybody of it may enter.
+    pub(super) fn admits(&self) -> bool {
+        let takes_tokens = !self.config.audiences.is_empty();
+        self.config.require.is_some() && (self.signs_people_in() || takes_tokens)
+    }
+
+    /// Whether its map of roles makes somebody an admin who may enter.
+    pub(super) fn can_make_admins(&self) -> bool {
+        let mapped = self.config.roles.values().flatten();
+        let mut roles = self.config.default_roles.iter().chain(mapped);
+        self.admits() && roles.any(|role| *role == Role::Admin)
     }
 
     pub(super) fn away(&self, reason: String) -> AppError {

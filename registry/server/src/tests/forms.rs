@@ -95,7 +95,7 @@ async fn a_curator_makes_changes_and_deletes_a_collection() {
         &registry,
         &curator,
         path,
-        &[("act", "delete"), ("seen", &seen)],
+        &[("act", "delete"), ("seen", &seen), ("confirm", "yes")],
     )
     .await;
     assert_eq!(late.status, 412);
@@ -105,7 +105,7 @@ async fn a_curator_makes_changes_and_deletes_a_collection() {
         &registry,
         &curator,
         path,
-        &[("act", "delete"), ("seen", &seen)],
+        &[("act", "delete"), ("seen", &seen), ("confirm", "yes")],
     )
     .await;
     assert_eq!(
@@ -197,7 +197,8 @@ async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
         !again.contains(&address) && again.contains("Give it a new address"),
         "{again}"
     );
-    let ended = send(&registry, &secret, "/account/feed/end", &[]).await;
+    let sure = [("confirm", "yes")];
+    let ended = send(&registry, &secret, "/account/feed/end", &sure).await;
     assert_eq!(ended.status, 303);
     assert_eq!(registry.get(&address).await.status, 404);
 
@@ -212,10 +213,11 @@ async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
     assert!(!text(&anybody).contains("id=\"save\""));
     let section = page.split_once("id=\"searches\"").unwrap().1;
     let forget = [("id", field(section, "id"))];
-    let forget: Vec<_> = forget
+    let mut forget: Vec<_> = forget
         .iter()
         .map(|(name, id)| (*name, id.as_str()))
         .collect();
+    forget.push(("confirm", "yes"));
     let gone = send(&registry, &secret, "/account/searches/delete", &forget).await;
     assert_eq!(gone.status, 303);
     assert!(
