@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use a2a_registry_domain::admission_rules::{Rule, Rules};
-use a2a_registry_policy::{Fault, PolicySet, PolicyText};
+use a2a_registry_policy::{Fault, Policy, PolicySet, PolicyText, PrincipalScope};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Handle, policies};
 
 use crate::collection_filters::{CollectionFilters, collections_to_keep};
+use crate::config::IdentityConfig;
 use crate::error::AppError;
 
 /// The policies of a registry in which nobody has written any: everybody finds and calls every agent that visibility and
@@ -126,6 +127,41 @@ pub(crate) async fn compiled_beside(
     let compile = move || PolicySet::compile_beside(number, &texts, &beside);
     let compiled = tokio::task::spawn_blocking(compile).await;
     compiled.map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))
+}
+
+/// A set that somebody writes now, as [`compiled_beside`] compiles it. A policy about a group that the configuration leaves out
+/// is a fault: it would be about nobody.
+///
+/// # Errors
+/// As [`compiled_beside`].
+pub(crate) async fn compiled_new(
+    texts: Vec<PolicyText>,
+    rules: &Rules,
+    identity: &IdentityConfig,
+) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+    let set = compiled_beside(0, texts, rules).await?;
+    Ok(set.and_then(|set| {
+        let deselected: Vec<Fault> = deselections(&set, identity)
+            .map(|(policy, text)| Fault::of_whole(&policy.id, &policy.text, text))
+            .collect();
+        match deselected.is_empty() {
+            true => Ok(set),
+            false => Err(deselected),
+        }
+    }))
+}
+
+/// The policies of a set that are about a group that the configuration leaves out, each with what it says of that group.
+pub(crate) fn deselections<'a>(
+    set: &'a PolicySet,
+    identity: &'a IdentityConfig,
+) -> impl Iterator<Item = (&'a Policy, String)> {
+    set.policies().iter().filter_map(|policy| {
+        let PrincipalScope::Group(group) = &policy.scope else {
+            return None;
+        };
+        identity.deselection(group).map(|text| (policy, text))
+    })
 }
 
 /// A kept set, compiled; the shipped one without.

@@ -13,3 +13,4 @@ pub mod session_routes;
 pub mod sessions;
 pub mod sign_in;
 pub mod tokens;
+pub(crate) mod upgrade;

@@ -36,7 +36,7 @@ pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
         Credential::Token(id) => {
             let token = accounts::token_by_id(&context.store, *id).await?;
             let token = token.ok_or_else(|| AppError::no_token(id))?;
-            (Some(token_view(token, &row)), None)
+            (Some(token_view(context, token, &row)), None)
         }
         Credential::AccessToken(issuer) => (None, Some(issuer.clone())),
         // The API takes no cookies, and the secret of a feed for that feed only.
@@ -105,7 +105,7 @@ pub async fn account_show(
 /// Makes an account.
 ///
 /// # Errors
-/// `Conflict` where the name is taken or a group does not exist.
+/// `Conflict` where the name is taken or reserved, or a group does not exist.
 pub async fn account_create(
     context: &Context,
     caller: &Caller,
@@ -218,7 +218,7 @@ async fn change(
         _ => {}
     }
     let administers = |row: &account::Model| -> Result<bool, AppError> {
-        Ok(row.disabled_at.is_none() && row.roles()?.has(Role::Admin))
+        Ok(row.may_be_used() && row.roles()?.has(Role::Admin))
     };
     if administers(&row)? && !administers(&changed)? {
         let admins = accounts::accounts_enabled_as(write, Role::Admin).await?;

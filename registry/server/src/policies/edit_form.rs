@@ -11,7 +11,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::http::forms::FormFields;
 use crate::policies::preview::policies_preview;
 use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of};
-use crate::policy_sets::compiled_beside;
+use crate::policy_sets::compiled_new;
 use crate::precondition::Precondition;
 
 /// The form as a browser sends it.
@@ -163,7 +163,8 @@ impl Draft {
     /// Where the work was aborted.
     pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>, AppError> {
         let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
-        let read = compiled_beside(0, texts, &context.rules).await?;
+        let identity = &context.config().identity;
+        let read = compiled_new(texts, &context.rules, identity).await?;
         Ok(read.err().unwrap_or_default())
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::{
-    Action, AgentFacts, Effect, Matches, Mode, PolicySet, PolicyText, Principal, PrincipalScope,
-    Verdict,
+    ANONYMOUS, Action, AgentFacts, Effect, Matches, Mode, PolicySet, PolicyText, Principal,
+    PrincipalScope, Verdict,
 };
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::agents;
@@ -380,7 +380,7 @@ async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers, AppE
     // No account has this name.
     let nobody = || Some(String::new());
     let mut callers = vec![
-        ("anonymous".to_owned(), Principal::default()),
+        (ANONYMOUS.to_owned(), Principal::default()),
         (
             "anybody signed in".to_owned(),
             Principal {
@@ -397,7 +397,7 @@ async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers, AppE
                 groups: vec![name.clone()],
             },
         )),
-        PrincipalScope::Account(name) if name != "anonymous" => Some((
+        PrincipalScope::Account(name) if name != ANONYMOUS => Some((
             format!("account {name}"),
             Principal {
                 account: Some(name.clone()),

@@ -19,7 +19,7 @@ use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
-use crate::policy_sets::{compiled, compiled_beside, number_of, written};
+use crate::policy_sets::{compiled, compiled_new, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -186,7 +186,8 @@ pub(super) async fn read_set(
     context: &Context,
     texts: &[PolicyText],
 ) -> Result<PolicySet, AppError> {
-    let compiled = compiled_beside(0, texts.to_vec(), &context.rules).await?;
+    let identity = &context.config.identity;
+    let compiled = compiled_new(texts.to_vec(), &context.rules, identity).await?;
     compiled.map_err(|faults| refused(texts, &faults))
 }
 
