@@ -17,7 +17,7 @@ use a2a_registry_server::events::list::{event_list, events_after};
 use a2a_registry_server::identity::account_of;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::providers::Holder;
+use a2a_registry_server::providers::{Entry, Holder};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::{account, account_group, group_member, sign_in_attempt};
 use a2a_registry_store::groups::groups_of;
@@ -237,7 +237,7 @@ async fn many_accounts_in_many_groups_are_read_and_set(url: &str) {
         members: (0..MAX_MEMBERS).map(|at| format!("account-{at}")).collect(),
     };
     let any = Precondition::default();
-    let set = group_put(&stage.app, &stage.admin, "everybody", &wanted, &any).await;
+    let set = group_put(&stage.app, &stage.admin, "whole", &wanted, &any).await;
     assert_eq!(set.unwrap().members.len(), MAX_MEMBERS);
     // A list names a part of a large group, and says how large it is.
     let list = group_list(&stage.app, &stage.admin, &PageRequest::default()).await;
@@ -341,15 +341,31 @@ async fn a_change_acts_at_once_in_every_replica() {
     assert_eq!(there().await.unwrap_err().kind, ErrorKind::Unauthenticated);
 }
 
-fn holder(subject: &str, groups: &[&str], issued_at: i64) -> Holder {
+/// When the first claims of these tests are issued: the time at which stages begin.
+pub const BEGIN: i64 = 1_795_000_000;
+
+/// Somebody of an issuer whom the claims let in, by claims that were issued so many seconds after the first ones.
+pub fn holder(subject: &str, groups: &[&str], after: i64) -> Holder {
     let lead = groups.contains(&"leads").then_some(Role::Curator);
     Holder {
         issuer: "https://login.example".into(),
         subject: subject.into(),
-        account_name: "ann@corp".into(),
-        groups: Some(groups.iter().map(ToString::to_string).collect()),
-        roles: [Role::Reader].into_iter().chain(lead).collect(),
-        issued_at,
+        issued_at: BEGIN + after,
+        entry: Ok(Entry {
+            account_name: "ann@corp".into(),
+            groups: Some(groups.iter().map(ToString::to_string).collect()),
+            roles: [Role::Reader].into_iter().chain(lead).collect(),
+        }),
+    }
+}
+
+/// The same with another entry.
+fn holder_with(holder: Holder, change: impl FnOnce(&mut Entry)) -> Holder {
+    let mut entry = holder.entry.unwrap();
+    change(&mut entry);
+    Holder {
+        entry: Ok(entry),
+        ..holder
     }
 }
 
@@ -393,10 +409,7 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
         );
     }
     // An access token that does not speak of groups changes nothing either.
-    let silent = Holder {
-        groups: None,
-        ..holder("1", &[], 40)
-    };
+    let silent = holder_with(holder("1", &[], 40), |entry| entry.groups = None);
     account_of(&stage.app, &silent).await.unwrap();
     assert_eq!(shown().await, (2, vec!["leads".to_owned()]));
     // The roles that an admin has set hold, until they are again what the map gave.
@@ -420,10 +433,9 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
 async fn the_last_enabled_admin_stays_one_whatever_its_provider_says(url: &str) {
     let stage = Stage::new(url).await;
     let come = async |role: Role, issued_at: i64| {
-        let holder = Holder {
-            roles: [role].into_iter().collect(),
-            ..holder("1", &[], issued_at)
-        };
+        let holder = holder_with(holder("1", &[], issued_at), |entry| {
+            entry.roles = [role].into_iter().collect();
+        });
         let account = account_of(&stage.app, &holder).await.unwrap();
         account.roles.unwrap()
     };

@@ -14,6 +14,7 @@ use a2a_registry_store::{Handle, StoreError};
 use uuid::Uuid;
 
 use crate::caller::Caller;
+use crate::config::IdentityConfig;
 use crate::error::{AppError, ErrorKind};
 
 /// The groups of an audience as it is kept. What cannot be read is nobody.
@@ -93,17 +94,23 @@ pub(crate) async fn groups_named(
     Ok(ids)
 }
 
-/// Refuses what is no list of groups.
+/// Refuses what is no list of groups, and a list with one that the configuration leaves out.
 ///
 /// # Errors
 /// `Invalid`.
-pub(crate) fn check_groups(pointer: &str, names: &[String]) -> Result<(), AppError> {
+pub(crate) fn check_groups(
+    identity: &IdentityConfig,
+    pointer: &str,
+    names: &[String],
+) -> Result<(), AppError> {
     let fits = |name: &String| (1..=MAX_GROUP).contains(&name.chars().count());
-    if names.len() <= MAX_AUDIENCE && names.iter().all(fits) {
-        return Ok(());
+    if names.len() > MAX_AUDIENCE || !names.iter().all(fits) {
+        let detail =
+            format!("at most {MAX_AUDIENCE} groups, each with 1 to {MAX_GROUP} characters");
+        return Err(AppError::invalid(pointer, detail));
     }
-    let detail = format!("at most {MAX_AUDIENCE} groups, each with 1 to {MAX_GROUP} characters");
-    Err(AppError::invalid(pointer, detail))
+    let deselected = names.iter().find_map(|name| identity.deselection(name));
+    deselected.map_or(Ok(()), |text| Err(AppError::invalid(pointer, text)))
 }
 
 fn missing(name: &str) -> AppError {

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_domain::admission_rules::{Rule, Rules};
-use a2a_registry_policy::{Fault, PolicySet, PolicyText, cost_faults};
+use a2a_registry_policy::{Fault, Policy, PolicySet, PolicyText, PrincipalScope, cost_faults};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Handle, policies};
 use ring::digest::{SHA256, digest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::collection_filters::{CollectionFilters, collections_to_keep};
+use crate::config::IdentityConfig;
 use crate::error::AppError;
 
 /// The policies of a registry in which nobody has written any: everybody finds and calls every agent that visibility and
@@ -226,6 +227,42 @@ pub(crate) async fn newest_set(
 /// The number of a kept set.
 pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
+}
+
+/// A set that somebody writes now, as [`CompiledSets::draft`] compiles it. A policy about a group that the configuration leaves
+/// out is a fault: it would be about nobody.
+///
+/// # Errors
+/// As [`CompiledSets::draft`].
+pub(crate) async fn compiled_new(
+    sets: &CompiledSets,
+    texts: Vec<PolicyText>,
+    rules: &Rules,
+    identity: &IdentityConfig,
+) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+    let set = sets.draft(texts, rules).await?;
+    Ok(set.and_then(|set| {
+        let deselected: Vec<Fault> = deselections(&set, identity)
+            .map(|(policy, text)| Fault::of_whole(&policy.id, &policy.text, text))
+            .collect();
+        match deselected.is_empty() {
+            true => Ok(set),
+            false => Err(deselected),
+        }
+    }))
+}
+
+/// The policies of a set that are about a group that the configuration leaves out, each with what it says of that group.
+pub(crate) fn deselections<'a>(
+    set: &'a PolicySet,
+    identity: &'a IdentityConfig,
+) -> impl Iterator<Item = (&'a Policy, String)> {
+    set.policies().iter().filter_map(|policy| {
+        let PrincipalScope::Group(group) = &policy.scope else {
+            return None;
+        };
+        identity.deselection(group).map(|text| (policy, text))
+    })
 }
 
 /// A kept set, compiled; the shipped one without.

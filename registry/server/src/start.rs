@@ -13,11 +13,13 @@ use data_encoding::BASE64;
 
 use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
+use crate::accounts::upgrade::prepare_accounts;
 use crate::admission::rules_changed::apply_rules;
 use crate::config::{Config, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
 use crate::error::StartError;
+use crate::group_selection::check_selected_groups;
 use crate::memory::agents::{AgentCache, READ_AGAIN_AFTER};
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
@@ -70,6 +72,7 @@ impl Context {
         bootstrap_token: Option<&str>,
     ) -> Result<Started, StartError> {
         let (context, rebuild) = Self::assemble(config, clock, entropy, network).await?;
+        check_selected_groups(&context).await?;
         if !context.store.is_postgres() {
             // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
             // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
@@ -86,6 +89,9 @@ impl Context {
             context.entropy.as_ref(),
         )
         .await?;
+        prepare_accounts(&context)
+            .await
+            .map_err(|error| database_failed(&error))?;
         attribute_sources(&context).await.map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!(

@@ -4,7 +4,7 @@ use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, Order, PaginatorTrait, QueryFilter};
 use uuid::Uuid;
 
-use super::entity::{identity, sign_in_attempt};
+use super::entity::{account, identity, sign_in_attempt};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
@@ -58,6 +58,21 @@ pub async fn attempt_by_state(
 }
 
 impl Write {
+    /// Begins to count the absence of accounts of identity providers for which nothing counts it yet.
+    pub async fn absences_begin(&self, now: i64) -> Result<u64, StoreError> {
+        let own = Query::select()
+            .column(identity::Column::AccountId)
+            .from(identity::Entity)
+            .take();
+        let outcome = account::Entity::update_many()
+            .col_expr(account::Column::ClaimsValidAt, Expr::value(now))
+            .filter(account::Column::ClaimsValidAt.is_null())
+            .filter(account::Column::Id.in_subquery(own))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected)
+    }
+
     /// Adds somebody.
     pub async fn identity_insert(&self, row: identity::Model) -> Result<(), StoreError> {
         identity::Entity::insert(row.into_active_model())

@@ -15,3 +15,4 @@ pub mod session_routes;
 pub mod sessions;
 pub mod sign_in;
 pub mod tokens;
+pub(crate) mod upgrade;

@@ -37,7 +37,7 @@ pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
         Credential::Token(id) => {
             let token = accounts::token_by_id(&context.store, *id).await?;
             let token = token.ok_or_else(|| AppError::no_token(id))?;
-            (Some(token_view(token, &row)), None)
+            (Some(token_view(context, token, &row)), None)
         }
         Credential::AccessToken(issuer) => (None, Some(issuer.clone())),
         // The API takes no cookies, and the secret of a feed for that feed only.
@@ -106,7 +106,7 @@ pub async fn account_show(
 /// Makes an account.
 ///
 /// # Errors
-/// `Conflict` where the name is taken or a group does not exist.
+/// `Conflict` where the name is taken or reserved, or a group does not exist.
 pub async fn account_create(
     context: &Context,
     caller: &Caller,
@@ -240,7 +240,7 @@ async fn change(
 }
 
 fn is_admin(row: &account::Model) -> Result<bool, AppError> {
-    Ok(row.disabled_at.is_none() && row.roles()?.has(Role::Admin))
+    Ok(row.may_be_used() && row.roles()?.has(Role::Admin))
 }
 
 fn roles_of(roles: &[Role]) -> Result<Roles, AppError> {

@@ -122,7 +122,7 @@ async fn begin(
 
 async fn account_enabled(write: &Write, id: Uuid) -> Result<Option<account::Model>, AppError> {
     let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
-    Ok(found.filter(|account| account.disabled_at.is_none()))
+    Ok(found.filter(account::Model::may_be_used))
 }
 
 async fn make_way(write: &Write, account: Uuid, now: Timestamp) -> Result<(), AppError> {

@@ -63,7 +63,7 @@ pub async fn token_create(
     write.commit().await?;
     after_write(context, &touched);
     Ok(CreatedToken {
-        token: token_view(row, &account),
+        token: token_view(context, row, &account),
         secret,
     })
 }
@@ -111,6 +111,11 @@ async fn account_for(
         }
         if account.disabled_at.is_some() {
             return conflict(format!("The account {name} is disabled."));
+        }
+        if account.access_ended_at.is_some() {
+            return conflict(format!(
+                "The identity provider of the account {name} does not let it in any more: it needs to sign in first."
+            ));
         }
         return Ok(account);
     }
@@ -207,7 +212,7 @@ pub async fn token_list(
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: token::Model| {
         let owner = owners.iter().find(|owner| owner.id == row.account_id)?;
-        Some(token_view(row, owner))
+        Some(token_view(context, row, owner))
     };
     Ok(TokenList {
         tokens: rows.into_iter().filter_map(view).collect(),
@@ -227,7 +232,7 @@ pub(super) async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<To
     let owner = owner.ok_or_else(|| AppError::no_account(by.id))?;
     Ok(rows
         .into_iter()
-        .map(|row| token_view(row, &owner))
+        .map(|row| token_view(context, row, &owner))
         .collect())
 }
 

@@ -12,6 +12,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::http::forms::FormFields;
 use crate::policies::preview::policies_preview;
 use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of};
+use crate::policy_sets::compiled_new;
 use crate::precondition::Precondition;
 
 /// The form as a browser sends it.
@@ -176,8 +177,13 @@ impl Draft {
     /// Where the work was aborted.
     pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>, AppError> {
         let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
-        let drafts = &context.policies.compiled;
-        let read = drafts.draft(texts, &context.rules).await?;
+        let read = compiled_new(
+            &context.policies.compiled,
+            texts,
+            &context.rules,
+            &context.config.identity,
+        )
+        .await?;
         Ok(read.err().unwrap_or_default())
     }
 

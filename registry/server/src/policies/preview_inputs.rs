@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet, Principal, PrincipalScope};
+use a2a_registry_policy::{
+    ANONYMOUS, Action, AgentFacts, Matches, PolicySet, Principal, PrincipalScope,
+};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
@@ -142,7 +144,7 @@ pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Ca
     }
     scopes.retain(|scope| match scope {
         PrincipalScope::Group(_) => true,
-        PrincipalScope::Account(name) => name != "anonymous",
+        PrincipalScope::Account(name) => name != ANONYMOUS,
         PrincipalScope::Everybody | PrincipalScope::Nobody => false,
     });
     let kind = |name: &str, account: Option<&str>| NamedCaller {

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
 use crate::policies::apply_checks::check_set;
-use crate::policy_sets::{compiled, number_of, written};
+use crate::policy_sets::{compiled, compiled_new, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -205,8 +205,13 @@ pub(super) async fn read_set(
     context: &Context,
     texts: &[PolicyText],
 ) -> Result<PolicySet, AppError> {
-    let drafts = &context.policies.compiled;
-    let compiled = drafts.draft(texts.to_vec(), &context.rules).await?;
+    let compiled = compiled_new(
+        &context.policies.compiled,
+        texts.to_vec(),
+        &context.rules,
+        &context.config.identity,
+    )
+    .await?;
     compiled.map_err(|faults| refused(texts, &faults))
 }
 

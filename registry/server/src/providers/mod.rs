@@ -20,7 +20,7 @@ use a2a_crawler::Clock;
 use a2a_crawler::fetch::Fetcher;
 
 pub use authorization::{Attempt, CodeAnswer, redirect_uri};
-pub use holder::Holder;
+pub use holder::{Entry, EntryRefusal, Holder};
 pub use provider::Provider;
 pub use refused::{Refused, refused};
 

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use crate::config::ProviderConfig;
 use crate::error::AppError;
 use crate::providers::document::{Document, Known, fetch};
-use crate::providers::holder::{Holder, holder};
+use crate::providers::holder::{Completeness, Holder, holder};
 use crate::providers::id_token::Expected;
 use crate::providers::refused::{Refused, refused};
 use crate::providers::{access_token, id_token};
@@ -254,8 +254,7 @@ impl Provider {
     /// The holder of an access token.
     ///
     /// # Errors
-    /// `Unauthenticated` for a token that is not in order, `Forbidden` for a holder who is not let in, `Unavailable` where
-    /// the keys of the provider are not known.
+    /// `Unauthenticated` for a token that is not in order, `Unavailable` where the keys of the provider are not known.
     pub async fn access_token_holder(self: &Arc<Self>, token: &str) -> Result<Holder, AppError> {
         let no = |why| refused("access token", why);
         let read = SignedClaims::read(token).map_err(|fault| no(fault.into()))?;
@@ -264,7 +263,7 @@ impl Provider {
         let now = self.now();
         let issued = access_token::check(read.typ(), &claims, self.issuer(), &own.audiences, now)
             .map_err(no)?;
-        holder(&self.name, own, &claims, issued, true)
+        holder(&self.name, own, &claims, issued, Completeness::AccessToken)
     }
 
     /// The claims of the identity token of an attempt to sign in, and when it was issued.

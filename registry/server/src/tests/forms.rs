@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::http::visitor::form_token;
 use crate::identity::account_of;
-use crate::providers::Holder;
+use crate::providers::{Entry, Holder};
 use crate::tests::sessions::{near, sign_in, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 
@@ -144,10 +144,12 @@ async fn a_collection_is_saved_as_its_page_shows_it() {
     let holder = Holder {
         issuer: issuer.into(),
         subject: "1".into(),
-        account_name: "ann@corp".into(),
-        groups: Some(groups.clone()),
-        roles: [Role::Reader].into_iter().collect(),
         issued_at: 1,
+        entry: Ok(Entry {
+            account_name: "ann@corp".into(),
+            groups: Some(groups.clone()),
+            roles: [Role::Reader].into_iter().collect(),
+        }),
     };
     account_of(registry.context(), &holder).await.unwrap();
     let audience = groups.iter().map(|name| format!("{issuer}#{name}"));

@@ -393,6 +393,8 @@ async fn groups_and_their_members_are_bounded() {
             role: Role::Reader.into(),
             roles: None,
             disabled_at: None,
+            claims_valid_at: None,
+            access_ended_at: None,
             news_seen_at: None,
             created_at: 0,
         };
