@@ -68,7 +68,8 @@ pub async fn run(
                 "is valid",
             ));
             checks.push(data_folder(&config.store.data_dir));
-            checks.push(database(config).await);
+            checks.push(database(config.clone()).await);
+            checks.extend(account_names(config).await);
         }
     }
     checks.push(names().await);
@@ -127,6 +128,17 @@ async fn database(config: Config) -> DoctorCheck {
         Err(Failure::Failed(line)) => check(CheckStatus::Fail, line),
         Err(_) => check(CheckStatus::Fail, "does not respond".into()),
     }
+}
+
+/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
+async fn account_names(config: Config) -> Vec<DoctorCheck> {
+    let file = config.store.data_dir.join("registry.sqlite");
+    if config.store.database.is_empty() && !file.exists() {
+        return Vec::new();
+    }
+    let reserved = local::reserved_names(config).await.unwrap_or_default();
+    let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
+    reserved.into_iter().map(check).collect()
 }
 
 async fn names() -> DoctorCheck {
