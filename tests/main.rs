@@ -25,6 +25,8 @@ mod contract;
 mod crash;
 mod crawl_targets;
 mod crawlers;
+mod damaged_cards;
+mod data_folder;
 mod demo;
 mod deprecation;
 mod duplicates;

@@ -110,10 +110,17 @@ fn build(
     Ok(Document { value, exact })
 }
 
+/// Fewest bytes of a document for each of its lists and objects that [`serde_json`] parses again: it leaves room for more
+/// in each of them.
+const BYTES_OF_CONTAINER: usize = 8;
+
 /// Parses a document again without findings; null if [`read`] refuses it. U+0000 may stay in text.
 pub(crate) fn reparse(bytes: &[u8]) -> Value {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let plain = if bytes.len() <= MAX_CARD_BYTES {
+    let containers = body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+    let plain = if bytes.len() <= MAX_CARD_BYTES
+        && containers.count() <= body.len() / BYTES_OF_CONTAINER
+    {
         serde_json::from_slice(body).ok()
     } else {
         None
@@ -256,7 +263,13 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
             };
             match elements.next_element_seed(node)? {
                 Some(value) => list.push(value),
-                None => return Ok(Value::Array(list)),
+                None => {
+                    // A list begins with room for four: without this a tree of lists in lists is four times as large.
+                    if list.len() <= list.capacity() / 2 {
+                        list.shrink_to_fit();
+                    }
+                    return Ok(Value::Array(list));
+                }
             }
         }
     }
@@ -289,6 +302,16 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
             }
             map.insert(name, value);
         }
-        Ok(Value::Object(map))
+        Ok(Value::Object(fitted(map)))
     }
+}
+
+/// The same members, where there is one without the room for three that a map begins with.
+fn fitted(map: Map<String, Value>) -> Map<String, Value> {
+    if map.len() != 1 {
+        return map;
+    }
+    let mut exact = Map::with_capacity(1);
+    exact.extend(map);
+    exact
 }

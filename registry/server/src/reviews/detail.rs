@@ -82,9 +82,12 @@ pub(crate) async fn review_detail(
         return Ok(without_card(review));
     };
     let binding = key_binding(context, agent.domain_id).await?;
-    let diff = match &before {
-        Some(before) => diff_stored(context, &agent, before, &about, &binding).await?,
-        None => None,
+    let bytes = versions::intact_body_by_digest(&context.store, &about.digest).await?;
+    let diff = match (&before, &bytes) {
+        (Some(before), Some(bytes)) => {
+            diff_stored(context, &agent, before, (&about, bytes), &binding).await?
+        }
+        _ => None,
     };
     let card: AgentCard = serde_json::from_str(&about.model).map_err(|error| {
         AppError::internal(format!(
@@ -92,7 +95,6 @@ pub(crate) async fn review_detail(
             about.id
         ))
     })?;
-    let bytes = versions::body_by_digest(&context.store, &about.digest).await?;
     let (similar, duplicates) = others_like(context, caller, &agent).await?;
     let notes = Notes::load(context, caller, row).await?;
     let account = caller.account.as_ref();
@@ -130,19 +132,16 @@ async fn confirmed_by(
     }
 }
 
-/// The difference, if both cards are still stored: the rest is enough to decide.
+/// The difference, if the earlier card is still stored and undamaged: the rest is enough to decide.
 async fn diff_stored(
     context: &Context,
     agent: &agent::Model,
     before: &version::Model,
-    about: &version::Model,
+    about: (&version::Model, &[u8]),
     binding: &KeyBinding,
 ) -> Result<Option<Diff>, AppError> {
-    match diff_of(context, agent, before, about, binding).await {
-        Ok(diff) => Ok(Some(diff)),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let bytes = versions::intact_body_by_digest(&context.store, &before.digest).await?;
+    Ok(bytes.map(|bytes| diff_of(context, agent, (before, &bytes), about, binding)))
 }
 
 fn skill(skill: &a2a_card::Skill) -> HitSkill {
