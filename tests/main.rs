@@ -17,6 +17,7 @@ mod ard;
 mod bad_input;
 mod break_glass;
 mod checks;
+mod card_memory;
 mod cli;
 mod clock_jumps;
 mod collections;

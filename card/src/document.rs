@@ -315,3 +315,44 @@ fn fitted(map: Map<String, Value>) -> Map<String, Value> {
     exact.extend(map);
     exact
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::mem::size_of;
+
+    use super::*;
+
+    /// The bytes that the elements of all lists of a tree take, their spare room included.
+    fn bytes_of_lists(value: &Value) -> usize {
+        match value {
+            Value::Array(list) => {
+                let below: usize = list.iter().map(bytes_of_lists).sum();
+                list.capacity() * size_of::<Value>() + below
+            }
+            Value::Object(map) => map.values().map(bytes_of_lists).sum(),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn trees_of_lists_have_little_spare_room() {
+        let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
+        for element in [&*deep, "[[]]", "[]", "[0]", "0"] {
+            let count = 100_000 / (element.len() + 1);
+            let card = format!("[{}]", vec![element; count].join(","));
+            for tree in [
+                read(card.as_bytes(), Nul::Replace, &mut Findings::default())
+                    .unwrap()
+                    .value,
+                reparse(card.as_bytes()),
+                read_all(card.as_bytes()).unwrap().value,
+            ] {
+                // An element takes at least two bytes of text, and at most twice its room.
+                let most = card.len() * size_of::<Value>();
+                assert!(bytes_of_lists(&tree) <= most, "{element}");
+            }
+        }
+    }
+}
