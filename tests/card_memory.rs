@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use crate::support::program::{Program, after, registry};
 
 /// Kibibytes of data that the process may have, allocator, stacks and runtime included.
-const MOST: u64 = 256 * 1024;
+const MOST: u64 = 384 * 1024;
 
 /// A card of the greatest size with a list of these elements.
 fn card_of(element: &str) -> String {
@@ -42,6 +42,9 @@ async fn the_largest_card_of_any_shape_is_linted_in_little_memory() {
         let ended = Program::run(after(&format!("ulimit -d {MOST}"), &command)).await;
         let end = element.chars().take(20).collect::<String>();
         // 1 is the answer that a card has errors.
-        assert!(matches!(ended.status.code(), Some(0 | 1)), "{end}: {ended:?}");
+        assert!(
+            matches!(ended.status.code(), Some(0 | 1)),
+            "{end}: {ended:?}"
+        );
     }
 }

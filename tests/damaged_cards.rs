@@ -18,8 +18,8 @@ use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::support::cards;
 use crate::support::both_databases;
+use crate::support::cards;
 use crate::support::database::options;
 use crate::support::feed::seq;
 use crate::support::origin::{Origin, OriginReply};
@@ -114,7 +114,9 @@ both_databases!(
 async fn changed_bytes_are_never_served(url: &str) {
     let stage = Stage::new(url).await;
     let bytes = card("Genuine", "First");
-    let agent = stage.publish_approved("genuine.agents-test.com", &bytes).await;
+    let agent = stage
+        .publish_approved("genuine.agents-test.com", &bytes)
+        .await;
     let other = stage
         .publish_approved("other.agents-test.com", &card("Other", "Fine"))
         .await;
@@ -148,7 +150,9 @@ async fn changed_bytes_are_never_served(url: &str) {
 async fn a_damaged_card_costs_only_its_agent(url: &str) {
     let stage = Stage::new(url).await;
     let domain = "genuine.agents-test.com";
-    let agent = stage.publish_approved(domain, &card("Genuine", "First")).await;
+    let agent = stage
+        .publish_approved(domain, &card("Genuine", "First"))
+        .await;
     let other = stage
         .publish_approved("other.agents-test.com", &card("Other", "Fine"))
         .await;
@@ -162,12 +166,17 @@ async fn a_damaged_card_costs_only_its_agent(url: &str) {
     assert_eq!(derive_again(&stage.app).await.unwrap(), 0);
     assert_eq!(stage.versions(other.id).await, [fine]);
     let kept = stage.versions(agent.id).await.remove(0);
-    assert_eq!(kept.model, first.model, "nothing is derived from other bytes");
+    assert_eq!(
+        kept.model, first.model,
+        "nothing is derived from other bytes"
+    );
 
     let next = card("Genuine", "Second");
     stage.crawl(domain, OriginAnswer::Card(next.clone())).await;
     let review = stage.open_review(agent.id).await.unwrap();
-    let shown = review_show(&stage.app, &stage.admin, review.id).await.unwrap();
+    let shown = review_show(&stage.app, &stage.admin, review.id)
+        .await
+        .unwrap();
     assert!(shown.card_text.is_some());
     assert!(shown.diff.is_none(), "there is nothing to compare with");
     stage.approve(agent.id).await;
@@ -180,7 +189,9 @@ async fn a_damaged_card_costs_only_its_agent(url: &str) {
     let newest = stage.versions(agent.id).await.pop().unwrap();
     write_bytes(&stage.store, &newest.digest, EVIL).await;
     let review = stage.open_review(agent.id).await.unwrap();
-    let shown = review_show(&stage.app, &stage.admin, review.id).await.unwrap();
+    let shown = review_show(&stage.app, &stage.admin, review.id)
+        .await
+        .unwrap();
     assert_eq!(shown.card_text, None);
     stage.reject(agent.id).await;
     let newest = stage.versions(agent.id).await.pop().unwrap();
@@ -206,7 +217,10 @@ both_databases!(a_damaged_card_is_told_to_operators_alone);
 /// have the rest.
 async fn a_damaged_card_is_told_to_operators_alone(url: &str) {
     let origin = Origin::start();
-    origin.answer("/card.json", OriginReply::json(cards::card("Echo", "repeat")));
+    origin.answer(
+        "/card.json",
+        OriginReply::json(cards::card("Echo", "repeat")),
+    );
     let setup = Setup::new()
         .approve_all()
         .database(url)
@@ -235,7 +249,10 @@ async fn a_damaged_card_is_told_to_operators_alone(url: &str) {
         assert!(!told.contains("stored bytes"), "{told}");
     }
     let ready = registry.get("/readyz").await.expect(200);
-    assert!(ready.to_string().contains("1 stored cards are damaged"), "{ready}");
+    assert!(
+        ready.to_string().contains("1 stored cards are damaged"),
+        "{ready}"
+    );
     assert!(!ready.to_string().contains("sha256"), "{ready}");
     assert_eq!(registry.metric("damaged_cards").await, 1);
     let event = registry.events(0).await.until("agent.damaged_card").await;
@@ -254,7 +271,9 @@ async fn a_damaged_card_is_told_to_operators_alone(url: &str) {
     let ill = registry.run(&[&doctor[..], &["--json"]].concat()).await;
     let checks: Value = serde_json::from_str(&text(&ill.stdout)).unwrap();
     let named = checks.as_array().unwrap().iter();
-    let named: Vec<_> = named.filter(|check| check["name"] == "damaged card").collect();
+    let named: Vec<_> = named
+        .filter(|check| check["name"] == "damaged card")
+        .collect();
     assert_eq!(named.len(), 1, "{checks}");
     assert_eq!(named[0]["verdict"], "fail");
 
@@ -263,7 +282,10 @@ async fn a_damaged_card_is_told_to_operators_alone(url: &str) {
     assert_eq!(registry.metric("damaged_cards").await, 0);
     let well = registry.run(&doctor).await;
     assert_ended(&well, 0, "");
-    assert!(text(&well.stdout).contains("ok   cards: all 1 stored cards"), "{well:?}");
+    assert!(
+        text(&well.stdout).contains("ok   cards: all 1 stored cards"),
+        "{well:?}"
+    );
     store.close().await.unwrap();
     let ended = registry.stop().await;
     let lines = ended.stderr.iter();

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use sea_orm::ConnectionTrait as _;
 
-use crate::support::cards::card;
 use crate::support::both_databases;
+use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, assert_ended, registry, text};
 use crate::support::serving::ServingRegistry;
@@ -143,7 +143,10 @@ async fn an_older_database_is_refused_until_it_is_accepted(url: &str) {
     operator.close().await.unwrap();
     for _ in 0..2 {
         let line = setup.refused().await;
-        assert!(line.contains(setup.data().join("index").to_str().unwrap()), "{line}");
+        assert!(
+            line.contains(setup.data().join("index").to_str().unwrap()),
+            "{line}"
+        );
         assert!(line.contains("a2a-registry reindex"), "{line}");
     }
     let data = setup.data();

@@ -118,13 +118,12 @@ const BYTES_OF_CONTAINER: usize = 8;
 pub(crate) fn reparse(bytes: &[u8]) -> Value {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let containers = body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
-    let plain = if bytes.len() <= MAX_CARD_BYTES
-        && containers.count() <= body.len() / BYTES_OF_CONTAINER
-    {
-        serde_json::from_slice(body).ok()
-    } else {
-        None
-    };
+    let plain =
+        if bytes.len() <= MAX_CARD_BYTES && containers.count() <= body.len() / BYTES_OF_CONTAINER {
+            serde_json::from_slice(body).ok()
+        } else {
+            None
+        };
     // `serde_json` alone rejects half surrogate pairs and numbers beyond a double; `read` accepts them.
     plain.unwrap_or_else(|| {
         read(bytes, Nul::Replace, &mut Findings::default())

@@ -5,8 +5,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::{file, run};
-use crate::support::database::Database;
 use crate::support::cards::card;
+use crate::support::database::Database;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, assert_ended, registry, text};
 use crate::support::serving::started;
@@ -21,13 +21,7 @@ async fn migrating_again_changes_nothing() {
     let database = Database::postgres().await;
     let folder = TempDir::new().unwrap();
     let data = folder_of(&folder);
-    let migrate = [
-        "migrate",
-        "--data-dir",
-        &data,
-        "--database",
-        database.url(),
-    ];
+    let migrate = ["migrate", "--data-dir", &data, "--database", database.url()];
     let first = run(&migrate).await;
     assert_ended(&first, 0, "");
     assert!(first.stdout[0].starts_with("migrated: "), "{first:#?}");

@@ -238,6 +238,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn a_deleted_lock_file_frees_nothing() {
         let [folder, other, elsewhere] = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let file = elsewhere.path().join("shared.sqlite");
@@ -248,7 +249,10 @@ mod tests {
         let second = DataDir::open(folder.path(), None);
         assert!(matches!(second, Err(DataDirError::Taken(_))), "{second:?}");
         let second = DataDir::open(other.path(), Some(&file));
-        assert!(matches!(second, Err(DataDirError::DatabaseTaken(_))), "{second:?}");
+        assert!(
+            matches!(second, Err(DataDirError::DatabaseTaken(_))),
+            "{second:?}"
+        );
         drop(first);
         DataDir::open(folder.path(), Some(&file)).unwrap();
     }
@@ -266,7 +270,10 @@ mod tests {
         std::os::unix::fs::symlink(&file, &alias).unwrap();
         for named in [&file, &alias] {
             let second = DataDir::open(other.path(), Some(named));
-            assert!(matches!(second, Err(DataDirError::DatabaseTaken(_))), "{second:?}");
+            assert!(
+                matches!(second, Err(DataDirError::DatabaseTaken(_))),
+                "{second:?}"
+            );
         }
         drop(first);
         DataDir::open(other.path(), Some(&alias)).unwrap();
@@ -277,10 +284,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let opened = DataDir::open_existing(&missing, None);
-        assert!(matches!(opened, Err(DataDirError::Missing(_))), "{opened:?}");
+        assert!(
+            matches!(opened, Err(DataDirError::Missing(_))),
+            "{opened:?}"
+        );
         let file = folder.path().join("registry.sqlite");
         let opened = DataDir::open_existing(folder.path(), Some(&file));
-        assert!(matches!(opened, Err(DataDirError::DatabaseMissing(_))), "{opened:?}");
+        assert!(
+            matches!(opened, Err(DataDirError::DatabaseMissing(_))),
+            "{opened:?}"
+        );
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -247,7 +247,9 @@ fn take(config: &Config) -> Result<Option<DataDir>, StartError> {
         return Ok(None);
     }
     let taken = DataDir::open_existing(folder, database.as_deref());
-    taken.map(Some).map_err(|error| StartError(error.to_string()))
+    taken
+        .map(Some)
+        .map_err(|error| StartError(error.to_string()))
 }
 
 fn failed(config: &Config, error: &StoreError) -> StartError {

@@ -79,8 +79,7 @@ impl Context {
         bootstrap_token: Option<&str>,
     ) -> Result<Started, StartError> {
         let purpose = StartPurpose::Serve;
-        let (context, rebuild) =
-            Self::assemble(config, clock, entropy, network, purpose).await?;
+        let (context, rebuild) = Self::assemble(config, clock, entropy, network, purpose).await?;
         if !context.store.is_postgres() {
             // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
             // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the

@@ -44,8 +44,8 @@ pub mod versions;
 pub mod visit_leases;
 pub mod waivers;
 
-pub use damaged_bodies::{DamagedBodies, MAX_DAMAGED_BODIES};
 pub use connect::{Handle, Store, StoreOptions, Synchronous, Write};
+pub use damaged_bodies::{DamagedBodies, MAX_DAMAGED_BODIES};
 pub use error::{CorruptRow, StoreError, StoreErrorKind};
 pub use kept::Kept;
 pub use listen::Listener;

@@ -145,7 +145,11 @@ fn damaged_cards(context: &Context) -> String {
     match context.damaged_cards() {
         0 => "no stored card was found damaged".into(),
         count => {
-            let more = if count < MAX_DAMAGED_BODIES { "" } else { "at least " };
+            let more = if count < MAX_DAMAGED_BODIES {
+                ""
+            } else {
+                "at least "
+            };
             format!(
                 "{more}{count} stored cards are damaged and not served; `a2a-registry doctor --verify` names them"
             )

@@ -37,16 +37,14 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
 /// Reports damaged cards as they are found.
 async fn report_damage(context: &Context, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
-        if let Err(error) = report_damaged_cards(context).await {
-            let error = error.internal.unwrap_or(error.public);
+        let reported = report_damaged_cards(context).await;
+        if let Err(error) = &reported {
+            let error = error.internal.as_ref().unwrap_or(&error.public);
             tracing::error!(error, "damaged cards could not be reported");
-            tokio::select! {
-                () = cancel.cancelled() => return,
-                () = tokio::time::sleep(PAUSE) => continue,
-            }
         }
         tokio::select! {
-            () = cancel.cancelled() => return,
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(PAUSE), if reported.is_err() => {}
             () = context.store.damaged_bodies().noted() => {}
         }
     }

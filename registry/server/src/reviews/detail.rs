@@ -83,12 +83,8 @@ pub(crate) async fn review_detail(
     };
     let binding = key_binding(context, agent.domain_id).await?;
     let bytes = versions::intact_body_by_digest(&context.store, &about.digest).await?;
-    let diff = match (&before, &bytes) {
-        (Some(before), Some(bytes)) => {
-            diff_stored(context, &agent, before, (&about, bytes), &binding).await?
-        }
-        _ => None,
-    };
+    let newer = (&about, bytes.as_deref());
+    let diff = diff_stored(context, &agent, before.as_ref(), newer, &binding).await?;
     let card: AgentCard = serde_json::from_str(&about.model).map_err(|error| {
         AppError::internal(format!(
             "the stored model of version {} cannot be parsed: {error}",
@@ -132,16 +128,19 @@ async fn confirmed_by(
     }
 }
 
-/// The difference, if the earlier card is still stored and undamaged: the rest is enough to decide.
+/// The difference, if both cards are still stored and undamaged: the rest is enough to decide.
 async fn diff_stored(
     context: &Context,
     agent: &agent::Model,
-    before: &version::Model,
-    about: (&version::Model, &[u8]),
+    before: Option<&version::Model>,
+    (about, after): (&version::Model, Option<&[u8]>),
     binding: &KeyBinding,
 ) -> Result<Option<Diff>, AppError> {
+    let (Some(before), Some(after)) = (before, after) else {
+        return Ok(None);
+    };
     let bytes = versions::intact_body_by_digest(&context.store, &before.digest).await?;
-    Ok(bytes.map(|bytes| diff_of(context, agent, (before, &bytes), about, binding)))
+    Ok(bytes.map(|bytes| diff_of(context, agent, (before, &bytes), (about, after), binding)))
 }
 
 fn skill(skill: &a2a_card::Skill) -> HitSkill {
