@@ -123,6 +123,7 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
         agents: listed_agents(&state.context).await,
         streams: i64::try_from(open).unwrap_or(i64::MAX),
         crawl_braked: breaker_open_since(&state.context).is_some(),
+        damaged_cards: i64::try_from(state.context.damaged_cards()).unwrap_or(i64::MAX),
     });
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()
