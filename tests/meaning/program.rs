@@ -57,6 +57,7 @@ async fn searches_use_an_installed_model() {
             || text(&none.stdout).contains("model install"),
         "{none:?}"
     );
+    std::fs::create_dir(&data).unwrap();
     let bad = model(&data, &["install", setup.scratch().to_str().unwrap()]).await;
     assert_ended(&bad, 2, "config.json");
     let installed = model(&data, &["install", MODEL]).await;

@@ -194,7 +194,7 @@ enum Command {
     /// Print the API's description (`OpenAPI` 3.1)
     Openapi,
     /// Check configuration, folder, database, DNS and registry
-    Doctor(local::LocalArgs),
+    Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
     Completions(maintenance::CompletionsArgs),
 }

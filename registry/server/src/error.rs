@@ -212,7 +212,9 @@ impl From<StoreError> for AppError {
                 ErrorKind::Conflict,
                 "Another request changed this at the same time, so your change was not made. Check the present state and try again.",
             ),
-            StoreErrorKind::CorruptRow(_) | StoreErrorKind::Other => Self::internal(String::new()),
+            StoreErrorKind::CorruptRow(_)
+            | StoreErrorKind::DigestMismatch(_)
+            | StoreErrorKind::Other => Self::internal(String::new()),
         };
         Self {
             internal: Some(error.to_string()),

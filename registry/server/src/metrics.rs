@@ -51,6 +51,8 @@ pub struct ProcessGauges {
     pub streams: i64,
     /// Whether the circuit breaker is open.
     pub crawl_braked: bool,
+    /// Stored cards that were found damaged.
+    pub damaged_cards: i64,
 }
 
 /// The counters of one process.
@@ -69,6 +71,7 @@ pub struct Metrics {
     agents: Gauge,
     streams: Gauge,
     crawl_braked: Gauge,
+    damaged_cards: Gauge,
     in_flight: Gauge<i64>,
     malformed: Counter,
     refused: Counter,
@@ -97,6 +100,7 @@ impl Metrics {
             agents: Gauge::default(),
             streams: Gauge::default(),
             crawl_braked: Gauge::default(),
+            damaged_cards: Gauge::default(),
             in_flight: Gauge::default(),
             malformed: Counter::default(),
             refused: Counter::default(),
@@ -176,6 +180,11 @@ impl Metrics {
             "index_agents",
             "Public agents in the index",
             self.agents.clone(),
+        );
+        registry.register(
+            "damaged_cards",
+            "Stored cards whose bytes were found not to have their digest",
+            self.damaged_cards.clone(),
         );
         self
     }
@@ -276,6 +285,7 @@ impl Metrics {
         self.agents.set(gauges.agents);
         self.streams.set(gauges.streams);
         self.crawl_braked.set(gauges.crawl_braked.into());
+        self.damaged_cards.set(gauges.damaged_cards);
         let mut text = String::new();
         encode_registry(&mut text, &self.process)?;
         encode(&mut text, &self.registry)?;
@@ -329,6 +339,7 @@ mod tests {
             agents: 3,
             streams: 1,
             crawl_braked: true,
+            damaged_cards: 4,
         };
         let text = metrics.text(gauges).unwrap();
         for line in [
@@ -339,6 +350,7 @@ mod tests {
             "a2a_registry_index_lag_events 2",
             "a2a_registry_index_agents 3",
             "a2a_registry_crawl_braked 1",
+            "a2a_registry_damaged_cards 4",
         ] {
             assert!(
                 text.lines().any(|found| found == line),

@@ -139,6 +139,7 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
         agents: listed_agents(&state.context).await,
         streams: open_streams(&state),
         crawl_braked: breaker_open_since(&state.context).is_some(),
+        damaged_cards: i64::try_from(state.context.damaged_cards()).unwrap_or(i64::MAX),
     });
     open_metrics(text)
 }
