@@ -248,7 +248,7 @@ async fn a_damaged_card_is_told_to_operators_alone(url: &str) {
         assert!(!told.contains("sha256") && !told.contains("Evil"), "{told}");
         assert!(!told.contains("stored bytes"), "{told}");
     }
-    let ready = registry.get("/readyz").await.expect(200);
+    let ready = registry.admin("/readyz").await.expect(200);
     assert!(
         ready.to_string().contains("1 stored cards are damaged"),
         "{ready}"
