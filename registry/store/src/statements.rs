@@ -10,7 +10,7 @@ tokio::task_local! {
 
 /// Does some work, and returns the statements that its task has sent meanwhile, in order and without their values.
 pub async fn statements_of<T>(work: impl Future<Output = T>) -> (T, Vec<String>) {
-    let sent = Arc::default();
+    let sent: Arc<Mutex<Vec<String>>> = Arc::default();
     let done = SENT.scope(Arc::clone(&sent), work).await;
     let sent: Vec<String> = sent.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (done, sent)
