@@ -85,6 +85,7 @@ pub async fn run(
             ));
             checks.push(data_folder(&config.store.data_dir));
             checks.push(database(config.clone()).await);
+            checks.extend(account_names(config.clone()).await);
             if arguments.verify {
                 checks.extend(cards(config).await);
             }
@@ -191,6 +192,17 @@ fn named_card(card: &DamagedCard) -> DoctorCheck {
         false => format!("{}, {}", card.digest, versions.join(", ")),
     };
     DoctorCheck::new("damaged card", CheckStatus::Fail, detail)
+}
+
+/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
+async fn account_names(config: Config) -> Vec<DoctorCheck> {
+    let file = config.store.data_dir.join("registry.sqlite");
+    if config.store.database.is_empty() && !file.exists() {
+        return Vec::new();
+    }
+    let reserved = local::reserved_names(config).await.unwrap_or_default();
+    let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
+    reserved.into_iter().map(check).collect()
 }
 
 async fn names() -> DoctorCheck {

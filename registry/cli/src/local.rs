@@ -107,6 +107,14 @@ pub async fn ping_database(config: Config) -> Result<String, Failure> {
     offline::ping_database(&config).await.map_err(failed)
 }
 
+/// Accounts and groups with names that mean something else, each as a sentence.
+///
+/// # Errors
+/// Where the database does not answer.
+pub async fn reserved_names(config: Config) -> Result<Vec<String>, Failure> {
+    offline::reserved_names(&config).await.map_err(failed)
+}
+
 fn failed(error: StartError) -> Failure {
     Failure::new(error.to_string())
 }

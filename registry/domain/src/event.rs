@@ -89,6 +89,9 @@ text_enum! {
         AccountChanged = "account.changed",
         /// An account was disabled, and its tokens ended.
         AccountDisabled = "account.disabled",
+        /// The claims of an account's identity provider do not let it in any more: its roles from the provider, sessions and
+        /// tokens ended.
+        AccountAccessEnded = "account.access_ended",
         /// A disabled account may be used again.
         AccountEnabled = "account.enabled",
         /// A group was made, or its members were changed.

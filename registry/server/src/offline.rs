@@ -11,6 +11,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::accounts::bootstrap;
+use crate::accounts::upgrade::{RESERVED_NAME, reserved_name_holders};
 use crate::config::Config;
 use crate::context::Context;
 use crate::data_dir::DataDir;
@@ -178,6 +179,23 @@ async fn verify_bodies(
         }
         progress(verified.checked, of_all.max(verified.checked));
     }
+}
+
+/// Accounts and groups with names that mean something else, each as a sentence; none in a database of an earlier schema.
+///
+/// # Errors
+/// If the database does not respond.
+pub async fn reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
+    let failed = |error| failed(config, &error);
+    let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
+    let missing = store.migrations_pending().await.map_err(failed)?;
+    let holders = match missing.is_empty() {
+        true => reserved_name_holders(&store).await.map_err(failed)?,
+        false => Vec::new(),
+    };
+    store.close().await.map_err(failed)?;
+    let sentence = |holder: String| format!("{holder}: {RESERVED_NAME}");
+    Ok(holders.into_iter().map(sentence).collect())
 }
 
 /// The progress of sentence encoders, from the database.

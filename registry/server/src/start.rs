@@ -13,11 +13,13 @@ use data_encoding::BASE64;
 
 use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
+use crate::accounts::upgrade::prepare_accounts;
 use crate::admission::rules_changed::apply_rules;
 use crate::config::{Config, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
 use crate::error::StartError;
+use crate::group_selection::check_selected_groups;
 use crate::memory::agents::{AgentCache, READ_AGAIN_AFTER};
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
@@ -35,7 +37,7 @@ use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
-use crate::policy_sets::newest_set;
+use crate::policy_sets::{CompiledSets, newest_set};
 use crate::providers::Providers;
 
 /// The environment variable with an admin token that the operator chose.
@@ -80,6 +82,7 @@ impl Context {
     ) -> Result<Started, StartError> {
         let purpose = StartPurpose::Serve;
         let (context, rebuild) = Self::assemble(config, clock, entropy, network, purpose).await?;
+        check_selected_groups(&context).await?;
         if !context.store.is_postgres() {
             // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
             // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
@@ -96,6 +99,9 @@ impl Context {
             context.entropy.as_ref(),
         )
         .await?;
+        prepare_accounts(&context)
+            .await
+            .map_err(|error| database_failed(&error))?;
         attribute_sources(&context).await.map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!(
@@ -216,11 +222,12 @@ fn rules_of(config: &Config) -> Rules {
 
 /// The newest policy set. Whether the index has evaluated all agents under it is checked when it is followed.
 async fn policies_of(store: &Store, rules: &Rules) -> Result<Policies, StartError> {
-    let newest = newest_set(store, rules).await.map_err(|error| {
+    let compiled = CompiledSets::default();
+    let newest = newest_set(&compiled, store, rules).await.map_err(|error| {
         let reason = error.internal.unwrap_or(error.public);
         StartError(format!("the policies cannot be used: {reason}"))
     })?;
-    Ok(Policies::new(newest, true))
+    Ok(Policies::new(newest, compiled, true))
 }
 
 /// The number of the last event at this start. Caches are empty, so earlier events matter only to the index.

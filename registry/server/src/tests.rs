@@ -7,6 +7,7 @@ mod anonymous_writes;
 mod authorization;
 mod bad_input;
 mod cards;
+mod confirmations;
 mod document;
 mod events;
 mod forms;

@@ -182,6 +182,24 @@ pub async fn agents_walk(
     Ok(query.all(on.connection()).await?)
 }
 
+/// The audiences of agents with ids above `after`, by id, each with the agent: `limit` of them.
+pub async fn agent_audiences(
+    on: &impl Handle,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    let mut query = agent::Entity::find()
+        .select_only()
+        .columns([agent::Column::Id, agent::Column::Audience])
+        .filter(agent::Column::Audience.is_not_null())
+        .order_by_asc(agent::Column::Id)
+        .limit(limit);
+    if let Some(after) = after {
+        query = query.filter(agent::Column::Id.gt(after));
+    }
+    Ok(query.into_tuple().all(on.connection()).await?)
+}
+
 /// Agents that are shown to the audience of a collection, at most `limit` of them.
 pub async fn agents_naming_collection(
     on: &impl Handle,

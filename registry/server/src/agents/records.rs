@@ -308,3 +308,9 @@ async fn registrants_by_source(
 pub(crate) fn shown_version(agent: &agent::Model) -> Option<Uuid> {
     agent.approved_version.or(agent.newest_version)
 }
+
+/// The name of the agent in a version of its card.
+pub(crate) fn name_in(about: &version::Model) -> Option<String> {
+    let card: serde_json::Value = serde_json::from_str(&about.model).ok()?;
+    card.get("name")?.as_str().map(str::to_owned)
+}

@@ -5,7 +5,7 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::Method;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{domain, proof};
+use a2a_registry_store::entity::{account, domain, proof};
 use a2a_registry_store::{Write, accounts, agents, coverage, domains, ownership};
 use serde_json::json;
 use uuid::Uuid;
@@ -126,7 +126,7 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
         return Ok(None);
     };
     let account = accounts::account_by_name(write, name).await?;
-    let account = account.filter(|account| account.disabled_at.is_none());
+    let account = account.filter(account::Model::may_be_used);
     let account = account
         .ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))?;
     Ok(Some(account.id))
