@@ -149,17 +149,6 @@ async fn database(config: Config) -> DoctorCheck {
     }
 }
 
-/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
-async fn account_names(config: Config) -> Vec<DoctorCheck> {
-    let file = config.store.data_dir.join("registry.sqlite");
-    if config.store.database.is_empty() && !file.exists() {
-        return Vec::new();
-    }
-    let reserved = local::reserved_names(config).await.unwrap_or_default();
-    let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
-    reserved.into_iter().map(check).collect()
-}
-
 /// Hashes every stored card: one result for all, and one for each damaged card.
 async fn cards(config: Config) -> Vec<DoctorCheck> {
     let check = |verdict, detail: String| DoctorCheck::new("cards", verdict, detail);
@@ -203,6 +192,17 @@ fn named_card(card: &DamagedCard) -> DoctorCheck {
         false => format!("{}, {}", card.digest, versions.join(", ")),
     };
     DoctorCheck::new("damaged card", CheckStatus::Fail, detail)
+}
+
+/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
+async fn account_names(config: Config) -> Vec<DoctorCheck> {
+    let file = config.store.data_dir.join("registry.sqlite");
+    if config.store.database.is_empty() && !file.exists() {
+        return Vec::new();
+    }
+    let reserved = local::reserved_names(config).await.unwrap_or_default();
+    let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
+    reserved.into_iter().map(check).collect()
 }
 
 async fn names() -> DoctorCheck {
