@@ -14,7 +14,7 @@ use data_encoding::BASE64;
 use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
 use crate::admission::rules_changed::apply_rules;
-use crate::config::{Config, SynchronousConfig};
+use crate::config::{Config, DatabaseUrl, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
 use crate::error::StartError;
@@ -40,6 +40,8 @@ use crate::providers::Providers;
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
+/// The environment variable with the name of a file that holds that token instead.
+pub const BOOTSTRAP_TOKEN_FILE: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
 /// The setting that holds the key of page tokens.
 const PAGE_KEY: &str = "page_token_key";
 /// The setting that identifies a database.
@@ -218,15 +220,8 @@ pub(crate) fn store_options(config: &Config) -> StoreOptions {
 }
 
 /// The database's URL without its password.
-pub(crate) fn shown_url(config: &Config) -> String {
-    let text = config.database_url();
-    match url::Url::parse(&text) {
-        Ok(mut url) if url.password().is_some() => {
-            let _ = url.set_password(None);
-            url.into()
-        }
-        _ => text,
-    }
+pub(crate) fn shown_url(config: &Config) -> DatabaseUrl {
+    config.database_url().into()
 }
 
 async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, StartError> {
