@@ -2,7 +2,9 @@
 
 mod access_tokens;
 mod answers;
+mod attempts;
 mod journeys;
+mod refusals;
 
 use serde_json::{Value, json};
 

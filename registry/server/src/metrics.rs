@@ -34,6 +34,11 @@ struct RouteLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: String,
 }
@@ -70,6 +75,7 @@ pub struct Metrics {
     malformed: Counter,
     refused: Counter,
     cut_off: Counter,
+    sign_in_refusals: Family<RefusalLabels, Counter>,
     cards_delivered: Counter<u64, AtomicU64>,
 }
 
@@ -97,6 +103,7 @@ impl Metrics {
             malformed: Counter::default(),
             refused: Counter::default(),
             cut_off: Counter::default(),
+            sign_in_refusals: Family::default(),
             cards_delivered: Counter::default(),
         };
         metrics.registered()
@@ -130,6 +137,11 @@ impl Metrics {
             "http_connections_cut_off",
             "Connections ended because their client was idle for too long",
             self.cut_off.clone(),
+        );
+        registry.register(
+            "sign_in_refusals",
+            "Tokens and sign-ins that were refused, by reason",
+            self.sign_in_refusals.clone(),
         );
         registry.register(
             "event_streams",
@@ -221,6 +233,13 @@ impl Metrics {
     /// Counts a connection ended because its client was idle for too long.
     pub fn connection_cut_off(&self) {
         self.cut_off.inc();
+    }
+
+    /// Counts a token or a sign-in that was refused.
+    pub fn sign_in_refused(&self, reason: &'static str) {
+        self.sign_in_refusals
+            .get_or_create(&RefusalLabels { reason })
+            .inc();
     }
 
     /// Counts how an attempt at a source ended: `card`, `not_modified`, `timeout`, …

@@ -29,6 +29,7 @@ use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
+use crate::memory::refusals::Refusals;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
@@ -37,6 +38,7 @@ use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
 use crate::policy_sets::newest_set;
 use crate::providers::Providers;
+use crate::sealing::{KEY_BYTES, Sealer};
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
@@ -44,6 +46,8 @@ pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
 pub const BOOTSTRAP_TOKEN_FILE: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
 /// The setting that holds the key of page tokens.
 const PAGE_KEY: &str = "page_token_key";
+/// The setting that holds the key of attempts to sign in.
+const ATTEMPT_KEY: &str = "sign_in_attempt_key";
 /// The setting that identifies a database.
 const IDENTITY: &str = "identity";
 
@@ -123,7 +127,8 @@ impl Context {
                 shown_url(&config)
             ))
         })?;
-        let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
+        let signer = Signer::new(&shared_key(&store, PAGE_KEY, entropy.as_ref()).await?);
+        let sealer = attempt_sealer(&store, entropy.as_ref()).await?;
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
         let noted = noted_before(&store, &index).await?;
         let rules = rules_of(&config);
@@ -142,6 +147,7 @@ impl Context {
             searches: SearchCache::new(config.search.cache_megabytes),
             lints: LintPlaces::default(),
             token_uses: TokenUses::default(),
+            refusals: Refusals::default(),
             dry_runs: DryRuns::default(),
             federation: FederationMemory::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
@@ -157,6 +163,7 @@ impl Context {
             policies,
             own_agent: OwnAgent::default(),
             signer,
+            sealer,
             store,
             index,
             clock,
@@ -224,16 +231,30 @@ pub(crate) fn shown_url(config: &Config) -> DatabaseUrl {
     config.database_url().into()
 }
 
-async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, StartError> {
-    let mut fresh = [0; 32];
+/// The key that this setting holds for all replicas; the first one to start makes it.
+async fn shared_key(
+    store: &Store,
+    setting: &str,
+    entropy: &dyn Entropy,
+) -> Result<Vec<u8>, StartError> {
+    let mut fresh = [0; KEY_BYTES];
     entropy.fill(&mut fresh);
     let key = store
-        .setting_get_or_put(PAGE_KEY, &BASE64.encode(&fresh))
+        .setting_get_or_put(setting, &BASE64.encode(&fresh))
         .await
         .map_err(|error| database_failed(&error))?;
     BASE64
         .decode(key.as_bytes())
-        .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is invalid")))
+        .map_err(|_| setting_invalid(setting))
+}
+
+async fn attempt_sealer(store: &Store, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
+    let key = shared_key(store, ATTEMPT_KEY, entropy).await?;
+    Sealer::new(&key).ok_or_else(|| setting_invalid(ATTEMPT_KEY))
+}
+
+fn setting_invalid(setting: &str) -> StartError {
+    StartError(format!("the setting {setting} in the database is invalid"))
 }
 
 /// Opens the index; returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index of

@@ -1,6 +1,6 @@
 //! Accounts, their groups, their tokens and their sessions.
 
-pub(crate) mod attempts;
+pub mod attempts;
 pub(crate) mod bootstrap;
 pub mod groups;
 pub mod page;
@@ -8,6 +8,7 @@ pub mod people;
 pub mod people_routes;
 pub mod provider_sign_in;
 mod records;
+pub mod refusals;
 pub mod routes;
 pub mod session_routes;
 pub mod sessions;
