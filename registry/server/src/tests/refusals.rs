@@ -162,7 +162,7 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
         refused(format!("198.51.100.{host}")).await;
     }
     let before = events(&registry, ADMIN, "sign_in.refused").await;
-    assert_eq!(before, [Value::Null; 0], "a refusal is no write");
+    assert!(before.is_empty(), "a refusal is no write");
     write_refusals(registry.context()).await.unwrap();
     let written = events(&registry, &auditor, "sign_in.refused").await;
     assert_eq!(written.len(), 1, "{written:?}");
