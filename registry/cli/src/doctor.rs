@@ -136,7 +136,9 @@ fn data_folder(path: &Path) -> DoctorCheck {
 async fn database(config: Config) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
     let file = config.store.data_dir.join("registry.sqlite");
-    if config.store.database.is_empty() && !file.exists() {
+    let store = &config.store;
+    let is_default = store.database.is_empty() && store.database_file.is_none();
+    if is_default && !file.exists() {
         return check(
             CheckStatus::Warn,
             "it does not exist yet; the first start creates it".into(),
