@@ -110,18 +110,11 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
     let index = state.context.index();
     let applied_seq = index.applied_seq();
     let appended = *state.context.event_signal().borrow();
-    let open = state
-        .context
-        .config()
-        .limits
-        .streams
-        .saturating_sub(state.streams.available_permits())
-        + state.task_streams.anonymous_open();
     let text = state.metrics.text(ProcessGauges {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),
         agents: listed_agents(&state.context).await,
-        streams: i64::try_from(open).unwrap_or(i64::MAX),
+        streams: i64::try_from(state.streams.count()).unwrap_or(i64::MAX),
         crawl_braked: breaker_open_since(&state.context).is_some(),
     });
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;

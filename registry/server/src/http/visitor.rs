@@ -18,7 +18,7 @@ use ring::hmac;
 use crate::authentication::{authenticate, authenticate_session};
 use crate::caller::Caller;
 use crate::error::AppError;
-use crate::http::auth::{Needed, bearer, state};
+use crate::http::auth::{Needed, bearer, state, with_network};
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::problem::Problem;
 
@@ -98,7 +98,13 @@ async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
             form_token: None,
         }
     } else {
-        by_session(&request).await?.unwrap_or_default()
+        match by_session(&request).await? {
+            Some(visitor) => visitor,
+            None => Visitor {
+                caller: with_network(&request, Caller::default())?,
+                form_token: None,
+            },
+        }
     };
     // For the page of a failure later on.
     request.extensions_mut().insert(visitor.clone());

@@ -17,6 +17,7 @@ pub(crate) mod published;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;
+pub(crate) mod turns;
 
 use std::time::Duration;
 
