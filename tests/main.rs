@@ -39,6 +39,7 @@ mod ingest;
 mod interop;
 mod journey;
 mod kept_answers;
+mod large_cards;
 mod leases;
 mod long;
 mod mcp;

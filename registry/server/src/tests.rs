@@ -19,6 +19,7 @@ mod provider_sign_in;
 mod sessions;
 mod tls;
 mod tokens;
+mod unread;
 
 use std::sync::Arc;
 

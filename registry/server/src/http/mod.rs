@@ -26,4 +26,5 @@ pub mod request_id;
 pub mod sign_in_limit;
 pub mod state;
 pub mod stream_places;
+pub mod unread_bytes;
 pub mod visitor;
