@@ -16,6 +16,7 @@ mod removal;
 mod reviews;
 mod sign;
 mod similar;
+mod timeouts;
 mod verdicts;
 
 use std::net::TcpListener;

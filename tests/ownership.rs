@@ -15,6 +15,7 @@ mod outage;
 mod over_tls;
 mod owner;
 mod polite;
+mod recorded;
 mod records;
 mod signed_entries;
 mod site;

@@ -11,13 +11,13 @@ use a2a_registry_server::accounts::people::{account_create, account_list, accoun
 use a2a_registry_server::accounts::sessions::{session_begin, session_list, session_revoke};
 use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_server::authentication::{authenticate, authenticate_session};
-use a2a_registry_server::caller::Credential;
+use a2a_registry_server::caller::{Caller, Credential};
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::events::list::{event_list, events_after};
 use a2a_registry_server::identity::account_of;
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::providers::Holder;
+use a2a_registry_server::providers::{Entry, Holder};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::{account, account_group, group_member, sign_in_attempt};
 use a2a_registry_store::groups::groups_of;
@@ -27,10 +27,12 @@ use uuid::Uuid;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
+use crate::support::setup::ADMIN;
 use crate::support::stage::Stage;
 
 both_databases!(
     one_admin_is_left_by_whoever_is_faster,
+    one_way_in_is_left_by_whoever_is_faster,
     tokens_made_at_once_keep_to_the_bound,
     sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token,
     groups_keep_what_was_set_last,
@@ -68,6 +70,38 @@ async fn token(stage: &Stage, account: &str) -> Result<String, ErrorKind> {
     };
     let made = token_create(&stage.app, &stage.admin, &new).await;
     made.map(|made| made.secret).map_err(|error| error.kind)
+}
+
+/// The last two tokens of admins, revoked at the same time in two processes: one stays, and it works.
+async fn one_way_in_is_left_by_whoever_is_faster(url: &str) {
+    let stage = Stage::new(url).await;
+    account(&stage, "other", &[Role::Admin]).await;
+    let secret = token(&stage, "other").await.unwrap();
+    let other = authenticate(&stage.app, &secret).await.unwrap();
+    let id = |caller: &Caller| match caller.account().unwrap().credential {
+        Credential::Token(id) => id,
+        _ => panic!("{caller:?}"),
+    };
+    let (first, second) = (id(&stage.admin), id(&other));
+    // A replica of SQLite is another process, which it does not serve; there the two race in one.
+    let beside = match url.starts_with("postgres") {
+        true => Some(stage.beside().await),
+        false => None,
+    };
+    let replica = beside.as_ref().unwrap_or(&stage);
+    let (one, two) = tokio::join!(
+        token_revoke(&stage.app, &stage.admin, first),
+        token_revoke(&replica.app, &other, second)
+    );
+    let refused = match (one, two) {
+        (Ok(()), Err(refused)) | (Err(refused), Ok(())) => refused,
+        both => panic!("{both:?}"),
+    };
+    assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+    assert!(refused.public.contains("last way in"), "{refused:?}");
+    let first = authenticate(&stage.app, ADMIN).await.is_ok();
+    let second = authenticate(&stage.app, &secret).await.is_ok();
+    assert!(first != second, "one of the tokens works");
 }
 
 /// Two admins who demote each other at the same time: one stays.
@@ -203,7 +237,7 @@ async fn many_accounts_in_many_groups_are_read_and_set(url: &str) {
         members: (0..MAX_MEMBERS).map(|at| format!("account-{at}")).collect(),
     };
     let any = Precondition::default();
-    let set = group_put(&stage.app, &stage.admin, "everybody", &wanted, &any).await;
+    let set = group_put(&stage.app, &stage.admin, "whole", &wanted, &any).await;
     assert_eq!(set.unwrap().members.len(), MAX_MEMBERS);
     // A list names a part of a large group, and says how large it is.
     let list = group_list(&stage.app, &stage.admin, &PageRequest::default()).await;
@@ -307,15 +341,31 @@ async fn a_change_acts_at_once_in_every_replica() {
     assert_eq!(there().await.unwrap_err().kind, ErrorKind::Unauthenticated);
 }
 
-fn holder(subject: &str, groups: &[&str], issued_at: i64) -> Holder {
+/// When the first claims of these tests are issued: the time at which stages begin.
+pub const BEGIN: i64 = 1_795_000_000;
+
+/// Somebody of an issuer whom the claims let in, by claims that were issued so many seconds after the first ones.
+pub fn holder(subject: &str, groups: &[&str], after: i64) -> Holder {
     let lead = groups.contains(&"leads").then_some(Role::Curator);
     Holder {
         issuer: "https://login.example".into(),
         subject: subject.into(),
-        account_name: "ann@corp".into(),
-        groups: Some(groups.iter().map(ToString::to_string).collect()),
-        roles: [Role::Reader].into_iter().chain(lead).collect(),
-        issued_at,
+        issued_at: BEGIN + after,
+        entry: Ok(Entry {
+            account_name: "ann@corp".into(),
+            groups: Some(groups.iter().map(ToString::to_string).collect()),
+            roles: [Role::Reader].into_iter().chain(lead).collect(),
+        }),
+    }
+}
+
+/// The same with another entry.
+fn holder_with(holder: Holder, change: impl FnOnce(&mut Entry)) -> Holder {
+    let mut entry = holder.entry.unwrap();
+    change(&mut entry);
+    Holder {
+        entry: Ok(entry),
+        ..holder
     }
 }
 
@@ -359,10 +409,7 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
         );
     }
     // An access token that does not speak of groups changes nothing either.
-    let silent = Holder {
-        groups: None,
-        ..holder("1", &[], 40)
-    };
+    let silent = holder_with(holder("1", &[], 40), |entry| entry.groups = None);
     account_of(&stage.app, &silent).await.unwrap();
     assert_eq!(shown().await, (2, vec!["leads".to_owned()]));
     // The roles that an admin has set hold, until they are again what the map gave.
@@ -386,10 +433,9 @@ async fn somebody_of_an_issuer_is_one_account(url: &str) {
 async fn the_last_enabled_admin_stays_one_whatever_its_provider_says(url: &str) {
     let stage = Stage::new(url).await;
     let come = async |role: Role, issued_at: i64| {
-        let holder = Holder {
-            roles: [role].into_iter().collect(),
-            ..holder("1", &[], issued_at)
-        };
+        let holder = holder_with(holder("1", &[], issued_at), |entry| {
+            entry.roles = [role].into_iter().collect();
+        });
         let account = account_of(&stage.app, &holder).await.unwrap();
         account.roles.unwrap()
     };

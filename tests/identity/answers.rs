@@ -16,13 +16,13 @@ use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 /// A browser that follows nothing by itself.
-struct Browser {
+pub(super) struct Browser {
     client: Client,
     cookies: BTreeMap<String, String>,
 }
 
 impl Browser {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         crate::support::install_tls();
         let client = Client::builder().redirect(Policy::none()).build();
         Self {
@@ -51,12 +51,12 @@ impl Browser {
         answer
     }
 
-    async fn get(&mut self, url: &str) -> Response {
+    pub(super) async fn get(&mut self, url: &str) -> Response {
         self.send(self.client.get(url)).await
     }
 
     /// The address at the provider that the button leads to.
-    async fn departure(&mut self, registry: &str, next: &str) -> Url {
+    pub(super) async fn departure(&mut self, registry: &str, next: &str) -> Url {
         let answer = self.begun(registry, next).await;
         assert_eq!(answer.status(), 200);
         let page = answer.text().await.unwrap();
@@ -65,7 +65,7 @@ impl Browser {
         Url::parse(&link.replace("&#38;", "&").replace("&amp;", "&")).unwrap()
     }
 
-    async fn begun(&mut self, registry: &str, next: &str) -> Response {
+    pub(super) async fn begun(&mut self, registry: &str, next: &str) -> Response {
         let page = self.get(&format!("{registry}/sign-in")).await;
         let page = page.text().await.unwrap();
         let token = page.split("name=\"form_token\" value=\"").nth(1).unwrap();
@@ -76,7 +76,7 @@ impl Browser {
     }
 
     /// Signs in at the provider; returns the address that it sends the browser back to.
-    async fn login(&mut self, departure: &Url, name: &str) -> String {
+    pub(super) async fn login(&mut self, departure: &Url, name: &str) -> String {
         let mut at = departure.to_string();
         loop {
             let answer = self.get(&at).await;
@@ -96,7 +96,7 @@ impl Browser {
     }
 
     /// The name of the account that the registry knows the browser as.
-    async fn signed_in_as(&mut self, registry: &str) -> Option<String> {
+    pub(super) async fn signed_in_as(&mut self, registry: &str) -> Option<String> {
         let answer = self.get(&format!("{registry}/account")).await;
         if answer.status() == 303 {
             return None;
@@ -108,7 +108,7 @@ impl Browser {
 }
 
 /// Signs in with a browser of its own; returns it.
-async fn signed_in(served: &ServingRegistry, name: &str) -> Browser {
+pub(super) async fn signed_in(served: &ServingRegistry, name: &str) -> Browser {
     let mut browser = Browser::new();
     let departure = browser.departure(&served.url, "/register").await;
     let back = browser.login(&departure, name).await;

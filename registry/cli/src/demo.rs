@@ -131,7 +131,7 @@ async fn present(
                  it in A2A_REGISTRY_BOOTSTRAP_TOKEN, or leave --data-dir out",
             )
         })?;
-    let client = Client::new(url, Some(&token))?;
+    let client = Client::new(url, Some(&token), None)?;
     let progress = ProgressBar::new(agents.agents.len() as u64);
     progress.set_draw_target(ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {msg}") {

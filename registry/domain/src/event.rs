@@ -55,6 +55,8 @@ text_enum! {
         AgentUpdated = "agent.updated",
         /// A card was derived again with another result.
         AgentDerived = "agent.derived",
+        /// The stored bytes of a version of an agent's card were found not to have their digest.
+        AgentDamagedCard = "agent.damaged_card",
         /// A catalog lists an entry that is no card for the first time.
         EntryListed = "entry.listed",
         /// Such an entry has changed, or who may find it.
@@ -87,6 +89,9 @@ text_enum! {
         AccountChanged = "account.changed",
         /// An account was disabled, and its tokens ended.
         AccountDisabled = "account.disabled",
+        /// The claims of an account's identity provider do not let it in any more: its roles from the provider, sessions and
+        /// tokens ended.
+        AccountAccessEnded = "account.access_ended",
         /// A disabled account may be used again.
         AccountEnabled = "account.enabled",
         /// A group was made, or its members were changed.
@@ -129,6 +134,7 @@ impl EventKind {
                 | Self::AgentLiveness
                 | Self::AgentUpdated
                 | Self::AgentDerived
+                | Self::AgentDamagedCard
                 | Self::EntryListed
                 | Self::EntryChanged
                 | Self::EntryEnded

@@ -117,6 +117,11 @@ impl Context {
         &self.config
     }
 
+    /// The number of stored cards that were found damaged since this process started.
+    pub fn damaged_cards(&self) -> usize {
+        self.store.damaged_bodies().count()
+    }
+
     /// The search index.
     pub const fn index(&self) -> &Index {
         &self.index

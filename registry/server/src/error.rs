@@ -24,6 +24,10 @@ pub enum ErrorKind {
     Conflict,
     /// What is to be changed is not what the caller has seen.
     Changed,
+    /// No policy of a set permits finding agents.
+    NoPermit,
+    /// A set hides every agent, and its preview was not shown.
+    PreviewNeeded,
     /// The guard refuses the target.
     TargetRefused,
     /// The domain is on `deny_domains`.
@@ -194,21 +198,23 @@ impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         let public = match error.kind() {
             StoreErrorKind::Away => Self::unavailable(
-                "The database did not respond; nothing was changed. Try again later.",
+                "The database did not respond. A change may have been made or not: look before you repeat it.",
                 5,
             ),
             StoreErrorKind::ReadOnly | StoreErrorKind::Full => Self {
                 retry_after: Some(5),
                 ..Self::new(
                     ErrorKind::ReadOnly,
-                    "The database accepts no writes at present; nothing was changed. Try again later.",
+                    "The database accepts no writes at present. Try again later.",
                 )
             },
             StoreErrorKind::Conflict => Self::new(
                 ErrorKind::Conflict,
                 "Another request changed this at the same time, so your change was not made. Check the present state and try again.",
             ),
-            StoreErrorKind::CorruptRow(_) | StoreErrorKind::Other => Self::internal(String::new()),
+            StoreErrorKind::CorruptRow(_)
+            | StoreErrorKind::DigestMismatch(_)
+            | StoreErrorKind::Other => Self::internal(String::new()),
         };
         Self {
             internal: Some(error.to_string()),

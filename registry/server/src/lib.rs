@@ -34,6 +34,7 @@ pub mod error;
 pub mod events;
 mod federation;
 mod filters;
+mod group_selection;
 pub mod health;
 pub mod http;
 pub mod identity;

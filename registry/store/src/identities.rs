@@ -2,8 +2,9 @@
 
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, Order, PaginatorTrait, QueryFilter};
+use uuid::Uuid;
 
-use super::entity::{identity, sign_in_attempt};
+use super::entity::{account, identity, sign_in_attempt};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
@@ -20,6 +21,15 @@ pub async fn identity_of(
     Ok(identity::Entity::find_by_id(key)
         .one(on.connection())
         .await?)
+}
+
+/// The issuers of which an account is somebody.
+pub async fn issuers_of(on: &impl Handle, account: Uuid) -> Result<Vec<String>, StoreError> {
+    let found = identity::Entity::find()
+        .filter(identity::Column::AccountId.eq(account))
+        .all(on.connection())
+        .await?;
+    Ok(found.into_iter().map(|known| known.issuer).collect())
 }
 
 /// How many accounts somebody of that issuer is.
@@ -48,6 +58,21 @@ pub async fn attempt_by_state(
 }
 
 impl Write {
+    /// Begins to count the absence of accounts of identity providers for which nothing counts it yet.
+    pub async fn absences_begin(&self, now: i64) -> Result<u64, StoreError> {
+        let own = Query::select()
+            .column(identity::Column::AccountId)
+            .from(identity::Entity)
+            .take();
+        let outcome = account::Entity::update_many()
+            .col_expr(account::Column::ClaimsValidAt, Expr::value(now))
+            .filter(account::Column::ClaimsValidAt.is_null())
+            .filter(account::Column::Id.in_subquery(own))
+            .exec(self.connection())
+            .await?;
+        Ok(outcome.rows_affected)
+    }
+
     /// Adds somebody.
     pub async fn identity_insert(&self, row: identity::Model) -> Result<(), StoreError> {
         identity::Entity::insert(row.into_active_model())

@@ -11,6 +11,7 @@ use a2a_registry_store::{Write, accounts, sessions};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::accounts::last_way_in::{refuse_without_way_in, session_lets_in};
 use crate::authentication::{hash, session_secret, within};
 use crate::caller::{Account, Caller, Credential};
 use crate::commit::ledger::Ledger;
@@ -121,7 +122,7 @@ async fn begin(
 
 async fn account_enabled(write: &Write, id: Uuid) -> Result<Option<account::Model>, AppError> {
     let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
-    Ok(found.filter(|account| account.disabled_at.is_none()))
+    Ok(found.filter(account::Model::may_be_used))
 }
 
 async fn make_way(write: &Write, account: Uuid, now: Timestamp) -> Result<(), AppError> {
@@ -251,7 +252,7 @@ pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session
 ///
 /// # Errors
 /// `NotFound` if no session has this id, or it is another account's; `Forbidden` for one of one's own that may more than
-/// what revokes it.
+/// what revokes it; `Conflict` for the last way in of an admin.
 pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
     let by = caller.demand(Permission::Read)?;
     let now = context.now();
@@ -268,12 +269,14 @@ pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Res
             format!("Without the scope {scope} no session with it can be revoked."),
         ));
     }
+    let owner = accounts::accounts_by_ids(&write, &[row.account_id]).await?;
+    let owner = owner.first().ok_or_else(|| AppError::no_session(id))?;
     write.session_delete(id).await?;
-    let owner = accounts::accounts_by_ids(&write, &[row.account_id])
-        .await?
-        .pop();
+    if session_lets_in(context, owner, &row)? {
+        refuse_without_way_in(context, &write).await?;
+    }
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
-    let data = json!({"account": owner.map(|owner| owner.name)});
+    let data = json!({"account": owner.name});
     ledger.event(EventKind::SessionRevoked, &id.to_string(), &by.name, data);
     let touched = ledger.write(&write).await?;
     write.commit().await?;

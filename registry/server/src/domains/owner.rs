@@ -6,6 +6,7 @@ use a2a_registry_api::limits::MAX_CONTACT;
 use a2a_registry_api::{DomainPatch, DomainView, Transfer};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::OptOut;
+use a2a_registry_store::entity::account;
 use a2a_registry_store::{accounts, domains};
 use serde_json::json;
 use url::Url;
@@ -91,7 +92,7 @@ pub async fn domain_transfer(
     let account = require_owner_or_curator(&write, caller, &row).await?;
     let to = accounts::account_by_name(&write, &transfer.account)
         .await?
-        .filter(|to| to.disabled_at.is_none())
+        .filter(account::Model::may_be_used)
         .ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))?;
     let from = row.owner_id.or(row.account_id);
     row.account_id = Some(to.id);

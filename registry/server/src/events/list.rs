@@ -88,7 +88,8 @@ pub async fn reindex(context: &Context, caller: &Caller) -> Result<(), AppError>
 /// The view of an event; `None` for a kind that only a later build knows, which is logged.
 fn view(caller: &Caller, row: event::Model) -> Option<Event> {
     use EventKind::{
-        AccountChanged, AccountCreated, AccountDisabled, AccountEnabled, GroupChanged, GroupDeleted,
+        AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
+        GroupChanged, GroupDeleted,
     };
     let kind = row
         .kind()
@@ -97,6 +98,7 @@ fn view(caller: &Caller, row: event::Model) -> Option<Event> {
     let is_about_people = matches!(
         kind,
         AccountCreated
+            | AccountAccessEnded
             | AccountChanged
             | AccountDisabled
             | AccountEnabled

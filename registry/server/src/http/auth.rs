@@ -56,6 +56,14 @@ pub struct SignedIn(pub Caller);
 #[derive(Debug, Clone)]
 pub struct Require<P>(pub Caller, PhantomData<P>);
 
+/// As [`Anyone`], for an answer of which only accounts with the permission get all.
+#[derive(Debug, Clone, Copy)]
+pub struct AnyoneOr<P> {
+    /// Whether the caller has the permission.
+    pub is_permitted: bool,
+    permission: PhantomData<P>,
+}
+
 /// A permission as a type.
 pub trait Needed: 'static {
     /// The permission.
@@ -272,6 +280,20 @@ impl FromRequest for Anyone {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, _| Ok(Self(caller)))
+    }
+}
+
+impl<P: Needed> FromRequest for AnyoneOr<P> {
+    type Error = Problem;
+    type Future = ExtractorFuture<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, _| {
+            Ok(Self {
+                is_permitted: caller.may(P::PERMISSION),
+                permission: PhantomData,
+            })
+        })
     }
 }
 

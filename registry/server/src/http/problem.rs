@@ -213,6 +213,8 @@ impl From<AppError> for Problem {
             ErrorKind::Forbidden => &problem_kinds::FORBIDDEN,
             ErrorKind::Conflict => &problem_kinds::CONFLICT,
             ErrorKind::Changed => &problem_kinds::CHANGED_MEANWHILE,
+            ErrorKind::NoPermit => &problem_kinds::NO_PERMIT,
+            ErrorKind::PreviewNeeded => &problem_kinds::PREVIEW_NEEDED,
             ErrorKind::TargetRefused => &problem_kinds::TARGET_REFUSED,
             ErrorKind::DomainDenied => &problem_kinds::DOMAIN_DENIED,
             ErrorKind::PolicyDenied => &problem_kinds::POLICY_DENIED,

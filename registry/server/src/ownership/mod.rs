@@ -31,6 +31,14 @@ pub(crate) fn was_never_owned(row: &domain::Model, marks: &[entity::owner_marks:
         && !marks.iter().any(|marks| marks.domain_id == row.id)
 }
 
+/// The account that first registered a domain which never had an owner.
+pub(crate) fn first_of_unowned(
+    row: &domain::Model,
+    marks: &[entity::owner_marks::Model],
+) -> Option<Uuid> {
+    row.account_id.filter(|_| was_never_owned(row, marks))
+}
+
 /// One check of a domain: which proofs are checked, and what may be contacted for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CheckRequest {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::error::{AppError, ErrorKind};
-use crate::providers::holder::holder;
+use crate::providers::holder::{Completeness, holder};
 use crate::providers::{Holder, Provider};
 
 /// Bytes of the answer with the tokens.
@@ -120,8 +120,8 @@ impl Provider {
     /// Who has signed in, by the answer to an attempt.
     ///
     /// # Errors
-    /// `Unauthenticated` where the provider refuses or its answer is not in order, `Forbidden` for somebody who is not let
-    /// in, `Unavailable` where it does not respond as it should.
+    /// `Unauthenticated` where the provider refuses or its answer is not in order, `Unavailable` where it does not respond as it
+    /// should.
     pub async fn signed_in(
         self: &Arc<Self>,
         attempt: &Attempt<'_>,
@@ -166,12 +166,15 @@ impl Provider {
             .id_token_claims(&tokens.id_token, &attempt.nonce())
             .await;
         let (mut claims, issued) = verified?;
-        if let (Some(endpoint), Some(token)) = (&document.userinfo_endpoint, &tokens.access_token)
-            && self.lacks_claims(&claims)
-        {
-            self.add_userinfo(&mut claims, endpoint, token).await?;
-        }
-        holder(self.name(), &self.config, &claims, issued, false)
+        let completeness = match (&document.userinfo_endpoint, &tokens.access_token) {
+            (Some(endpoint), Some(token)) if self.lacks_claims(&claims) => {
+                self.add_userinfo(&mut claims, endpoint, token).await?;
+                Completeness::Whole
+            }
+            (Some(_), None) => Completeness::WithoutUserinfo,
+            _ => Completeness::Whole,
+        };
+        holder(self.name(), &self.config, &claims, issued, completeness)
     }
 
     /// The tokens for a code.

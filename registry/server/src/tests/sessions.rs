@@ -382,7 +382,11 @@ async fn sessions_are_listed_revoked_and_bounded() {
     // One's own from the page, somebody else's not.
     let secret = &secrets[1];
     let id = id_of(&secrets[2]).await;
-    let fields = [("id", id.as_str()), ("form_token", &form_token(secret))];
+    let fields = [
+        ("id", id.as_str()),
+        ("form_token", &form_token(secret)),
+        ("confirm", "yes"),
+    ];
     let page = form("/account/sessions/revoke", &fields);
     assert_eq!(registry.ask(with(page, secret)).await.status, 303);
     let foreign = sign_in(&registry, &stranger).await;
