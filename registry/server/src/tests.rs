@@ -22,6 +22,7 @@ mod refusals;
 mod sessions;
 mod tls;
 mod tokens;
+mod unread;
 
 use std::sync::Arc;
 

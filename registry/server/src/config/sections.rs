@@ -355,6 +355,9 @@ pub struct LimitsConfig {
     pub body_seconds: u64,
     /// Seconds without progress after which a client that does not read its response is disconnected.
     pub write_seconds: u64,
+    /// Megabytes of responses that one address has not read yet. Responses of up to 64 KiB do not count, and an address
+    /// without any may read a response of any size.
+    pub unread_megabytes_per_address: u64,
     /// Size of a JSON request in bytes.
     pub json_bytes: usize,
     /// Characters of `q`.
@@ -363,8 +366,8 @@ pub struct LimitsConfig {
     pub filters: usize,
     /// Facets of one search.
     pub facets: usize,
-    /// Event streams, and streams of tasks of callers with an account, open at once; callers without one have half as many
-    /// places of their own.
+    /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one account;
+    /// callers without one have half as many places of their own.
     pub streams: usize,
     /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
     pub card_cache_megabytes: u64,
@@ -385,6 +388,7 @@ impl Default for LimitsConfig {
             request_seconds: 120,
             body_seconds: 30,
             write_seconds: 30,
+            unread_megabytes_per_address: 32,
             json_bytes: 64 * 1024,
             query_chars: 512,
             filters: 20,

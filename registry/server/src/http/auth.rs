@@ -40,10 +40,6 @@ pub struct ForeignAuthorization;
 #[derive(Debug, Clone)]
 pub struct AnyoneWriting(pub Caller);
 
-/// As [`Anyone`], with the network of a caller without a token, by which what is kept for it is counted.
-#[derive(Debug, Clone)]
-pub struct AnyoneCounted(pub Caller);
-
 /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
 /// only reads changes nothing. Those without a token are counted by address.
 #[derive(Debug, Clone)]
@@ -163,7 +159,10 @@ fn caller<T: 'static>(
 ) -> ExtractorFuture<T> {
     let token = match bearer(request) {
         Ok(Some(token)) => token.to_owned(),
-        Ok(None) => return Either::Left(ready(judge(Caller::default(), request))),
+        Ok(None) => {
+            let caller = with_network(request, Caller::default()).map_err(Problem::from);
+            return Either::Left(ready(caller.and_then(|caller| judge(caller, request))));
+        }
         Err(problem) => {
             record_refusal(request, &problem);
             return Either::Left(ready(Err(problem)));
@@ -280,8 +279,11 @@ pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Calle
     with_network(request, caller)
 }
 
-/// Sets the network of a caller without a token.
-fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
+/// Sets the network of a caller without an account.
+///
+/// # Errors
+/// `internal` where there is no state.
+pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
     let config = state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);
     Ok(Caller {
@@ -329,18 +331,7 @@ impl FromRequest for AnyoneWriting {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
             admit_write(request, &caller)?;
-            Ok(Self(with_network(request, caller)?))
-        })
-    }
-}
-
-impl FromRequest for AnyoneCounted {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, request| {
-            Ok(Self(with_network(request, caller)?))
+            Ok(Self(caller))
         })
     }
 }

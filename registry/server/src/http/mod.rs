@@ -27,4 +27,5 @@ pub mod request_id;
 pub mod sign_in_limit;
 pub mod state;
 pub mod stream_places;
+pub mod unread_bytes;
 pub mod visitor;

@@ -18,7 +18,7 @@ use ring::hmac;
 use crate::authentication::authenticate_session;
 use crate::caller::Caller;
 use crate::error::AppError;
-use crate::http::auth::{Needed, authenticate_request, bearer, state};
+use crate::http::auth::{Needed, authenticate_request, bearer, state, with_network};
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::problem::Problem;
 use crate::http::refusals::record_refusal;
@@ -100,7 +100,13 @@ async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
             form_token: None,
         }
     } else {
-        by_session(&request).await?.unwrap_or_default()
+        match by_session(&request).await? {
+            Some(visitor) => visitor,
+            None => Visitor {
+                caller: with_network(&request, Caller::default())?,
+                form_token: None,
+            },
+        }
     };
     // For the page of a failure later on.
     request.extensions_mut().insert(visitor.clone());

@@ -18,6 +18,7 @@ pub(crate) mod refusals;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;
+pub(crate) mod turns;
 
 use std::time::Duration;
 
