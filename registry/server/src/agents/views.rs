@@ -27,12 +27,10 @@ use crate::audience::{groups_in, named_by_id};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::was_never_owned;
+use crate::ownership::keeper_under;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::signatures::KeyBinding;
-use crate::visibility::{
-    Openness, is_listed, keeper, looks_after, visible_to, visible_to_registrant,
-};
+use crate::visibility::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
 
 /// Which version's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -419,8 +417,9 @@ pub(crate) async fn keeper_of(
     let domain = [agent.domain_id];
     let rows = domains::domains_by_ids(&context.store, &domain).await?;
     let marks = ownership::owner_marks_of(&context.store, &domain).await?;
-    let nobodys = rows.iter().any(|row| was_never_owned(row, &marks));
-    Ok(keeper(agent, nobodys))
+    Ok(rows
+        .first()
+        .and_then(|row| keeper_under(agent, row, &marks, context.now())))
 }
 
 fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {

@@ -95,7 +95,7 @@ impl<'a> SourceAdder<'a> {
         now: Timestamp,
     ) -> Result<Self, AppError> {
         let all = domains::sources_of(write, &[row.id]).await?;
-        let standings = SourceCoverage::load(write, [row], &all).await?;
+        let standings = SourceCoverage::load(write, [row], &all, now).await?;
         let asked = cards_asked_for(all.iter(), |one| standings.of_source(one, all.iter()));
         let account = caller.account.as_ref().filter(|_| approve);
         Ok(Self {

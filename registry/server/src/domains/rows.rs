@@ -43,9 +43,10 @@ impl DomainRows {
         let store = &context.store;
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::sources_of(store, &ids).await?;
-        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+        let now = context.now();
+        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_at(now)).collect();
         Ok(Self {
-            standings: SourceCoverage::load(store, rows, &sources).await?,
+            standings: SourceCoverage::load(store, rows, &sources, now).await?,
             attempts: attempts_by_source(context, &sources).await?,
             sources,
             proofs: domains::proofs_of(store, &ids).await?,

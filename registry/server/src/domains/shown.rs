@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{
-    Challenge, DomainView, EnrolledKey, OwnerFingerprint, Proof, ProofCheck, SourceView,
+    Challenge, DomainView, EnrolledKey, OwnerFingerprint, OwnerVouch, Proof, ProofCheck, SourceView,
 };
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
@@ -50,7 +50,8 @@ impl<'a> ShownDomain<'a> {
             agents,
             ..
         } = known;
-        let mut part = VisiblePart::of(caller, row, proofs, sources, standings, agents);
+        let now = context.now();
+        let mut part = VisiblePart::of(caller, row, proofs, sources, standings, agents, now);
         if part.sees_all {
             let own = agents.all.iter();
             let own = own.filter(|agent| agent.domain_id == row.id);
@@ -61,7 +62,7 @@ impl<'a> ShownDomain<'a> {
             caller,
             row,
             known,
-            detail_level: detail_level(caller, row, proofs, &known.marks),
+            detail_level: detail_level(caller, row, proofs, &known.marks, now),
             disclosure: part.disclosure(caller, row, proofs),
             part,
         }
@@ -80,6 +81,7 @@ impl<'a> ShownDomain<'a> {
             generation: if is_told { row.generation } else { 1 },
             proofs: self.proofs(),
             owner: self.owner(),
+            owner_vouch: self.owner_vouch(),
             contact: row.contact.clone().filter(|_| self.is_inside()),
             known_by: self.known_by(),
             keys: self.keys(),
@@ -126,10 +128,24 @@ impl<'a> ShownDomain<'a> {
 
     fn owner(&self) -> Option<String> {
         let mut owners = self.known.owners.iter();
-        let owner = owners.find(|account| self.row.owner_id == Some(account.id));
+        let present = self.row.owner_at(self.context.now());
+        let owner = owners.find(|account| present == Some(account.id));
         owner
             .filter(|_| self.is_inside())
             .map(|account| account.name.clone())
+    }
+
+    fn owner_vouch(&self) -> Option<OwnerVouch> {
+        let row = self.row;
+        row.vouched_owner_at(self.context.now())?;
+        let for_insiders = |text: &Option<String>| text.clone().filter(|_| self.is_inside());
+        let view = OwnerVouch {
+            since: Timestamp(row.vouched_since?),
+            until: Timestamp(row.vouched_until?),
+            by: for_insiders(&row.vouched_by),
+            reason: for_insiders(&row.vouched_reason),
+        };
+        Some(view).filter(|_| self.disclosure == Disclosure::Everything)
     }
 
     fn known_by(&self) -> Option<OwnerFingerprint> {

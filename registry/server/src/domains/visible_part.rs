@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
-use crate::domains::detail_level::{DetailLevel, has_proved};
+use crate::domains::detail_level::{DetailLevel, is_owner};
 use crate::domains::row_views::source_view;
 use crate::sources::new_source;
 use crate::visibility::visible_to_registrant;
@@ -62,6 +62,7 @@ impl VisiblePart {
         sources: &[source::Model],
         standings: &SourceCoverage,
         known: &DomainAgents,
+        now: Timestamp,
     ) -> Self {
         let of_domain = sources.iter().filter(|source| source.domain_id == row.id);
         let mut own = BTreeMap::new();
@@ -86,7 +87,7 @@ impl VisiblePart {
             );
         }
         Self {
-            sees_all: caller.may(Permission::SeeAll) || has_proved(caller, row, proofs),
+            sees_all: caller.may(Permission::SeeAll) || is_owner(caller, row, proofs, now),
             own,
             agents,
             is_listed,

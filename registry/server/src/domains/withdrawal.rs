@@ -48,7 +48,7 @@ pub async fn source_withdraw(
     };
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
-    let registered = DomainSources::load(&write, &row).await?;
+    let registered = DomainSources::load(&write, &row, context.now()).await?;
     let mut sources = registered.sources.iter();
     let id = sources
         .find(|known| source_name(context, known) == source)
@@ -98,16 +98,16 @@ pub async fn domain_delete(
     let account = caller.demand(Permission::Register)?;
     let seen = domain_visible(context, caller, domain).await?;
     let (write, row, followers) = write_with_followers(context, &seen).await?;
-    let registered = DomainSources::load(&write, &row).await?;
+    let registered = DomainSources::load(&write, &row, context.now()).await?;
     let own: Vec<i64> = registered
         .sources
         .iter()
         .map(|source| source.id)
         .filter(|id| registered.is_own(account.id, *id))
         .collect();
-    let may_delete = caller.may(Permission::Curate) || caller.is(row.owner_id);
+    let may_delete = caller.may(Permission::Curate) || caller.is(row.owner_at(context.now()));
     if may_delete || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
-        require_owner_or_curator(&write, caller, &row).await?;
+        require_owner_or_curator(&write, caller, &row, context.now()).await?;
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
     let ending = registered.ending(account.id, &own);
@@ -274,7 +274,7 @@ async fn update_submitter(
         .filter_map(|source| source.agent_id)
         .collect();
     let without_source = registered.without_source(&withdrawal.ending);
-    let covering = DomainCoverage::load(write, row).await?;
+    let covering = DomainCoverage::load(write, row, ledger.now()).await?;
     for agent in &registered.agents {
         let ends = without_source.iter().any(|one| one.id == agent.id);
         if ends || agent.submitter != by || !left.contains(&agent.id) {

@@ -17,10 +17,9 @@ use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::was_never_owned;
+use crate::ownership::keeper_under;
 use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
-use crate::visibility::keeper;
 
 /// The most agents of an account whose reviews are listed.
 const MAX_OWN: u64 = 5000;
@@ -57,10 +56,10 @@ pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<U
     let ids: Vec<i64> = ids.into_iter().collect();
     let rows = domains::domains_by_ids(&context.store, &ids).await?;
     let marks = ownership::owner_marks_of(&context.store, &ids).await?;
+    let now = context.now();
     let own = found.into_iter().filter(|agent| {
         let row = rows.iter().find(|row| row.id == agent.domain_id);
-        let nobodys = row.is_some_and(|row| was_never_owned(row, &marks));
-        keeper(agent, nobodys) == Some(account)
+        row.is_some_and(|row| keeper_under(agent, row, &marks, now) == Some(account))
     });
     Ok(own.map(|agent| agent.id).collect())
 }

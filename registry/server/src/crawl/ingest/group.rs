@@ -71,7 +71,11 @@ pub(crate) struct Group {
 
 impl Group {
     /// Loads everything: eight queries, whatever the group's size; four if no card has changed.
-    pub(crate) async fn load(write: &Write, outcomes: &[VisitOutcome]) -> Result<Self, AppError> {
+    pub(crate) async fn load(
+        write: &Write,
+        outcomes: &[VisitOutcome],
+        now: Timestamp,
+    ) -> Result<Self, AppError> {
         let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
         let mut group = Self::default();
         for row in write.leased_domains(&keys).await? {
@@ -102,7 +106,8 @@ impl Group {
             .all(quiet)
         {
             group.standings =
-                SourceCoverage::load(write, group.domains.values(), group.sources.values()).await?;
+                SourceCoverage::load(write, group.domains.values(), group.sources.values(), now)
+                    .await?;
         }
         let mut account_ids: Vec<Uuid> = group
             .sources
