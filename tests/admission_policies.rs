@@ -60,6 +60,7 @@ pub(crate) fn policies(texts: &[(&str, &str)]) -> NewPolicies {
     NewPolicies {
         policies: texts.iter().map(one).collect(),
         reason: "a test".into(),
+        ..NewPolicies::default()
     }
 }
 

@@ -14,8 +14,10 @@ mod process;
 mod register;
 mod removal;
 mod reviews;
+mod secrets;
 mod sign;
 mod similar;
+mod timeouts;
 mod verdicts;
 
 use std::net::TcpListener;

@@ -25,7 +25,7 @@ use a2a_registry_server::collections::acts::{
 use a2a_registry_server::error::{AppError, ErrorKind};
 use a2a_registry_server::identity::account_of;
 use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::providers::Holder;
+use a2a_registry_server::providers::{Entry, Holder};
 use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_server::search::{lookup, search, suggest};
 use a2a_registry_store::accounts::account_by_name;
@@ -655,10 +655,12 @@ async fn an_audience_outlives_the_last_member_of_its_group(url: &str) {
         let holder = Holder {
             issuer: issuer.into(),
             subject: "1".into(),
-            account_name: "ann@corp".into(),
-            groups: Some(groups.iter().map(ToString::to_string).collect()),
-            roles: [Role::Reader].into_iter().collect(),
             issued_at,
+            entry: Ok(Entry {
+                account_name: "ann@corp".into(),
+                groups: Some(groups.iter().map(ToString::to_string).collect()),
+                roles: [Role::Reader].into_iter().collect(),
+            }),
         };
         account_of(&stage.app, &holder).await.unwrap();
     };

@@ -2,7 +2,11 @@
 
 mod access_tokens;
 mod answers;
+mod attempts;
 mod journeys;
+mod leavers;
+mod refusals;
+mod selected_groups;
 
 use serde_json::{Value, json};
 
@@ -16,7 +20,11 @@ const STAFF: &str = "require = { claim = \"groups\", values = [\"staff\", \"robo
 
 /// A registry with one provider, `corp`, which knows a few people and services.
 async fn with_corp() -> (IdentityProvider, ServingRegistry) {
-    let setup = Setup::new();
+    with_corp_in(Setup::new()).await
+}
+
+/// The same registry of this setup.
+async fn with_corp_in(setup: Setup) -> (IdentityProvider, ServingRegistry) {
     let corp = IdentityProvider::start(setup.scratch(), "corp").await;
     corp.set(json!({
         "people": {

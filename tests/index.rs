@@ -178,7 +178,7 @@ async fn acts_keep_agents_in_search(url: &str) {
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
     // Public metrics count only agents that anyone may find.
     eventually("the metrics count the listed agents", async || {
-        let metrics = api.get("/metrics").await.text();
+        let metrics = api.admin("/metrics").await.text();
         let counted = format!("a2a_registry_index_agents {}\n", AGENTS - 1);
         metrics.contains(&counted).then_some(())
     })

@@ -111,7 +111,7 @@ async fn assert_hidden(api: &Api, agent: &str, card_url: &str, skill: &str) {
     assert_eq!(api.get(&format!("/agents/{agent}/")).await.status, 404);
     let first_page = api.get("/").await.text();
     assert!(
-        first_page.contains("No agent is listed yet"),
+        first_page.contains("Nothing is public here"),
         "{first_page}"
     );
     for told in ["Fernweh", "last crawled", "book-flights"] {

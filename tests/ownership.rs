@@ -16,6 +16,7 @@ mod over_tls;
 mod owner;
 mod owner_vouch;
 mod polite;
+mod recorded;
 mod records;
 mod signed_entries;
 mod site;

@@ -70,7 +70,7 @@ impl Visitor {
         field.send_keys(text).await.unwrap();
     }
 
-    async fn sign_in(&self, token: &str) {
+    pub(crate) async fn sign_in(&self, token: &str) {
         self.visit("/sign-in?next=/account").await;
         self.type_into("#token", token).await;
         self.click("#sign-in button").await;
@@ -78,7 +78,7 @@ impl Visitor {
     }
 
     /// Types where the focus is.
-    async fn keys(&self, keys: impl Into<TypingData>) {
+    pub(crate) async fn keys(&self, keys: impl Into<TypingData>) {
         let focused = self.browser.page().active_element().await.unwrap();
         focused.send_keys(keys).await.unwrap();
     }

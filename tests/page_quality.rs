@@ -282,6 +282,15 @@ impl Visitor<'_> {
             preview.click().await.unwrap();
             self.find("#preview").await;
         }
+        if name == "policy-asked" {
+            let remove = self.find("button[value='remove 0']").await;
+            remove.click().await.unwrap();
+            let reason = self.find("#reason").await;
+            reason.send_keys("As agreed").await.unwrap();
+            let apply = self.find("button[value=apply]").await;
+            apply.click().await.unwrap();
+            self.find("#asked").await;
+        }
         if name == "agent-governed" {
             self.find("#waive summary").await.click().await.unwrap();
         }
@@ -339,6 +348,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("policy-edit", "/policies/edit?template=deny-tag"),
         ("policy-faults", "/policies/edit"),
         ("policy-preview", "/policies/edit"),
+        ("policy-asked", "/policies/edit"),
         ("policy-history", "/policies/history"),
         ("policy-dry-run", "/policies/unsponsored/dry-run"),
         ("policy-dry-run-empty", "/policies/no-calls/dry-run"),

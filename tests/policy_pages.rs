@@ -200,8 +200,17 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
     let id = list.1.split("name=\"id\" value=\"").nth(1).unwrap();
     let id = id.split('"').next().unwrap();
     assert_eq!(auditor.post("/waivers/end", &[("id", id)]).await.0, 403);
-    assert_eq!(curator.post("/waivers/end", &[("id", id)]).await.0, 303);
-    assert_eq!(curator.post("/waivers/end", &[("id", id)]).await.0, 404);
+    let asked = curator.post("/waivers/end", &[("id", id)]).await;
+    let told = [
+        "End the waiver of no-repeating for Echo?",
+        "granted by cora until",
+        "no-repeating counts for Echo again at once",
+    ];
+    assert_shows(&asked, 200, &told);
+    assert_shows(&curator.get("/waivers").await, 200, &["End it"]);
+    let sure = [("id", id), ("confirm", "yes")];
+    assert_eq!(curator.post("/waivers/end", &sure).await.0, 303);
+    assert_eq!(curator.post("/waivers/end", &sure).await.0, 404);
     let list = curator.get("/waivers").await;
     assert_shows(&list, 200, &["No waiver is in force"]);
     let list = curator.get("/waivers?ended=true&policy=no-repeating").await;

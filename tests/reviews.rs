@@ -40,6 +40,7 @@ both_databases!(
     an_approval_can_be_taken_back,
     under_four_eyes_nobody_decides_on_what_is_their_own,
     a_card_that_changes_meanwhile_is_not_approved,
+    a_decision_says_what_is_served,
     one_stale_digest_among_fifty_stops_none_of_the_others,
     a_stranger_does_not_see_that_a_review_exists,
     comments_are_kept_as_they_were_written,
@@ -221,6 +222,64 @@ async fn under_four_eyes_nobody_decides_on_what_is_their_own(url: &str) {
     assert_eq!(waits(ann.clone()).await, 1);
     let approved = review_approve(&stage.app, &ann, review.id, &decision(&review)).await;
     assert_eq!(approved.unwrap().state, ReviewState::Approved);
+}
+
+/// Every answer to a decision has the card that is served after it, and says so.
+async fn a_decision_says_what_is_served(url: &str) {
+    let stage = Stage::new(url).await;
+    let first = opened(&stage, "a.dev").await;
+    let agent = first.agent;
+    let told = |review: &Review| {
+        let served = review.served.clone().unwrap();
+        let words = review.served_clause();
+        (served.digest, served.listed, words)
+    };
+    let (digest, listed, words) = told(&first);
+    assert_eq!((digest, listed), (None, false));
+    assert!(words.contains("no card of the agent is served"), "{words}");
+    let (digest, listed, words) = told(&stage.approve(agent).await);
+    assert_eq!((digest.as_ref(), listed), (Some(&first.digest), true));
+    assert!(words.contains("this card is served"), "{words}");
+
+    let changed = card("Echo", "2.0");
+    stage.crawl("a.dev", OriginAnswer::Card(changed)).await;
+    let rejected = stage.reject(agent).await;
+    assert_eq!(rejected.state, ReviewState::Rejected);
+    let (digest, listed, words) = told(&rejected);
+    assert_eq!((digest.as_ref(), listed), (Some(&first.digest), true));
+    assert!(
+        words.contains("the card approved before stays listed"),
+        "{words}"
+    );
+    assert_eq!(rejected.subject(), "the changed card of Echo");
+    assert_eq!(stage.served(agent).await, Some(card("Echo", "1.0")));
+
+    // A report that is rejected puts the agent on hold, whose card is not listed then.
+    let report = NewReport {
+        reason: "It lies.".into(),
+        contact: String::new(),
+    };
+    agent_report(&stage.app, &Caller::default(), &agent.to_string(), &report)
+        .await
+        .unwrap();
+    let reported = stage.open_review(agent).await.unwrap();
+    let item = BulkDecisionItem {
+        review: reported.id,
+        digest: reported.digest,
+        approve: false,
+        reason: "so it does".into(),
+    };
+    let decisions = BulkDecision {
+        decisions: vec![item],
+    };
+    let mut made = review_decide_all(&stage.app, &stage.admin, &decisions)
+        .await
+        .unwrap();
+    let held = made.pop().unwrap().1.unwrap();
+    let (digest, listed, words) = told(&held);
+    assert_eq!((digest.as_ref(), listed), (Some(&first.digest), false));
+    assert!(words.contains("approved card is not listed"), "{words}");
+    assert_eq!(stage.served(agent).await, None);
 }
 
 async fn a_card_that_changes_meanwhile_is_not_approved(url: &str) {

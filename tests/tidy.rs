@@ -11,6 +11,7 @@ mod code_map;
 mod dependencies;
 mod documents;
 mod files;
+mod forms;
 mod functions;
 mod imports;
 mod layers;

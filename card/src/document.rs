@@ -110,14 +110,20 @@ fn build(
     Ok(Document { value, exact })
 }
 
+/// Fewest bytes of a document for each of its lists and objects that [`serde_json`] parses again: it leaves room for more
+/// in each of them.
+const BYTES_OF_CONTAINER: usize = 8;
+
 /// Parses a document again without findings; null if [`read`] refuses it. U+0000 may stay in text.
 pub(crate) fn reparse(bytes: &[u8]) -> Value {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let plain = if bytes.len() <= MAX_CARD_BYTES {
-        serde_json::from_slice(body).ok()
-    } else {
-        None
-    };
+    let containers = body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+    let plain =
+        if bytes.len() <= MAX_CARD_BYTES && containers.count() <= body.len() / BYTES_OF_CONTAINER {
+            serde_json::from_slice(body).ok()
+        } else {
+            None
+        };
     // `serde_json` alone rejects half surrogate pairs and numbers beyond a double; `read` accepts them.
     plain.unwrap_or_else(|| {
         read(bytes, Nul::Replace, &mut Findings::default())
@@ -256,7 +262,13 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
             };
             match elements.next_element_seed(node)? {
                 Some(value) => list.push(value),
-                None => return Ok(Value::Array(list)),
+                None => {
+                    // A list begins with room for four: without this a tree of lists in lists is four times as large.
+                    if list.len() <= list.capacity() / 2 {
+                        list.shrink_to_fit();
+                    }
+                    return Ok(Value::Array(list));
+                }
             }
         }
     }
@@ -289,6 +301,57 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
             }
             map.insert(name, value);
         }
-        Ok(Value::Object(map))
+        Ok(Value::Object(fitted(map)))
+    }
+}
+
+/// The same members, where there is one without the room for three that a map begins with.
+fn fitted(map: Map<String, Value>) -> Map<String, Value> {
+    if map.len() != 1 {
+        return map;
+    }
+    let mut exact = Map::with_capacity(1);
+    exact.extend(map);
+    exact
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::mem::size_of;
+
+    use super::*;
+
+    /// The bytes that the elements of all lists of a tree take, their spare room included.
+    fn bytes_of_lists(value: &Value) -> usize {
+        match value {
+            Value::Array(list) => {
+                let below: usize = list.iter().map(bytes_of_lists).sum();
+                list.capacity() * size_of::<Value>() + below
+            }
+            Value::Object(map) => map.values().map(bytes_of_lists).sum(),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn trees_of_lists_have_little_spare_room() {
+        let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
+        for element in [&*deep, "[[]]", "[]", "[0]", "0"] {
+            let count = 100_000 / (element.len() + 1);
+            let card = format!("[{}]", vec![element; count].join(","));
+            for tree in [
+                read(card.as_bytes(), Nul::Replace, &mut Findings::default())
+                    .unwrap()
+                    .value,
+                reparse(card.as_bytes()),
+                read_all(card.as_bytes()).unwrap().value,
+            ] {
+                // An element takes at least two bytes of text, and at most twice its room.
+                let most = card.len() * size_of::<Value>();
+                assert!(bytes_of_lists(&tree) <= most, "{element}");
+            }
+        }
     }
 }

@@ -31,6 +31,8 @@ mod m0020_feed_scopes;
 mod m0021_a2a_tasks;
 mod m0022_entries;
 mod m0023_a2a_senders;
+mod m0026_access;
+mod m0027_used_attempts;
 mod m0028_owner_vouches;
 
 /// Every step, oldest first.
@@ -64,6 +66,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0021_a2a_tasks::Migration),
             Box::new(m0022_entries::Migration),
             Box::new(m0023_a2a_senders::Migration),
+            Box::new(m0026_access::Migration),
+            Box::new(m0027_used_attempts::Migration),
             Box::new(m0028_owner_vouches::Migration),
         ]
     }

@@ -308,13 +308,14 @@ async fn a_peer_that_lies_harms_nothing() {
             result(&urn_of("d", 0), json!({"displayName": "Fake Alpha"})),
             result(&urn_of("d", 2), json!({})),
             result(&urn_of("d", 6), json!({})),
-            // The one on hold and one for accounts only by names that this registry does not know, and another agent of a
-            // domain that is listed here.
+            // The one on hold and one for accounts only by names that this registry does not know, and names that nobody has
+            // in a domain that is proved here.
             result(&format!("urn:air:{}:agents:renamed", domain_of("d", 6)), json!({})),
             result(&format!("urn:air:{}:agents:renamed", domain_of("d", 2)), json!({})),
             result(&beside, json!({"url": "https://third.agents-test.com/v1/agents/1/card"})),
             // Whoever says that it is ours, in other words.
             result("urn:air:ours.agents-test.com:agents:x", json!({"source": format!("HTTP://{}/x/../ard?y", own.trim_start_matches("http://"))})),
+            result("urn:air:local.agents-test.com:agents:x", json!({"source": "http://localhost:8080/ard"})),
             result("urn:air:denied.agents-test.com:agents:x", json!({})),
             result("urn:air:metadata.agents-test.com:agents:x", json!({"url": "https://169.254.169.254/card.json"})),
             result("urn:air:script.agents-test.com:agents:x", json!({"url": "javascript:alert(1)"})),
@@ -324,7 +325,11 @@ async fn a_peer_that_lies_harms_nothing() {
             result(honest, json!({
                 "score": "high",
                 "displayName": "\u{202e}<script>alert(1)</script>",
-                "metadata": {"lifecycle": "approved", "reviewed": true, "deep": {"x": [1]}},
+                "metadata": {
+                    "lifecycle": "approved", "trustLevel": "L3", "reviewed": true, "deep": {"x": [1]}, "a2aStreaming": true,
+                },
+                "publisher": {"identifier": "did:web:victim.agents-test.com", "displayName": "Victim"},
+                "trustManifest": {"identity": "did:web:honest.agents-test.com", "attestations": [{"type": "A2A-Card-JWS"}]},
             })),
             result(honest, json!({"displayName": "Again"})),
         ],
@@ -346,7 +351,6 @@ async fn a_peer_that_lies_harms_nothing() {
         let own = registry.post(who, "/ard/search", &own).await;
         let mut expected: BTreeSet<String> = identifiers(&own["results"]).into_iter().collect();
         expected.insert(honest.to_owned());
-        expected.insert(beside.clone());
         let results = everything(&registry, who, 5).await;
         let found = sources(&results);
         assert_eq!(
@@ -366,8 +370,11 @@ async fn a_peer_that_lies_harms_nothing() {
             .unwrap();
         assert_eq!(
             taken["metadata"],
-            json!({"lifecycle": "approved", "reviewed": false})
+            json!({"a2aStreaming": true, "reviewed": false})
         );
+        for member in ["publisher", "trustManifest"] {
+            assert_eq!(taken.get(member), None, "{taken}");
+        }
         assert_eq!(taken["source"], "https://third.agents-test.com/ard");
     }
     // One page of it is read a search, however many it promises.
@@ -383,5 +390,81 @@ async fn a_peer_that_lies_harms_nothing() {
         .post(registry.curator(), "/ard/explore", &body)
         .await;
     assert!(!explored.to_string().contains("honest.agents-test.com"));
+    registry.stop().await;
+}
+
+/// What is withheld leaves no trace: with a peer that sends names of hidden agents, guessed names and names that are listed
+/// here between others, every page is the one that the others alone give.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_withheld_shows_in_no_page() {
+    let origin = Origin::start();
+    let result = |identifier: &str| {
+        json!({
+            "identifier": identifier,
+            "displayName": "From elsewhere",
+            "type": "application/a2a-agent-card+json",
+            "url": "https://honest.agents-test.com/card.json",
+            "score": 90,
+            "source": "https://third.agents-test.com/ard",
+        })
+    };
+    let others: Vec<String> = (0..9)
+        .map(|number| format!("urn:air:honest.agents-test.com:agents:n{number}"))
+        .collect();
+    // Listed, for accounts only, on hold; names that nobody has beside each of them.
+    let withheld: Vec<String> = [0, 2, 6]
+        .into_iter()
+        .flat_map(|number| {
+            let guessed = format!("urn:air:{}:agents:guessed", domain_of("d", number));
+            [urn_of("d", number), guessed]
+        })
+        .collect();
+    let database = Database::sqlite();
+    let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
+        peers(config, &[("liar", origin.url("/ard"), true)]);
+    })
+    .await;
+    let send = |names: Vec<&String>| {
+        let results: Vec<Value> = names.into_iter().map(|name| result(name)).collect();
+        let body = json!({"results": results}).to_string();
+        origin.answer("/ard/search", OriginReply::json(body));
+    };
+    for who in &registry.identities {
+        send(others.iter().collect());
+        let expected = everything(&registry, who, 3).await;
+        let mut mixed: Vec<&String> = Vec::new();
+        for (place, other) in others.iter().enumerate() {
+            mixed.extend(withheld.get(place));
+            mixed.push(other);
+        }
+        send(mixed);
+        assert_eq!(
+            everything(&registry, who, 3).await,
+            expected,
+            "{}",
+            who.name
+        );
+        send(Vec::new());
+        let alone = registry
+            .post(
+                who,
+                "/ard/search",
+                &json!({"query": {"text": "parcel tracking"}, "pageSize": 3}),
+            )
+            .await;
+        send(withheld.iter().collect());
+        let only_withheld = registry
+            .post(
+                who,
+                "/ard/search",
+                &json!({"query": {"text": "parcel tracking"}, "pageSize": 3}),
+            )
+            .await;
+        assert_eq!(only_withheld["results"], alone["results"], "{}", who.name);
+        assert_eq!(
+            only_withheld.get("pageToken").is_some(),
+            alone.get("pageToken").is_some()
+        );
+    }
     registry.stop().await;
 }

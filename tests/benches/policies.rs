@@ -110,6 +110,7 @@ async fn put(app: &Context, texts: &[PolicyText]) {
     let new = NewPolicies {
         policies: texts.iter().map(one).collect(),
         reason: "a bench".into(),
+        ..NewPolicies::default()
     };
     let admin = caller(Role::Admin, &[]);
     policies_put(app, &admin, &new, &Precondition::default())

@@ -188,6 +188,14 @@ async fn a_change_is_shown_before_it_is_decided_on() {
     assert_ended(&hidden, 1, "");
     let nothing = Program::run(served.anonymous(&["show", &id, "--diff"])).await;
     assert_ended(&nothing, 0, "is of class none");
+    // Rejecting the change leaves what was approved, and says so.
+    let reject = ["review", "reject", &review, "--reason", "not so"];
+    let rejected = served.run(&reject).await;
+    let said = format!(
+        "the changed card of Echo ({id}) is rejected; the card approved before stays listed ({from})"
+    );
+    assert_printed(&rejected, &said);
+    served.found("q=repeat").await;
 }
 
 #[tokio::test]
@@ -195,7 +203,8 @@ async fn a_rejected_card_is_never_shown() {
     let served = Setup::new().start().await;
     let (_origin, review) = waiting(&served, "Spam", "shout").await;
     let reject = ["review", "reject", &review, "--reason", "spam"];
-    assert_printed(&served.run(&reject).await, "is rejected");
+    let rejected = served.run(&reject).await;
+    assert_printed(&rejected, "is rejected; no card of the agent is served");
     let gone = Program::run(served.anonymous(&["search", "shout"])).await;
     assert_ended(&gone, 1, "no agent matches");
     let again = served.run(&reject).await;

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::{file, run};
 use crate::support::cards::card;
+use crate::support::database::Database;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, assert_ended, registry, text};
 use crate::support::serving::started;
@@ -17,15 +18,62 @@ fn folder_of(folder: &TempDir) -> String {
 
 #[tokio::test]
 async fn migrating_again_changes_nothing() {
+    let database = Database::postgres().await;
     let folder = TempDir::new().unwrap();
     let data = folder_of(&folder);
-    let first = run(&["migrate", "--data-dir", &data]).await;
+    let migrate = ["migrate", "--data-dir", &data, "--database", database.url()];
+    let first = run(&migrate).await;
     assert_ended(&first, 0, "");
     assert!(first.stdout[0].starts_with("migrated: "), "{first:#?}");
-    let second = run(&["migrate", "--data-dir", &data]).await;
+    let second = run(&migrate).await;
     assert_ended(&second, 0, "");
     assert!(text(&second.stdout).contains("up to date"), "{second:#?}");
-    assert!(Path::new(&data).join("registry.sqlite").is_file());
+    assert!(!Path::new(&data).exists(), "only a server makes the folder");
+
+    let (server, ..) = serve(&data).await;
+    assert!(server.terminate().await.status.success());
+    let file = run(&["migrate", "--data-dir", &data]).await;
+    assert_ended(&file, 0, "");
+    assert!(text(&file.stdout).contains("up to date"), "{file:#?}");
+}
+
+/// On a folder that is not there, and on one without a registry, commands say so and leave everything as it is.
+/// `registry/cli` has the test that no command is missing here.
+#[tokio::test]
+async fn commands_on_a_data_folder_begin_no_registry() {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
+    let tiny = tiny.to_str().unwrap();
+    for (command, code) in [
+        (vec!["token", "reset-admin"], 2),
+        (vec!["migrate"], 2),
+        (vec!["reindex", "--registry", "http://127.0.0.1:1"], 2),
+        (vec!["model", "install", tiny], 2),
+        (vec!["model", "status"], 1),
+        (vec!["doctor", "--registry", "http://127.0.0.1:1"], 0),
+        (
+            vec!["doctor", "--verify", "--registry", "http://127.0.0.1:1"],
+            1,
+        ),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let data = folder_of(&folder);
+        let mut line = command.clone();
+        line.extend(["--data-dir", &data]);
+        assert_ended(&run(&line).await, code, if code == 2 { &data } else { "" });
+        assert!(!Path::new(&data).exists(), "{command:?}");
+
+        std::fs::create_dir(&data).unwrap();
+        if command.contains(&"install") {
+            continue;
+        }
+        assert_ended(&run(&line).await, code, if code == 2 { &data } else { "" });
+        let left: Vec<_> = std::fs::read_dir(&data).unwrap().collect();
+        assert!(left.is_empty(), "{command:?}: {left:?}");
+    }
+    // An empty database is not a registry whose token could be lost.
+    let database = Database::postgres().await;
+    let reset = ["token", "reset-admin", "--database", database.url()];
+    assert_ended(&run(&reset).await, 2, "no registry");
 }
 
 #[tokio::test]
@@ -137,6 +185,7 @@ async fn sentence_encoders_are_installed_and_shown() {
         !Path::new(&data).exists(),
         "showing the status creates no file"
     );
+    std::fs::create_dir(&data).unwrap();
 
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny");
     let tiny = tiny.to_str().unwrap();

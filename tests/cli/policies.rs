@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::client::assert_printed;
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, assert_ended, text};
+use crate::support::program::{Finished, Program, assert_ended, text};
 use crate::support::setup::Setup;
 
 #[tokio::test]
@@ -23,7 +23,10 @@ async fn policies_are_files_that_are_tried_and_put_in_force() {
         "quiet.cedar",
         "forbid (principal, action, resource)\nwhen { resource.skills.contains(\"repeat\") };\n",
     );
-    let apply = ["policy", "apply", &path, "--reason", "a test", "--wait"];
+    // The only agent is hidden, and policies fall away.
+    let apply = [
+        "policy", "apply", &path, "--reason", "a test", "--wait", "--yes",
+    ];
 
     let unknown = served.run(&["policy", "apply", &path]).await;
     assert_eq!(
@@ -156,7 +159,9 @@ async fn policies_are_tried_before_they_decide_and_waived_afterwards() {
     let dry_run = served.run(&["policy", "dry-run", "no-repeats"]).await;
     assert_ended(&dry_run, 1, "is not on a dry run");
 
-    let rollback = ["policy", "rollback", "0", "--reason", "a test", "--wait"];
+    let rollback = [
+        "policy", "rollback", "0", "--reason", "a test", "--wait", "--yes",
+    ];
     assert_printed(&served.run(&rollback).await, "set 2 is in force");
     assert_printed(
         &served
@@ -164,4 +169,86 @@ async fn policies_are_tried_before_they_decide_and_waived_afterwards() {
             .await,
         "",
     );
+}
+
+/// Checks that a command would have asked for confirmation, and did nothing.
+#[track_caller]
+fn assert_asked(finished: &Finished, words: &str) {
+    assert_eq!(finished.status.code(), Some(2), "{finished:#?}");
+    let last = finished.stderr.last().unwrap();
+    assert!(last.contains(words), "{words}: {finished:#?}");
+    assert!(last.ends_with("confirm with --yes"), "{finished:#?}");
+}
+
+/// One template alone in a folder takes the permit away that everything was found by: that is refused, or asked about.
+#[tokio::test]
+async fn a_template_alone_does_not_hide_everything() {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
+    served.publish(&origin.url("/a.json")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap().to_owned();
+    let template = async |name: &str| {
+        let printed = served.run(&["policy", "template", name]).await;
+        let file = folder.path().join(format!("{name}.cedar"));
+        std::fs::write(file, text(&printed.stdout)).unwrap();
+    };
+    let finds = async |arguments: &[&str]| {
+        let mut command = served.anonymous(&["search", "Echo"]);
+        command.args(arguments);
+        Program::run(command).await.status.code() == Some(0)
+    };
+    let apply = ["policy", "apply", &path, "--reason", "a test", "--wait"];
+    template("deny-tag").await;
+    let listed = served.run(&["policy", "apply", &path, "--dry-run"]).await;
+    assert_ended(&listed, 1, "");
+    assert!(
+        text(&listed.stdout).contains("remove everybody"),
+        "{listed:?}"
+    );
+    for yes in [&[] as &[&str], &["--yes"]] {
+        let refused = served.run(&[&apply[..], yes].concat()).await;
+        assert_ended(
+            &refused,
+            2,
+            "no policy of this set permits `discover` (it lacks everybody",
+        );
+        assert!(finds(&[]).await);
+    }
+    // Whoever says so is shown who loses what, and asked; a script has to say yes.
+    let dark = [&apply[..], &["--allow-no-permit"]].concat();
+    let asked = served.run(&dark).await;
+    assert_asked(
+        &asked,
+        "removes everybody of set 0 and hides every agent from everybody but owners, curators, auditors and admins: there is no \
+         terminal to ask for confirmation; confirm with --yes",
+    );
+    assert!(text(&asked.stderr).contains("anonymous loses 1 of 1 agents (discover)"));
+    assert!(finds(&[]).await);
+    let applied = served.run(&[&dark[..], &["--yes"]].concat()).await;
+    assert_printed(&applied, "remove everybody");
+    assert_printed(&applied, "set 1 is in force");
+    assert!(!finds(&[]).await);
+
+    // Nothing falls away, and nobody but those who are signed in finds it.
+    template("everybody").await;
+    template("signed-in-only").await;
+    assert_printed(&served.run(&apply).await, "set 2 is in force");
+    let reader = served.token("rea", "reader").await;
+    assert!(!finds(&[]).await);
+    assert!(finds(&["--token", &reader]).await);
+
+    // A forbid for everybody takes no policy away, and is asked about as well.
+    let hide = "forbid (principal, action, resource) when { resource.trust < 5 };\n";
+    std::fs::write(folder.path().join("hide.cedar"), hide).unwrap();
+    let asked = served.run(&apply).await;
+    assert_asked(&asked, "applying these policies hides every agent");
+    assert!(finds(&["--token", &reader]).await);
+    let rollback = ["policy", "rollback", "0", "--reason", "a test", "--wait"];
+    let asked = served.run(&rollback).await;
+    assert_asked(&asked, "removes deny-tag, signed-in-only of set 2: ");
+    let back = served.run(&[&rollback[..], &["--yes"]].concat()).await;
+    assert_printed(&back, "set 3 is in force");
+    assert!(finds(&[]).await);
 }

@@ -16,13 +16,13 @@ use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
 /// A browser that follows nothing by itself.
-struct Browser {
+pub(super) struct Browser {
     client: Client,
-    cookies: BTreeMap<String, String>,
+    pub(super) cookies: BTreeMap<String, String>,
 }
 
 impl Browser {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         crate::support::install_tls();
         let client = Client::builder().redirect(Policy::none()).build();
         Self {
@@ -44,19 +44,22 @@ impl Browser {
             .await
             .unwrap();
         for line in answer.headers().get_all(SET_COOKIE) {
-            let pair = line.to_str().unwrap().split(';').next().unwrap();
-            let (name, value) = pair.split_once('=').unwrap();
+            let line = line.to_str().unwrap();
+            let (name, value) = line.split(';').next().unwrap().split_once('=').unwrap();
             self.cookies.insert(name.to_owned(), value.to_owned());
+            if line.contains("Max-Age=0") {
+                self.cookies.remove(name);
+            }
         }
         answer
     }
 
-    async fn get(&mut self, url: &str) -> Response {
+    pub(super) async fn get(&mut self, url: &str) -> Response {
         self.send(self.client.get(url)).await
     }
 
     /// The address at the provider that the button leads to.
-    async fn departure(&mut self, registry: &str, next: &str) -> Url {
+    pub(super) async fn departure(&mut self, registry: &str, next: &str) -> Url {
         let answer = self.begun(registry, next).await;
         assert_eq!(answer.status(), 200);
         let page = answer.text().await.unwrap();
@@ -65,7 +68,7 @@ impl Browser {
         Url::parse(&link.replace("&#38;", "&").replace("&amp;", "&")).unwrap()
     }
 
-    async fn begun(&mut self, registry: &str, next: &str) -> Response {
+    pub(super) async fn begun(&mut self, registry: &str, next: &str) -> Response {
         let page = self.get(&format!("{registry}/sign-in")).await;
         let page = page.text().await.unwrap();
         let token = page.split("name=\"form_token\" value=\"").nth(1).unwrap();
@@ -76,7 +79,7 @@ impl Browser {
     }
 
     /// Signs in at the provider; returns the address that it sends the browser back to.
-    async fn login(&mut self, departure: &Url, name: &str) -> String {
+    pub(super) async fn login(&mut self, departure: &Url, name: &str) -> String {
         let mut at = departure.to_string();
         loop {
             let answer = self.get(&at).await;
@@ -96,7 +99,7 @@ impl Browser {
     }
 
     /// The name of the account that the registry knows the browser as.
-    async fn signed_in_as(&mut self, registry: &str) -> Option<String> {
+    pub(super) async fn signed_in_as(&mut self, registry: &str) -> Option<String> {
         let answer = self.get(&format!("{registry}/account")).await;
         if answer.status() == 303 {
             return None;
@@ -108,7 +111,7 @@ impl Browser {
 }
 
 /// Signs in with a browser of its own; returns it.
-async fn signed_in(served: &ServingRegistry, name: &str) -> Browser {
+pub(super) async fn signed_in(served: &ServingRegistry, name: &str) -> Browser {
     let mut browser = Browser::new();
     let departure = browser.departure(&served.url, "/register").await;
     let back = browser.login(&departure, name).await;
@@ -138,14 +141,19 @@ async fn an_answer_is_taken_once_and_from_the_browser_that_asked() {
     assert_eq!(eve.get(&back).await.status(), 401);
     assert_eq!(eve.signed_in_as(&served.url).await, None);
     // It is ann's still, and leads to no other site.
+    let before = ann.cookies.clone();
     let answer = ann.get(&back).await;
     assert_eq!(answer.status(), 303);
     assert_eq!(answer.headers()[LOCATION], "/account");
     assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");
-    // Once.
-    let before = ann.cookies.clone();
+    // Once, also for who has kept the cookie of the attempt.
+    let mut again = Browser::new();
+    again.cookies = before;
+    let answer = again.get(&back).await;
+    assert_eq!(answer.status(), 401);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("was finished already"), "{page}");
     assert_eq!(ann.get(&back).await.status(), 401);
-    ann.cookies = before;
     assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");
     served.stop().await;
 }
@@ -349,11 +357,15 @@ async fn an_attempt_is_finished_in_whichever_replica_its_answer_comes_to() {
     let mut ann = Browser::new();
     let departure = ann.departure(&one.url, "/account").await;
     let back = ann.login(&departure, "ann").await;
+    let before = ann.cookies.clone();
     let answer = ann.get(&back.replace(public, &two.url)).await;
     assert_eq!(answer.status(), 303);
-    let cookies = ann.cookies.clone();
-    assert_eq!(ann.get(&back.replace(public, &one.url)).await.status(), 401);
-    ann.cookies = cookies;
+    let mut again = Browser::new();
+    again.cookies = before;
+    let answer = again.get(&back.replace(public, &one.url)).await;
+    assert_eq!(answer.status(), 401);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("was finished already"), "{page}");
     for replica in [&one, &two] {
         assert_eq!(ann.signed_in_as(&replica.url).await.unwrap(), "ann@corp");
     }

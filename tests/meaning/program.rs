@@ -57,6 +57,7 @@ async fn searches_use_an_installed_model() {
             || text(&none.stdout).contains("model install"),
         "{none:?}"
     );
+    std::fs::create_dir(&data).unwrap();
     let bad = model(&data, &["install", setup.scratch().to_str().unwrap()]).await;
     assert_ended(&bad, 2, "config.json");
     let installed = model(&data, &["install", MODEL]).await;
@@ -113,7 +114,7 @@ async fn searches_use_an_installed_model() {
         output.contains("AGENTS") && output.contains("2, all"),
         "{output}"
     );
-    let ready = serving.api.get("/readyz").await.text();
+    let ready = serving.api.admin("/readyz").await.text();
     assert!(ready.contains("searches use"), "{ready}");
     let before: Vec<String> = both
         .agents

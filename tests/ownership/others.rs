@@ -17,6 +17,7 @@ use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::domains;
 use time::Duration;
 
+use super::recorded::is_recorded;
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 use crate::support::shown::agent_show;
@@ -76,54 +77,39 @@ both_databases!(
     a_name_that_cannot_be_proved_gets_the_reason
 );
 
-/// On an unproved domain each account sees its own sources, agents and reasons, and is shown as their submitter;
-/// outsiders see the listed agents.
+/// On an unproved domain the first registrant sees its own sources, agents and reasons; the next one sees that its source is
+/// recorded, until its agent is listed; outsiders see the listed agents.
 async fn each_account_sees_its_own_sources(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
     let [first, second] = setup.of_two().await;
     let stage = &setup.stage;
     let (_, of_first) = setup.source_of("/first.json").await;
     let (_, of_second) = setup.source_of("/second.json").await;
-    for (caller, name, own, others, path, other) in [
-        (
-            &first,
-            "first",
-            of_first,
-            of_second,
-            "/first.json",
-            "/second.json",
-        ),
-        (
-            &second,
-            "second",
-            of_second,
-            of_first,
-            "/second.json",
-            "/first.json",
-        ),
-    ] {
-        let view = setup.domain_view(caller).await;
-        assert_eq!(urls(&view), [url(path)], "{name}");
-        assert!(
-            view.sources[0].own && view.sources[0].last_attempt.is_some(),
-            "{name}"
-        );
-        assert_eq!(
-            (view.agents.as_slice(), view.sources[0].agent),
-            ([own].as_slice(), Some(own))
-        );
-        assert!(!format!("{view:?}").contains(other), "{name}: {view:#?}");
-        assert!(
-            !setup.is_invisible(caller, own).await && setup.is_invisible(caller, others).await,
-            "{name}"
-        );
-        let review = stage.open_review(own).await.unwrap();
+    let view = setup.domain_view(&first).await;
+    assert_eq!(urls(&view), [url("/first.json")]);
+    assert!(view.sources[0].own && view.sources[0].last_attempt.is_some());
+    assert_eq!(
+        (view.agents.as_slice(), view.sources[0].agent),
+        ([of_first].as_slice(), Some(of_first))
+    );
+    assert!(!format!("{view:?}").contains("/second.json"), "{view:#?}");
+    assert!(!setup.is_invisible(&first, of_first).await);
+    let view = setup.domain_view(&second).await;
+    assert_eq!(urls(&view), [url("/second.json")]);
+    is_recorded(&view.sources[0]);
+    assert_eq!((view.agents.len(), view.not_listed.len()), (0, 0));
+    assert!(!format!("{view:?}").contains("/first.json"), "{view:#?}");
+    for (caller, agent, name) in [(&first, of_first, "first"), (&second, of_second, "second")] {
+        let other = if name == "first" { of_second } else { of_first };
+        assert!(setup.is_invisible(caller, other).await, "{name}");
+        let review = stage.open_review(agent).await.unwrap();
         assert_eq!(review.submitter.as_deref(), Some(name));
         let listed = domain_list(&stage.app, caller, &Default::default())
             .await
             .unwrap();
         assert_eq!(listed.domains.len(), 1, "{name}");
     }
+    assert!(setup.is_invisible(&second, of_second).await);
     let anyone = Caller::default();
     let missing = domain_show(&stage.app, &anyone, DOMAIN).await.unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
@@ -139,11 +125,15 @@ async fn each_account_sees_its_own_sources(url_of_database: &str) {
             && view.not_listed.is_empty()
     );
     assert!(!format!("{view:?}").contains("/second.json"), "{view:#?}");
+    stage.approve(of_second).await;
+    let view = setup.domain_view(&second).await;
+    let own = view.sources.iter().find(|one| one.own).unwrap();
+    assert_eq!((own.state.as_str(), own.agent), ("fresh", Some(of_second)));
+    assert!(own.last_attempt.is_some());
     stage.index_equals_database().await;
 }
 
-/// An account that registers an existing source sees it like its submitter, unless the owner hides it: then it looks
-/// like an unknown domain.
+/// To an account that registers an existing source of a hidden agent the domain looks like an unknown one.
 async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
     let (owner, agent) = setup.prove_with_agent().await;
@@ -180,7 +170,7 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
         let known = &view.sources[0];
         assert_eq!(
             (known.state.as_str(), known.agent, known.days.len()),
-            ("new", None, 0)
+            ("recorded", None, 0)
         );
         assert!(
             known.last_attempt.is_none() && known.attempts.is_empty() && known.own,
@@ -235,7 +225,7 @@ async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
             .unwrap();
         assert_eq!(
             (source.coverage.known(), source.state.as_str()),
-            (Some(Coverage::Nomination), "new"),
+            (Some(Coverage::Nomination), "recorded"),
             "{path}"
         );
         ids.push(std::mem::take(&mut source.id));
@@ -450,11 +440,11 @@ async fn an_account_withdraws_only_its_own_registration(url_of_database: &str) {
         assert_eq!(missing.kind, ErrorKind::NotFound, "{id}");
     }
     register(app, &second, &at("/first.json")).await.unwrap();
-    assert!(!setup.is_invisible(&second, agent).await);
     setup.stage.settle().await;
     source_withdraw(app, &first, DOMAIN, &id).await.unwrap();
+    let view = setup.domain_view(&second).await;
     assert!(
-        !setup.is_invisible(&second, agent).await,
+        urls(&view).contains(&url("/first.json").as_str()),
         "the other account's registration is kept"
     );
     setup.stage.approve(agent).await;

@@ -518,7 +518,7 @@ async fn one_account_is_vouched_for_at_a_time(url: &str) {
         [
             "an admin ended it",
             "an admin vouches for another account",
-            "its account was disabled"
+            "its account may not be used"
         ]
     );
     setup.stage.index_equals_database().await;

@@ -181,7 +181,7 @@ impl Api {
 
     /// A counter or gauge of the registry.
     pub async fn metric(&self, name: &str) -> i64 {
-        let text = self.get("/metrics").await.text();
+        let text = self.admin("/metrics").await.text();
         let value = |line: &str| Some(line.strip_prefix(&format!("a2a_registry_{name} "))?.parse());
         let found = text.lines().find_map(value);
         found
@@ -217,7 +217,7 @@ impl Api {
         if let Some(hit) = found.await {
             return hit;
         }
-        let ready = self.get("/readyz").await.text();
+        let ready = self.admin("/readyz").await.text();
         let domains: Value = self.read("/v1/domains?page_size=100").await;
         panic!("{query} finds nothing; {ready}; {domains:#}");
     }

@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 62] = [
+const ORDER: [&str; 63] = [
     "config",
     "dialects",
     "error",
@@ -23,10 +23,12 @@ const ORDER: [&str; 62] = [
     "collection_filters",
     "policy_sets",
     "paging",
+    "sealing",
     "visibility",
     "memory",
     "precondition",
     "context",
+    "group_selection",
     "database",
     "index_pool",
     "commit",

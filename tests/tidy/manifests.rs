@@ -24,7 +24,12 @@ const PACKAGES: [Package; 15] = [
     (
         "registry/store",
         "a2a-registry-store",
-        &["a2a-crawler", "a2a-migrations", "a2a-registry-domain"],
+        &[
+            "a2a-card",
+            "a2a-crawler",
+            "a2a-migrations",
+            "a2a-registry-domain",
+        ],
         &[],
     ),
     (

@@ -65,7 +65,7 @@ pub struct Entry {
     /// Who publishes it, which proves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publisher: Option<Publisher>,
-    /// What the registry has verified of its origin; absent while it has verified nothing.
+    /// What the registry has verified of its origin; absent while it has verified nothing, and in results of peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust_manifest: Option<TrustManifest>,
     /// Further values: text, numbers, true and false.
@@ -92,7 +92,7 @@ pub struct Publisher {
 pub struct TrustManifest {
     /// DID, SPIFFE id or domain of the publisher, of the same domain as the identifier.
     pub identity: String,
-    /// `did` here; a peer's entry may have another one, or none.
+    /// `did`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_type: Option<String>,
     /// What has been attested: `A2A-Card-JWS` for a card whose own signature is valid.

@@ -243,7 +243,9 @@ pub struct SourceView {
     /// that a catalog lists).
     #[schema(value_type = String)]
     pub kind: OpenEnum<SourceKind>,
-    /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that does not exist, which is not an error.
+    /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that does not exist, which is not an error. `recorded` is all
+    /// that a caller who neither owns the domain nor registered it first sees of a URL that it has registered, until it may
+    /// see a listed agent there.
     #[schema(value_type = String)]
     pub state: OpenEnum<SourceState>,
     /// The agent of which this is a source; null if there is none that the caller may see.

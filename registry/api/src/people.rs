@@ -71,6 +71,10 @@ pub struct Token {
     /// Hour of its last use; null before the first.
     #[serde(default)]
     pub last_used_at: Option<Timestamp>,
+    /// Time since which it is suspended until the next sign-in of its account: the identity provider has not confirmed the
+    /// account for `identity.max_absence` days. Null while it is not.
+    #[serde(default)]
+    pub suspended_at: Option<Timestamp>,
 }
 
 /// A new token with its secret.
@@ -121,6 +125,9 @@ pub struct Account {
     pub groups: Vec<GroupName>,
     /// Time since which it may not be used; null while it may.
     pub disabled_at: Option<Timestamp>,
+    /// Time since which its identity provider does not let it in; null while it does, and for an account of no provider.
+    #[serde(default)]
+    pub access_ended_at: Option<Timestamp>,
     /// Time of creation.
     pub created_at: Timestamp,
 }

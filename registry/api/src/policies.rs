@@ -19,7 +19,7 @@ pub struct NewPolicy {
 }
 
 /// A policy set to put in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPolicies {
     /// All policies of the set; without any nobody finds or calls anything.
@@ -28,6 +28,22 @@ pub struct NewPolicies {
     /// Why.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
+    /// Whether the set is accepted although no policy of it permits `discover`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub allow_no_permit: bool,
+    /// `token` of the preview of exactly these policies, made by the same account within the last hour. A set that hides every
+    /// listed agent from every kind of caller is not accepted without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 1024)]
+    pub preview: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// A policy of a set.
@@ -246,6 +262,16 @@ pub struct PolicyPreview {
     pub changes: Vec<AccessChange>,
     /// What somebody would probably not want.
     pub warnings: Vec<String>,
+    /// Whether no policy permits `discover`, so that the set is accepted with `allow_no_permit` alone.
+    #[serde(default)]
+    pub permits_nothing: bool,
+    /// Whether every listed agent would be hidden from every kind of caller, but for its owner and for curators, auditors and
+    /// admins.
+    #[serde(default)]
+    pub hides_every_agent: bool,
+    /// What shows that this preview was made: `preview` of the set to put in force.
+    #[serde(default)]
+    pub token: String,
 }
 
 /// A policy that differs between two sets.

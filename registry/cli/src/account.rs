@@ -140,6 +140,12 @@ fn facts(account: &Account, console: &Console) -> Result<(), Failure> {
     if let Some(at) = account.disabled_at {
         console.line(&format!("disabled since {}", at.to_rfc3339()))?;
     }
+    if let Some(at) = account.access_ended_at {
+        console.line(&format!(
+            "access ended by its identity provider {}",
+            at.to_rfc3339()
+        ))?;
+    }
     Ok(())
 }
 
@@ -163,9 +169,10 @@ async fn list(
     };
     listing.show(console, page, &received, |account| {
         let groups: Vec<&str> = account.groups.iter().map(|one| &*one.name).collect();
-        let state = match account.disabled_at {
-            Some(_) => "disabled",
-            None => "enabled",
+        let state = match (account.disabled_at, account.access_ended_at) {
+            (Some(_), _) => "disabled",
+            (None, Some(_)) => "access ended",
+            (None, None) => "enabled",
         };
         vec![
             account.id.to_string(),

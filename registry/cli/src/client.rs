@@ -1,5 +1,5 @@
-//! The HTTP client of the command line: to a registry, and to a card that `lint` and `send --direct`
-//! read. Everything is bounded in time and size; every failure is one line that says what to do.
+//! The HTTP client of the command line, to a registry. Everything is bounded in time and size; every failure is one line that
+//! says what to do, and whether something may have been changed.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use url::Url;
 use super::failure::Failure;
 use super::refusal::{ClientError, Problem};
 
-/// Time limit of one request to a registry, response included.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// Time without a byte after which a question is given up.
+const QUESTION_LIMIT: Duration = Duration::from_secs(30);
+/// The same for what changes something, and for questions for which the registry looks at every agent.
+const WORK_LIMIT: Duration = Duration::from_secs(300);
 /// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the body of a response, in bytes.
 const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
-/// Redirects that are followed when a card is fetched.
-const REDIRECTS: usize = 5;
 /// What a path segment holds unescaped (RFC 3986 section 3.3), apart from letters and digits.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -48,19 +48,33 @@ pub fn segment(text: &str) -> String {
     utf8_percent_encode(text, SEGMENT).to_string()
 }
 
+/// What a request is for: how long its answer may take, and what it means if there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Something is asked.
+    Question,
+    /// Something is asked for which the registry has to work.
+    Work,
+    /// Something is changed.
+    Change,
+}
+
 /// A client of one registry.
 pub struct Client {
     http: reqwest::Client,
     base: String,
     authorization: Option<HeaderValue>,
+    /// The limit that the user has set for all requests.
+    limit: Option<Duration>,
 }
 
 impl Client {
-    /// A client of the registry at `base`, with a token where there is one. Nothing is sent yet.
+    /// A client of the registry at `base`, with a token where there is one. `limit` is the time without a byte after which a
+    /// request is given up, in place of the usual ones. Nothing is sent yet.
     ///
     /// # Errors
     /// Where the URL is none, or the token cannot be sent.
-    pub fn new(base: &str, token: Option<&str>) -> Result<Self, Failure> {
+    pub fn new(base: &str, token: Option<&str>, limit: Option<Duration>) -> Result<Self, Failure> {
         let url = Url::parse(base)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
@@ -80,10 +94,10 @@ impl Client {
             }
         };
         let http = client(&url, redirect::Policy::none())
-            .timeout(TIMEOUT)
             .build()
             .map_err(no_client)?;
         Ok(Self {
+            limit,
             http,
             base: url.as_str().trim_end_matches('/').to_owned(),
             authorization,
@@ -113,7 +127,18 @@ impl Client {
             format!("{path}?{query}")
         };
         let request = self.request(Method::GET, &path);
-        self.send(request, &path).await
+        self.send(request, &path, Purpose::Question).await
+    }
+
+    /// Sends a POST request with a JSON body that only asks, which may take long.
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let request = self.request(Method::POST, path).json(body);
+        let raw = self.send(request, path, Purpose::Work).await?;
+        self.read(path, raw)
     }
 
     /// Sends a POST request with a JSON body.
@@ -123,7 +148,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::POST, path).json(body);
-        let raw = self.send(request, path).await?;
+        let raw = self.send(request, path, Purpose::Change).await?;
         self.read(path, raw)
     }
 
@@ -133,7 +158,7 @@ impl Client {
         path: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::POST, path);
-        let raw = self.send(request, path).await?;
+        let raw = self.send(request, path, Purpose::Change).await?;
         self.read(path, raw)
     }
 
@@ -144,7 +169,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
-        let raw = self.send(request, path).await?;
+        let raw = self.send(request, path, Purpose::Change).await?;
         self.read(path, raw)
     }
 
@@ -156,7 +181,8 @@ impl Client {
         tag: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
-        let raw = self.send(request.header(IF_MATCH, tag), path).await?;
+        let request = request.header(IF_MATCH, tag);
+        let raw = self.send(request, path, Purpose::Change).await?;
         self.read(path, raw)
     }
 
@@ -167,14 +193,14 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PATCH, path).json(body);
-        let raw = self.send(request, path).await?;
+        let raw = self.send(request, path, Purpose::Change).await?;
         self.read(path, raw)
     }
 
     /// Sends a POST request, and ignores the body of the response.
     pub async fn post_only(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::POST, path);
-        self.send(request, path).await.map(drop)
+        self.send(request, path, Purpose::Change).await.map(drop)
     }
 
     /// Sends a POST request with a JSON body, and ignores the body of the response.
@@ -184,7 +210,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<(), ClientError> {
         let request = self.request(Method::POST, path).json(body);
-        self.send(request, path).await.map(drop)
+        self.send(request, path, Purpose::Change).await.map(drop)
     }
 
     /// Sends a DELETE request that is answered with what is left.
@@ -193,14 +219,14 @@ impl Client {
         path: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::DELETE, path);
-        let raw = self.send(request, path).await?;
+        let raw = self.send(request, path, Purpose::Change).await?;
         self.read(path, raw)
     }
 
     /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
         let request = self.request(Method::DELETE, path);
-        self.send(request, path).await.map(drop)
+        self.send(request, path, Purpose::Change).await.map(drop)
     }
 
     /// The status and body at a path, whatever the status is.
@@ -208,9 +234,11 @@ impl Client {
     /// # Errors
     /// Where nothing answers, or more than is read.
     pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
-        let response = self.dispatch(self.request(Method::GET, path)).await?;
+        let request = self.request(Method::GET, path);
+        let response = self.dispatch(request, Purpose::Question).await?;
         let status = response.status().as_u16();
-        Ok((status, body(response, ANSWER_LIMIT).await?))
+        let limit = self.limit(Purpose::Question);
+        Ok((status, body(response, ANSWER_LIMIT, limit).await?))
     }
 
     /// Whether it identifies itself with a token.
@@ -228,7 +256,7 @@ impl Client {
         let request = request
             .header(ACCEPT, "application/json, text/event-stream")
             .header("MCP-Protocol-Version", revision);
-        let raw = self.send(request, "/mcp").await?;
+        let raw = self.send(request, "/mcp", Purpose::Change).await?;
         self.read("/mcp", raw)
     }
 
@@ -240,21 +268,57 @@ impl Client {
         }
     }
 
-    async fn dispatch(&self, request: RequestBuilder) -> Result<Response, ClientError> {
-        request
-            .send()
-            .await
-            .map_err(|error| match error.is_timeout() && !error.is_connect() {
-                true => ClientError::Failed(format!(
-                    "the registry at {} did not answer within {} s; see its /readyz",
-                    self.base,
-                    TIMEOUT.as_secs()
-                )),
-                false => ClientError::Unreachable {
+    /// How long the registry may be away before waiting for something ends.
+    pub fn patience(&self) -> Duration {
+        self.limit(Purpose::Question)
+    }
+
+    /// The time without a byte after which a request is given up.
+    fn limit(&self, purpose: Purpose) -> Duration {
+        self.limit.unwrap_or(match purpose {
+            Purpose::Question => QUESTION_LIMIT,
+            Purpose::Work | Purpose::Change => WORK_LIMIT,
+        })
+    }
+
+    /// The error of a request that was sent, and of whose answer nothing or not everything came.
+    fn unanswered(&self, purpose: Purpose, why: Unanswered) -> ClientError {
+        let base = &self.base;
+        let what = match why {
+            Unanswered::Late => format!(
+                "the registry at {base} did not answer within {} s",
+                self.limit(purpose).as_secs()
+            ),
+            Unanswered::Broken(reason) => {
+                format!("the connection to the registry at {base} broke: {reason}")
+            }
+        };
+        match purpose {
+            Purpose::Change => ClientError::OutcomeUnknown(what),
+            Purpose::Question | Purpose::Work => ClientError::Failed(format!(
+                "{what}; see its /readyz, or wait longer with --registry-timeout"
+            )),
+        }
+    }
+
+    async fn dispatch(
+        &self,
+        request: RequestBuilder,
+        purpose: Purpose,
+    ) -> Result<Response, ClientError> {
+        let answered = tokio::time::timeout(self.limit(purpose), request.send()).await;
+        match answered {
+            Err(_) => Err(self.unanswered(purpose, Unanswered::Late)),
+            Ok(Ok(response)) => Ok(response),
+            // Nothing was sent where there is no connection, or the request could not be made.
+            Ok(Err(error)) if error.is_connect() || error.is_builder() => {
+                Err(ClientError::Unreachable {
                     base: self.base.clone(),
                     reason: innermost(&error),
-                },
-            })
+                })
+            }
+            Ok(Err(error)) => Err(self.unanswered(purpose, Unanswered::Broken(innermost(&error)))),
+        }
     }
 
     /// Sends a GET request, and returns the body as it is with one header of the response.
@@ -263,22 +327,29 @@ impl Client {
         path: &str,
         name: &str,
     ) -> Result<(Bytes, Option<String>), ClientError> {
-        let (raw, headers) = self.answer(self.request(Method::GET, path), path).await?;
+        let request = self.request(Method::GET, path);
+        let (raw, headers) = self.answer(request, path, Purpose::Question).await?;
         let value = headers.get(name).map(|value| value.as_bytes());
         let text = value.map(|value| String::from_utf8_lossy(value).into_owned());
         Ok((raw, text))
     }
 
-    async fn send(&self, request: RequestBuilder, path: &str) -> Result<Bytes, ClientError> {
-        Ok(self.answer(request, path).await?.0)
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        path: &str,
+        purpose: Purpose,
+    ) -> Result<Bytes, ClientError> {
+        Ok(self.answer(request, path, purpose).await?.0)
     }
 
     async fn answer(
         &self,
         request: RequestBuilder,
         path: &str,
+        purpose: Purpose,
     ) -> Result<(Bytes, HeaderMap), ClientError> {
-        let response = self.dispatch(request).await?;
+        let response = self.dispatch(request, purpose).await?;
         let status = response.status();
         let header = |name| {
             let value = response.headers().get(name)?;
@@ -293,10 +364,16 @@ impl Client {
             )));
         }
         let headers = response.headers().clone();
-        let raw = body(response, ANSWER_LIMIT).await?;
+        let raw = body(response, ANSWER_LIMIT, self.limit(purpose)).await;
         if status.is_success() {
+            // What was asked for was done, and the answer has only to say what came of it.
+            let raw = raw.map_err(|error| match purpose {
+                Purpose::Change => ClientError::OutcomeUnknown(error.to_string()),
+                Purpose::Question | Purpose::Work => error,
+            })?;
             return Ok((raw, headers));
         }
+        let raw = raw?;
         match serde_json::from_slice::<Problem>(&raw) {
             Ok(mut problem) if kind.starts_with("application/problem+json") => {
                 problem.status = status.as_u16();
@@ -305,6 +382,11 @@ impl Client {
                     raw,
                     retry_after,
                 })
+            }
+            // A proxy that gives up says nothing of what the registry behind it does.
+            _ if purpose == Purpose::Change && status.is_server_error() => {
+                let what = self.not_a_registry(path, status, &kind).to_string();
+                Err(ClientError::OutcomeUnknown(what))
             }
             _ => Err(self.not_a_registry(path, status, &kind)),
         }
@@ -339,41 +421,14 @@ impl Client {
     }
 }
 
-/// Fetches a document from anywhere, as whoever runs this program could: without the registry's
-/// token, at most `limit` bytes, within 30 seconds.
-///
-/// # Errors
-/// In one line: no connection, a status other than 2xx, too many bytes.
-pub async fn fetch(url: &Url, limit: usize) -> Result<Bytes, ClientError> {
-    let failed = |reason: String| ClientError::Failed(format!("{url} cannot be fetched: {reason}"));
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(failed(format!(
-            "the scheme {} is not http or https",
-            url.scheme()
-        )));
-    }
-    let http = client(url, redirect::Policy::limited(REDIRECTS))
-        .timeout(TIMEOUT)
-        .build()
-        .map_err(|error| failed(innermost(&error)))?;
-    let response = http
-        .get(url.clone())
-        .header(ACCEPT, "application/json, */*;q=0.1")
-        .send()
-        .await
-        .map_err(|error| failed(innermost(&error)))?;
-    if !response.status().is_success() {
-        return Err(failed(format!(
-            "it answered HTTP {}",
-            response.status().as_u16()
-        )));
-    }
-    body(response, limit)
-        .await
-        .map_err(|error| failed(error.to_string()))
+/// Why there is no answer to a request that was sent.
+enum Unanswered {
+    Late,
+    Broken(String),
 }
 
-fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
+/// An HTTP client for what is at this URL.
+pub(super) fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
@@ -392,13 +447,18 @@ fn no_client(error: reqwest::Error) -> Failure {
     ))
 }
 
-/// Reads a body to its end, or to its limit.
-async fn body(mut response: Response, limit: usize) -> Result<Bytes, ClientError> {
+/// Reads a body to its end, or to its limit. Each part of it may take as long as `patience`.
+pub(super) async fn body(
+    mut response: Response,
+    limit: usize,
+    patience: Duration,
+) -> Result<Bytes, ClientError> {
+    let broke = |why: &str| ClientError::Failed(format!("the response broke off: {why}"));
     let mut read = BytesMut::new();
     loop {
-        let chunk = response.chunk().await.map_err(|error| {
-            ClientError::Failed(format!("the response broke off: {}", innermost(&error)))
-        })?;
+        let chunk = tokio::time::timeout(patience, response.chunk()).await;
+        let chunk = chunk.map_err(|_| broke("no answer in time"))?;
+        let chunk = chunk.map_err(|error| broke(&innermost(&error)))?;
         let Some(chunk) = chunk else {
             return Ok(read.freeze());
         };
@@ -412,7 +472,7 @@ async fn body(mut response: Response, limit: usize) -> Result<Bytes, ClientError
 }
 
 /// The cause at the end of the chain, which says the most.
-fn innermost(error: &reqwest::Error) -> String {
+pub(super) fn innermost(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
@@ -438,8 +498,8 @@ mod tests {
     #[test]
     fn a_base_must_be_a_url() {
         for wrong in ["", "127.0.0.1:8080", "ftp://a.example", "http://"] {
-            assert!(Client::new(wrong, None).is_err(), "{wrong}");
+            assert!(Client::new(wrong, None, None).is_err(), "{wrong}");
         }
-        assert!(Client::new("http://127.0.0.1:8080", Some("line\nfeed")).is_err());
+        assert!(Client::new("http://127.0.0.1:8080", Some("line\nfeed"), None).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Confirmation before an action that cannot be undone.
+//! Confirmation before an action that cannot be undone, or that has effects which are easily overlooked.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -11,6 +11,14 @@ use super::terminal;
 /// # Errors
 /// Where there is no terminal.
 pub fn confirm(what: &str, yes: bool) -> Result<bool, Failure> {
+    confirm_knowing(what, "this cannot be undone", yes)
+}
+
+/// The same for an action with another consequence.
+///
+/// # Errors
+/// Where there is no terminal.
+pub fn confirm_knowing(what: &str, consequence: &str, yes: bool) -> Result<bool, Failure> {
     if yes {
         terminal::note(what);
         return Ok(true);
@@ -21,20 +29,18 @@ pub fn confirm(what: &str, yes: bool) -> Result<bool, Failure> {
             "{what}: there is no terminal to ask for confirmation; confirm with --yes"
         )));
     }
-    asked(what, &mut input.lock(), &mut std::io::stderr())
+    asked(what, consequence, &mut input.lock(), &mut std::io::stderr())
         .map_err(|error| Failure::new(format!("{what}: no answer can be read: {error}")))
 }
 
 /// Only a plain yes is one.
 fn asked(
     what: &str,
+    consequence: &str,
     answers: &mut impl BufRead,
     question: &mut impl Write,
 ) -> std::io::Result<bool> {
-    let text = format!(
-        "{}; this cannot be undone. Continue? [y/N] ",
-        terminal::line(what)
-    );
+    let text = format!("{}; {consequence}. Continue? [y/N] ", terminal::line(what));
     agreed(&text, answers, question)
 }
 
@@ -74,11 +80,11 @@ mod tests {
         ] {
             let mut shown = Vec::new();
             let what = "retiring Echo\u{1b}[2J of a.example";
-            let said = asked(what, &mut answer.as_bytes(), &mut shown).unwrap();
+            let said = asked(what, "it is final", &mut answer.as_bytes(), &mut shown).unwrap();
             assert_eq!(said, meant, "{answer:?}");
             let shown = String::from_utf8(shown).unwrap();
             assert!(
-                shown.starts_with("retiring Echo\\u{1b}[2J of a.example; "),
+                shown.starts_with("retiring Echo\\u{1b}[2J of a.example; it is final. "),
                 "{shown}"
             );
         }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use a2a_crawler::dns::{HickoryResolver, Resolver};
 use a2a_registry_server::config::Config;
+use a2a_registry_server::offline::DamagedCard;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,6 +21,19 @@ use super::local::LocalArgs;
 const DNS_TIMEOUT: Duration = Duration::from_secs(5);
 /// A name that exists for documentation (RFC 2606 section 3) and is not going away.
 const DNS_NAME: &str = "example.com";
+
+/// Most damaged cards that have a line of their own.
+const MAX_NAMED: usize = 100;
+
+/// What `doctor` takes.
+#[derive(Args, Debug, Clone)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    local: LocalArgs,
+    /// Hash every stored card too, and name those that are damaged
+    #[arg(long)]
+    verify: bool,
+}
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,12 +67,12 @@ impl DoctorCheck {
 /// # Errors
 /// Where standard output takes no more.
 pub async fn run(
-    arguments: &LocalArgs,
+    arguments: &DoctorArgs,
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
     let mut checks = Vec::new();
-    match arguments.load() {
+    match arguments.local.load() {
         Err(Failure::Failed(line)) => {
             checks.push(DoctorCheck::new("configuration", CheckStatus::Fail, line))
         }
@@ -68,7 +84,11 @@ pub async fn run(
                 "is valid",
             ));
             checks.push(data_folder(&config.store.data_dir));
-            checks.push(database(config).await);
+            checks.push(database(config.clone()).await);
+            checks.extend(account_names(config.clone()).await);
+            if arguments.verify {
+                checks.extend(cards(config).await);
+            }
         }
     }
     checks.push(names().await);
@@ -116,7 +136,9 @@ fn data_folder(path: &Path) -> DoctorCheck {
 async fn database(config: Config) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
     let file = config.store.data_dir.join("registry.sqlite");
-    if config.store.database.is_empty() && !file.exists() {
+    let store = &config.store;
+    let is_default = store.database.is_empty() && store.database_file.is_none();
+    if is_default && !file.exists() {
         return check(
             CheckStatus::Warn,
             "it does not exist yet; the first start creates it".into(),
@@ -127,6 +149,62 @@ async fn database(config: Config) -> DoctorCheck {
         Err(Failure::Failed(line)) => check(CheckStatus::Fail, line),
         Err(_) => check(CheckStatus::Fail, "does not respond".into()),
     }
+}
+
+/// Hashes every stored card: one result for all, and one for each damaged card.
+async fn cards(config: Config) -> Vec<DoctorCheck> {
+    let check = |verdict, detail: String| DoctorCheck::new("cards", verdict, detail);
+    // Draws nothing where standard error is not a terminal.
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let verified = local::verify_cards(config, MAX_NAMED, |done, of_all| {
+        bar.set_length(of_all);
+        bar.set_position(done);
+    })
+    .await;
+    bar.finish_and_clear();
+    let verified = match verified {
+        Ok(verified) => verified,
+        Err(Failure::Failed(line)) => return vec![check(CheckStatus::Fail, line)],
+        Err(_) => return vec![check(CheckStatus::Fail, "cannot be verified".into())],
+    };
+    let count = verified.checked;
+    if verified.damaged == 0 {
+        return vec![check(
+            CheckStatus::Ok,
+            format!("all {count} stored cards have their digests"),
+        )];
+    }
+    let summary = format!(
+        "{} of {count} stored cards are damaged and not served; put their bytes back from a backup, or wait until their agents publish others",
+        verified.damaged
+    );
+    let named = verified.named.iter().map(named_card);
+    let mut checks = vec![check(CheckStatus::Fail, summary)];
+    checks.extend(named);
+    checks
+}
+
+fn named_card(card: &DamagedCard) -> DoctorCheck {
+    let versions = card.versions.iter();
+    let versions: Vec<String> = versions
+        .map(|(version, agent)| format!("version {version} of agent {agent}"))
+        .collect();
+    let detail = match versions.is_empty() {
+        true => format!("{}, which no version uses", card.digest),
+        false => format!("{}, {}", card.digest, versions.join(", ")),
+    };
+    DoctorCheck::new("damaged card", CheckStatus::Fail, detail)
+}
+
+/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
+async fn account_names(config: Config) -> Vec<DoctorCheck> {
+    let file = config.store.data_dir.join("registry.sqlite");
+    if config.store.database.is_empty() && !file.exists() {
+        return Vec::new();
+    }
+    let reserved = local::reserved_names(config).await.unwrap_or_default();
+    let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
+    reserved.into_iter().map(check).collect()
 }
 
 async fn names() -> DoctorCheck {

@@ -195,6 +195,13 @@ fn named(kind: &OpenEnum<SourceKind>) -> &'static str {
 
 /// A source with its state and statistics, in one line.
 fn source_line(source: &SourceView, whole: bool) -> String {
+    if source.state == SourceState::Recorded {
+        return format!(
+            "{} {}: recorded; what it gives shows once an agent there is listed that you may see",
+            named(&source.kind),
+            source.url
+        );
+    }
     let due = source.next_due.map_or_else(
         || "no next fetch".to_owned(),
         |due| format!("next fetch at {}", due.to_rfc3339()),

@@ -20,6 +20,7 @@ mod domain_removal;
 mod domain_show;
 mod domain_vouch;
 mod failure;
+mod fetch;
 mod group;
 mod invocation;
 mod lint;
@@ -31,6 +32,7 @@ mod mcp;
 mod model;
 mod named;
 mod policy;
+mod policy_apply;
 mod policy_calls;
 mod policy_files;
 mod policy_trial;
@@ -58,6 +60,7 @@ mod waiver;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -105,6 +108,17 @@ struct Connection {
         help_heading = "Client options"
     )]
     token: Option<String>,
+    /// Seconds without an answer after which a call of the registry is given up [default: 30; 300 for changes, and where the
+    /// registry has to look at every agent]
+    #[arg(
+        long,
+        global = true,
+        value_name = "SECONDS",
+        env = "A2A_REGISTRY_TIMEOUT",
+        value_parser = clap::value_parser!(u64).range(1..=86_400),
+        help_heading = "Client options"
+    )]
+    registry_timeout: Option<u64>,
     /// Print JSON, as the registry responded; errors too, as problem documents. `serve` and `demo` print one line with
     /// their address as soon as they serve
     #[arg(long, global = true, help_heading = "Client options")]
@@ -181,7 +195,7 @@ enum Command {
     /// Print the API's description (`OpenAPI` 3.1)
     Openapi,
     /// Check configuration, folder, database, DNS and registry
-    Doctor(local::LocalArgs),
+    Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
     Completions(maintenance::CompletionsArgs),
 }
@@ -267,7 +281,8 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         }
         _ => {}
     }
-    let client = Client::new(&connection.registry, connection.token.as_deref())?;
+    let limit = connection.registry_timeout.map(Duration::from_secs);
+    let client = Client::new(&connection.registry, connection.token.as_deref(), limit)?;
     match command {
         Command::Register(arguments) => register::run(&arguments, &client, console).await,
         Command::Domain(command) => domain::run(&command, &client, console).await,

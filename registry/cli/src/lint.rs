@@ -11,7 +11,8 @@ use url::Url;
 
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::{client, show, terminal};
+use super::fetch::fetch;
+use super::{show, terminal};
 
 /// The version that a SARIF log tells of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -122,7 +123,7 @@ pub async fn load(source: &str) -> Result<Vec<u8>, Failure> {
     if source.contains("://") {
         let url = Url::parse(source)
             .map_err(|error| Failure::new(format!("{source} is not a URL: {error}")))?;
-        return Ok(client::fetch(&url, MAX_CARD_BYTES).await?.to_vec());
+        return Ok(fetch(&url, MAX_CARD_BYTES).await?.to_vec());
     }
     let failed = |error: std::io::Error| Failure::new(format!("{source} cannot be read: {error}"));
     let reader: Box<dyn Read> = if source == "-" {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use a2a_crawler::SystemClock;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::{Config, Overrides};
+use a2a_registry_server::data_dir::DataDirError;
 use a2a_registry_server::error::StartError;
+use a2a_registry_server::offline::VerifiedCards;
 use a2a_registry_server::{config, offline};
 use clap::Args;
 
@@ -42,6 +44,35 @@ impl LocalArgs {
     }
 }
 
+/// Refuses a data folder that does not exist: only `serve` and `demo` make one.
+///
+/// # Errors
+/// In one line.
+pub fn demand_data_dir(config: &Config) -> Result<(), Failure> {
+    let folder = &config.store.data_dir;
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::new(
+            DataDirError::Missing(folder.to_owned()).to_string(),
+        )),
+    }
+}
+
+/// Hashes every stored card, names up to `max_named` damaged ones, and calls `progress` with the number of cards done and
+/// of all.
+///
+/// # Errors
+/// Where the database does not answer or does not exist.
+pub async fn verify_cards(
+    config: Config,
+    max_named: usize,
+    progress: impl FnMut(u64, u64),
+) -> Result<VerifiedCards, Failure> {
+    offline::verify_cards(&config, max_named, progress)
+        .await
+        .map_err(failed)
+}
+
 /// Replaces the admin token. Gives the new one.
 ///
 /// # Errors
@@ -74,6 +105,14 @@ pub async fn reindex(config: Config) -> Result<usize, Failure> {
 /// Where it does not answer.
 pub async fn ping_database(config: Config) -> Result<String, Failure> {
     offline::ping_database(&config).await.map_err(failed)
+}
+
+/// Accounts and groups with names that mean something else, each as a sentence.
+///
+/// # Errors
+/// Where the database does not answer.
+pub async fn reserved_names(config: Config) -> Result<Vec<String>, Failure> {
+    offline::reserved_names(&config).await.map_err(failed)
 }
 
 fn failed(error: StartError) -> Failure {

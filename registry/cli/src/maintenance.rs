@@ -57,7 +57,6 @@ pub async fn reindex(
         }
         Err(ClientError::Unreachable { .. }) => {
             let config = arguments.load()?;
-            // Opening a folder that does not exist would begin a new registry in it.
             if !config.store.data_dir.is_dir() {
                 return Err(Failure::new(format!(
                     "no registry runs at {}, and there is no data folder {}; give --registry or --data-dir",

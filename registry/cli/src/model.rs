@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::local::LocalArgs;
+use super::local::{self, LocalArgs};
 use super::table;
 
 /// Shown of an id in a table on a terminal; elsewhere all of it is.
@@ -77,6 +77,7 @@ pub async fn run(command: &ModelCommand, console: &Console) -> Result<CommandOut
 
 async fn install(arguments: &InstallArgs, console: &Console) -> Result<CommandOutcome, Failure> {
     let config = arguments.local.load()?;
+    local::demand_data_dir(&config)?;
     let takes_effect = takes_effect(&config);
     let data_dir = config.store.data_dir;
     let source = arguments.source.clone();

@@ -1,21 +1,17 @@
 //! `policy`: the rules by which agents are found and called, kept as files.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy};
-use clap::{Args, Subcommand};
-use serde_json::json;
+use clap::Subcommand;
 
 use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::list::{Listing, PageArgs, ReceivedPage};
-use super::policy_files::{changes, read_all};
+use super::policy_apply::{ApplyArgs, HowToApply, apply};
+use super::policy_files::read_all;
 use super::{policy_trial, terminal};
-
-/// How often the registry is asked whether a new set decides.
-const ASKED_EVERY: Duration = Duration::from_millis(200);
 
 /// What `policy` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -37,9 +33,8 @@ pub enum PolicyCommand {
         /// Why, for the log
         #[arg(long, value_name = "TEXT")]
         reason: String,
-        /// Return only when the set decides
-        #[arg(long)]
-        wait: bool,
+        #[command(flatten)]
+        how: HowToApply,
     },
     /// Show what differs between two sets, or between a set and files
     Diff(policy_trial::DiffArgs),
@@ -71,23 +66,6 @@ pub enum PolicyCommand {
     },
 }
 
-/// What `policy apply` takes.
-#[derive(Args, Debug, Clone, Default)]
-pub struct ApplyArgs {
-    /// Files named *.cedar, or folders of them
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Why, for the log
-    #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
-    reason: Option<String>,
-    /// Only say what would change; the exit code is 1 if anything would
-    #[arg(long)]
-    dry_run: bool,
-    /// Return only when the new set decides
-    #[arg(long)]
-    wait: bool,
-}
-
 /// Does it.
 ///
 /// # Errors
@@ -101,13 +79,17 @@ pub async fn run(
         PolicyCommand::Show { number } => show(*number, client, console).await,
         PolicyCommand::History(page) => history(page, client, console).await,
         PolicyCommand::Apply(arguments) => {
-            let policies = read_all(&arguments.files)?;
-            apply(policies, arguments, client, console).await
+            let new = NewPolicies {
+                policies: read_all(&arguments.files)?,
+                reason: arguments.reason.clone().unwrap_or_default(),
+                ..NewPolicies::default()
+            };
+            apply(new, &arguments.how, arguments.dry_run, client, console).await
         }
         PolicyCommand::Rollback {
             number,
             reason,
-            wait,
+            how,
         } => {
             let earlier = client.policies(Some(*number)).await?.value.policies;
             let earlier = earlier.into_iter().filter(|policy| !policy.shipped);
@@ -115,12 +97,12 @@ pub async fn run(
                 id: policy.id,
                 text: policy.text,
             });
-            let arguments = ApplyArgs {
-                reason: Some(reason.clone()),
-                wait: *wait,
-                ..ApplyArgs::default()
+            let new = NewPolicies {
+                policies: policies.collect(),
+                reason: reason.clone(),
+                ..NewPolicies::default()
             };
-            apply(policies.collect(), &arguments, client, console).await
+            apply(new, how, false, client, console).await
         }
         PolicyCommand::Diff(arguments) => policy_trial::diff(arguments, client, console).await,
         PolicyCommand::Preview { files } => policy_trial::preview(files, client, console).await,
@@ -200,68 +182,6 @@ async fn history(
             set.reason.clone(),
         ]
     })
-}
-
-async fn apply(
-    policies: Vec<NewPolicy>,
-    arguments: &ApplyArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let before = client.policies(None).await?.value;
-    let changes = changes(&before, &policies);
-    if changes.is_empty() || arguments.dry_run {
-        if console.json {
-            console.json(&json!({"number": before.number, "changes": changes}))?;
-        } else {
-            for change in &changes {
-                console.line(&format!("{} {}", change.what, change.id))?;
-            }
-            if changes.is_empty() {
-                console.line(&format!("set {} has these policies already", before.number))?;
-            }
-        }
-        return Ok(match changes.is_empty() {
-            true => CommandOutcome::Done,
-            false => CommandOutcome::No,
-        });
-    }
-    let new = NewPolicies {
-        policies,
-        reason: arguments.reason.clone().unwrap_or_default(),
-    };
-    let accepted = client.put_policies(&new, before.number).await?.value;
-    let in_force = match arguments.wait {
-        true => in_force(client, accepted.number).await?,
-        false => accepted.in_force,
-    };
-    if console.json {
-        console
-            .json(&json!({"number": accepted.number, "in_force": in_force, "changes": changes}))?;
-        return Ok(CommandOutcome::Done);
-    }
-    for change in &changes {
-        console.line(&format!("{} {}", change.what, change.id))?;
-    }
-    console.line(&match in_force == accepted.number {
-        true => format!("set {} is in force", accepted.number),
-        false => format!(
-            "set {} is accepted; set {in_force} is in force until all agents are evaluated",
-            accepted.number
-        ),
-    })?;
-    Ok(CommandOutcome::Done)
-}
-
-/// Waits until this set, or a later one, is in force.
-async fn in_force(client: &Client, number: u64) -> Result<u64, Failure> {
-    loop {
-        let shown = client.policies(None).await?.value;
-        if shown.in_force >= number {
-            return Ok(shown.in_force);
-        }
-        tokio::time::sleep(ASKED_EVERY).await;
-    }
 }
 
 async fn decide(

@@ -121,6 +121,7 @@ pub async fn preview(
     let new = NewPolicies {
         policies: read_all(files)?,
         reason: "a preview".to_owned(),
+        ..NewPolicies::default()
     };
     let reply = client.preview_policies(&new).await?;
     let told = &reply.value;

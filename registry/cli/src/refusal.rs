@@ -68,12 +68,26 @@ pub enum ClientError {
         /// Content of the response.
         what: String,
     },
+    /// A change was sent, and its answer did not come, so it may have been made.
+    #[error(
+        "{0}; it is not known whether what was asked for was done, so look before you repeat it (`show`, `list` and `history` \
+         say what there is); --registry-timeout waits longer"
+    )]
+    OutcomeUnknown(String),
     /// Any other failure, as a sentence.
     #[error("{0}")]
     Failed(String),
 }
 
 impl ClientError {
+    /// Whether it is a refusal of this kind: the last part of the problem's `type`.
+    pub fn is_problem(&self, slug: &str) -> bool {
+        match self {
+            Self::Refused { problem, .. } => problem.kind.strip_prefix("/problems/") == Some(slug),
+            _ => false,
+        }
+    }
+
     /// The status of a refusal.
     pub fn status(&self) -> Option<u16> {
         match self {

@@ -419,8 +419,11 @@ async fn break_glass(
     let review = &reply.value;
     let until = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
     console.line(&format!(
-        "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it",
-        review.name, review.agent, review.id
+        "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it{}",
+        review.name,
+        review.agent,
+        review.id,
+        review.served_clause()
     ))?;
     Ok(CommandOutcome::Done)
 }
@@ -451,15 +454,17 @@ fn tell(console: &Console, reply: &RegistryResponse<Review>) -> Result<CommandOu
     Ok(CommandOutcome::Done)
 }
 
-/// The state of a review, and which approvals it still needs.
+/// The state of what a review decides, which approvals it still needs, and what is served now.
 pub(super) fn sentence(review: &Review) -> String {
-    let named = format!("{} ({}) is {}", review.name, review.agent, review.state);
+    let subject = review.subject();
+    let named = format!("{subject} ({}) is {}", review.agent, review.state);
+    let served = review.served_clause();
     if review.state != ReviewState::Open {
-        return named;
+        return named + &served;
     }
     let counting = review.approvals.iter().filter(|one| one.counts).count();
     format!(
-        "{named}: {counting} of {} approvals",
+        "{named}: {counting} of {} approvals{served}",
         review.approvals_needed
     )
 }

@@ -107,3 +107,32 @@ fn misuse_is_one_line_that_names_what_is_wrong() {
         assert!(error.ends_with("--help shows what there is"), "{error}");
     }
 }
+
+/// Commands that act on a data folder must not begin a registry there, which an end-to-end test
+/// (`commands_on_a_data_folder_begin_no_registry`) holds for each of these.
+#[test]
+fn the_commands_on_a_data_folder_are_known() {
+    fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        let mut arguments = command.get_arguments();
+        if arguments.any(|argument| argument.get_id() == "data_dir") {
+            found.push(path.trim_start().to_owned());
+        }
+        for below in command.get_subcommands() {
+            collect(below, &format!("{path} {}", below.get_name()), found);
+        }
+    }
+    let mut found = Vec::new();
+    collect(&Cli::command(), "", &mut found);
+    found.sort();
+    let expected = [
+        "demo",
+        "doctor",
+        "migrate",
+        "model install",
+        "model status",
+        "reindex",
+        "serve",
+        "token reset-admin",
+    ];
+    assert_eq!(found, expected);
+}

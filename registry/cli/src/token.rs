@@ -148,7 +148,13 @@ async fn list(
             format!("{}…", token.prefix),
             list_of(&token.scopes),
             time_or_never(token.last_used_at),
-            time_or_never(token.expires_at),
+            match token.suspended_at {
+                Some(_) => format!(
+                    "{}, suspended until the next sign-in",
+                    time_or_never(token.expires_at)
+                ),
+                None => time_or_never(token.expires_at),
+            },
         ]
     })
 }

@@ -59,6 +59,8 @@ text_enum! {
         AgentUpdated = "agent.updated",
         /// A card was derived again with another result.
         AgentDerived = "agent.derived",
+        /// The stored bytes of a version of an agent's card were found not to have their digest.
+        AgentDamagedCard = "agent.damaged_card",
         /// A catalog lists an entry that is no card for the first time.
         EntryListed = "entry.listed",
         /// Such an entry has changed, or who may find it.
@@ -83,6 +85,8 @@ text_enum! {
         TokenRevoked = "token.revoked",
         /// Somebody has signed in to the pages.
         SessionBegun = "session.begun",
+        /// Tokens or sign-ins of one network were refused within a minute.
+        SignInRefused = "sign_in.refused",
         /// A session was ended by its account or an admin.
         SessionRevoked = "session.revoked",
         /// An account was made.
@@ -91,6 +95,9 @@ text_enum! {
         AccountChanged = "account.changed",
         /// An account was disabled, and its tokens ended.
         AccountDisabled = "account.disabled",
+        /// The claims of an account's identity provider do not let it in any more: its roles from the provider, sessions and
+        /// tokens ended.
+        AccountAccessEnded = "account.access_ended",
         /// A disabled account may be used again.
         AccountEnabled = "account.enabled",
         /// A group was made, or its members were changed.
@@ -133,11 +140,13 @@ impl EventKind {
                 | Self::AgentLiveness
                 | Self::AgentUpdated
                 | Self::AgentDerived
+                | Self::AgentDamagedCard
                 | Self::EntryListed
                 | Self::EntryChanged
                 | Self::EntryEnded
                 | Self::ReviewOpened
                 | Self::ReviewClosed
+                | Self::SignInRefused
         )
     }
 }

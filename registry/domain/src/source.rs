@@ -33,6 +33,8 @@ text_enum! {
     SourceState {
         /// It was not fetched yet.
         New = "new",
+        /// The caller has registered it, and does not see what it gives. No source is stored with this state.
+        Recorded = "recorded",
         /// The last fetch succeeded.
         Fresh = "fresh",
         /// The last fetch failed.

@@ -1,4 +1,5 @@
-//! How deep a policy is nested: Cedar reads, rewrites and drops conditions by recursion, and a stack has an end.
+//! How deep a policy is nested, and how much it asks for: Cedar reads, rewrites and drops conditions by recursion, and a stack
+//! has an end.
 
 /// Brackets within brackets.
 pub(crate) const MAX_BRACKETS: usize = 100;
@@ -7,45 +8,88 @@ pub(crate) const MAX_OPERATORS: usize = 500;
 /// The stack on which policies are read. Only what is used of it takes memory.
 const STACK: usize = 256 * 1024 * 1024;
 
-/// Whether a text is nested deeper than policies are read.
-pub(crate) fn is_too_deep(text: &str) -> bool {
-    let (mut brackets, mut operators) = (0_usize, 0_usize);
-    let mut rest = text.chars().peekable();
-    let mut word = String::new();
-    while let Some(character) = rest.next() {
-        if character.is_alphanumeric() || character == '_' {
-            // No word that nests is longer.
-            if word.len() < 8 {
-                word.push(character);
-            }
-            continue;
-        }
-        if matches!(word.as_str(), "if" | "in" | "is" | "has" | "like") {
-            operators += 1;
-        }
-        word.clear();
-        match character {
-            '"' => {
-                // To the end of the text literal.
-                while let Some(inside) = rest.next() {
-                    match inside {
-                        '\\' => drop(rest.next()),
-                        '"' => break,
-                        _ => {}
-                    }
+/// How much a policy asks of whoever reads and evaluates it, counted in its text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TextSize {
+    /// Brackets within brackets.
+    depth: usize,
+    /// Signs of operators.
+    operators: usize,
+    /// Words, numbers and texts: each is a value or a name in a condition.
+    pub(crate) terms: usize,
+    /// Characters of the patterns of `like`.
+    pub(crate) pattern_chars: usize,
+}
+
+impl TextSize {
+    /// Counts a text, without comments.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut size = Self::default();
+        let mut brackets = 0_usize;
+        let mut rest = text.chars().peekable();
+        let mut word = String::new();
+        // Whether the next text is the pattern of a `like`.
+        let mut is_pattern = false;
+        while let Some(character) = rest.next() {
+            if character.is_alphanumeric() || character == '_' {
+                // No word that counts is longer.
+                if word.len() < 8 {
+                    word.push(character);
                 }
+                continue;
             }
-            '/' if rest.peek() == Some(&'/') => drop(rest.find(|inside| *inside == '\n')),
-            '(' | '[' | '{' => brackets += 1,
-            ')' | ']' | '}' => brackets = brackets.saturating_sub(1),
-            '!' | '-' | '+' | '*' | '.' | '<' | '>' | '=' | '&' | '|' => operators += 1,
+            if !word.is_empty() {
+                size.terms += 1;
+                size.operators +=
+                    usize::from(matches!(word.as_str(), "if" | "in" | "is" | "has" | "like"));
+                is_pattern = word == "like";
+                word.clear();
+            }
+            if character.is_whitespace() {
+                continue;
+            }
+            if character == '/' && rest.peek() == Some(&'/') {
+                let _ = rest.find(|inside| *inside == '\n');
+                continue;
+            }
+            match character {
+                '"' => {
+                    size.terms += 1;
+                    let length = literal(&mut rest);
+                    size.pattern_chars += if is_pattern { length } else { 0 };
+                }
+                '(' | '[' | '{' => {
+                    brackets += 1;
+                    size.depth = size.depth.max(brackets);
+                }
+                ')' | ']' | '}' => brackets = brackets.saturating_sub(1),
+                '!' | '-' | '+' | '*' | '.' | '<' | '>' | '=' | '&' | '|' => size.operators += 1,
+                _ => {}
+            }
+            is_pattern = false;
+        }
+        size
+    }
+}
+
+/// Reads on behind the end of a text literal; returns its characters, an escaped one as one.
+fn literal(rest: &mut impl Iterator<Item = char>) -> usize {
+    let mut length = 0;
+    while let Some(inside) = rest.next() {
+        match inside {
+            '\\' => drop(rest.next()),
+            '"' => break,
             _ => {}
         }
-        if brackets > MAX_BRACKETS || operators > MAX_OPERATORS {
-            return true;
-        }
+        length += 1;
     }
-    false
+    length
+}
+
+/// Whether a text is nested deeper than policies are read.
+pub(crate) fn is_too_deep(text: &str) -> bool {
+    let size = TextSize::of(text);
+    size.depth > MAX_BRACKETS || size.operators > MAX_OPERATORS
 }
 
 /// The result of what reads policies, on a thread with enough stack; `None` where there is no room for one.
@@ -75,5 +119,25 @@ mod tests {
         assert!(!is_too_deep(&"(".repeat(MAX_BRACKETS)));
         assert!(!is_too_deep(&"[]".repeat(many)));
         assert!(!is_too_deep(&"+".repeat(MAX_OPERATORS)));
+    }
+
+    #[test]
+    fn values_and_patterns_are_counted_where_they_are_evaluated() {
+        for (text, terms, pattern_chars) in [
+            ("[\"a\", \"b\", 3]", 3, 0),
+            ("// a \"b\" like \"c\"\n x ", 1, 0),
+            ("a like \"*b\\*\"", 3, 3),
+            ("a like // \"x\"\n \"*b\" ", 3, 2),
+            ("alike \"*b\" ", 2, 0),
+            ("a.like(\"*b\")", 3, 0),
+            ("\"like\" \"*b\"", 2, 0),
+        ] {
+            let size = TextSize::of(text);
+            assert_eq!(
+                (size.terms, size.pattern_chars),
+                (terms, pattern_chars),
+                "{text}"
+            );
+        }
     }
 }

@@ -37,7 +37,7 @@ impl fmt::Display for Fault {
 
 impl Fault {
     /// A fault of a whole policy, at its beginning.
-    pub(crate) fn of_whole(policy: &str, text: &str, message: impl Into<String>) -> Self {
+    pub fn of_whole(policy: &str, text: &str, message: impl Into<String>) -> Self {
         let begin = text.len() - text.trim_start().len();
         Self::at(policy, text, begin, message)
     }

@@ -18,7 +18,10 @@ pub use action::Action;
 pub use evaluation::{Matches, Verdict};
 pub use fault::Fault;
 pub use policy::{Effect, Mode, Policy, PolicyText};
-pub use principal::{Principal, PrincipalScope};
+pub use principal::{ANONYMOUS, Principal, PrincipalScope};
 pub use resource::{AgentFacts, Collections};
-pub use set::{MAX_POLICIES, MAX_POLICY_BYTES, PolicySet, SCHEMA, formatted};
+pub use set::{
+    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, cost_faults,
+    formatted,
+};
 pub use templates::TEMPLATES;

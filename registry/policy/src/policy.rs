@@ -91,6 +91,8 @@ pub struct Policy {
     pub(crate) names_actions: bool,
     /// The policy as Cedar has read it.
     pub(crate) read: CedarPolicy,
+    /// The same policy as a permit for everybody: where it is satisfied, the policy matches. One without conditions has none.
+    pub(crate) question: Option<CedarPolicy>,
 }
 
 /// Characters of an identifier.
@@ -133,6 +135,13 @@ impl Policy {
                 "a condition asks about the resource only, and this one mentions `{variable}`: who asks and what for stand in the scope, as in `principal in Group::\"…\"`"
             )));
         }
+        let conditional = read.has_non_scope_constraint()
+            || !matches!(read.resource_constraint(), ResourceConstraint::Any);
+        let asks_about_collections = mentions_attribute(&est["conditions"], "collections");
+        let question = match conditional && mode != Mode::Off {
+            true => question_of(est),
+            false => None,
+        };
         Ok(Self {
             id: id.clone(),
             text: text.clone(),
@@ -143,22 +152,26 @@ impl Policy {
             },
             actions: actions_of(&read),
             is_shipped: false,
-            asks_about_collections: mentions_attribute(&est["conditions"], "collections"),
+            asks_about_collections,
             names_actions: read.action_constraint() != ActionConstraint::Any,
             scope: PrincipalScope::of(&read.principal_constraint()),
-            conditional: read.has_non_scope_constraint()
-                || !matches!(read.resource_constraint(), ResourceConstraint::Any),
+            conditional,
             read,
+            question,
         })
     }
 
-    /// The same policy as a permit for everybody, under another identifier: where it is satisfied, the policy matches.
-    pub(crate) fn as_question(&self, id: &str) -> Option<CedarPolicy> {
-        let mut est = self.read.to_json().ok()?;
-        est["effect"] = json!("permit");
-        est["principal"] = json!({"op": "All"});
-        CedarPolicy::from_json(Some(PolicyId::new(id)), est).ok()
+    /// Whether it decides, with this effect, for anybody at all.
+    pub(crate) fn decides(&self, effect: Effect) -> bool {
+        self.mode == Mode::Enforce && self.effect == effect && self.scope != PrincipalScope::Nobody
     }
+}
+
+/// A policy in Cedar's own JSON form as a permit for everybody.
+fn question_of(mut est: Value) -> Option<CedarPolicy> {
+    est["effect"] = json!("permit");
+    est["principal"] = json!({"op": "All"});
+    CedarPolicy::from_json(None, est).ok()
 }
 
 /// Whether this names a policy.

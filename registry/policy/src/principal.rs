@@ -11,8 +11,8 @@ pub struct Principal {
     pub groups: Vec<String>,
 }
 
-/// The identifier of anonymous clients as an account.
-pub(crate) const ANONYMOUS: &str = "anonymous";
+/// The identifier of anonymous clients as an account. It never stands for an account of that name.
+pub const ANONYMOUS: &str = "anonymous";
 
 impl Principal {
     /// The identifier of a group: one that an admin has set has no issuer.

@@ -87,6 +87,15 @@ fn domain(id: EntityUid, name: &str) -> Result<Entity, String> {
     Entity::new(id, attributes, std::collections::HashSet::new()).map_err(|error| error.to_string())
 }
 
+/// Characters of a text of the card's author that a pattern is compared with: comparing takes time with both.
+const MAX_TEXT: usize = 256;
+
+/// The beginning of a text.
+fn beginning(text: &str) -> &str {
+    let end = text.char_indices().nth(MAX_TEXT);
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
 fn attributes(facts: &AgentFacts, collections: &[String]) -> HashMap<String, RestrictedExpression> {
     let text = |value: &str| RestrictedExpression::new_string(value.to_owned());
     let set =
@@ -98,7 +107,7 @@ fn attributes(facts: &AgentFacts, collections: &[String]) -> HashMap<String, Res
         ("proof_methods", set(&facts.proof_methods)),
         ("covered", truth(facts.covered)),
         ("labels", set(&facts.labels)),
-        ("provider", text(&facts.provider)),
+        ("provider", text(beginning(&facts.provider))),
         ("skills", set(&facts.skills)),
         ("tags", set(&facts.tags)),
         ("capabilities", set(&facts.capabilities)),

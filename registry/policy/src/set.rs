@@ -9,10 +9,10 @@ use cedar_policy::{
 };
 
 use crate::action::Action;
-use crate::depth::{is_too_deep, with_room};
+use crate::depth::{TextSize, is_too_deep, with_room};
 use crate::evaluation::Matches;
 use crate::fault::Fault;
-use crate::policy::{Mode, Policy, PolicyText, entity};
+use crate::policy::{Effect, Mode, Policy, PolicyText, entity};
 use crate::principal::{ANONYMOUS, PrincipalScope};
 use crate::resource::{AgentFacts, Collections, domain_entities};
 
@@ -22,19 +22,29 @@ pub const SCHEMA: &str = include_str!("schema.cedarschema");
 pub const MAX_POLICIES: usize = 1_000;
 /// Bytes of one policy.
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
+/// Words, numbers and texts in the policies of a set that is made: each is read, and evaluated for each agent.
+pub const MAX_TERMS: usize = 20_000;
+/// Characters in the patterns of `like` of a set that is made: each may be compared with each character of a text.
+pub const MAX_PATTERN_CHARS: usize = 20_000;
 /// Faults that are told of one set.
 const MAX_FAULTS: usize = 50;
 
-/// A set of policies, compiled.
-#[derive(Debug)]
+/// A set of policies, compiled. A clone shares what was compiled.
+#[derive(Debug, Clone)]
 pub struct PolicySet {
     number: u64,
+    compiled: Arc<Compiled>,
+    /// Who says which collections hold an agent, where a policy asks for that; without anybody none does.
+    collections: Option<Arc<dyn Collections>>,
+}
+
+/// What is the same whatever number the set has.
+#[derive(Debug)]
+struct Compiled {
     policies: Vec<Policy>,
     questions: HashMap<Action, Questions>,
     /// Actions with policies on a dry run.
     tried: Vec<Action>,
-    /// Who says which collections hold an agent, where a policy asks for that; without anybody none does.
-    collections: Option<Arc<dyn Collections>>,
 }
 
 /// The policies about one action, each as a permit for everybody under its place in the set.
@@ -106,13 +116,22 @@ impl PolicySet {
             let mut policies = policies.iter();
             policies.any(|one| one.mode == Mode::DryRun && one.actions.contains(action))
         };
+        let tried = Action::ALL.into_iter().filter(is_tried).collect();
         Ok(Self {
             number,
-            tried: Action::ALL.into_iter().filter(is_tried).collect(),
-            policies,
-            questions,
+            compiled: Arc::new(Compiled {
+                policies,
+                questions,
+                tried,
+            }),
             collections: None,
         })
+    }
+
+    /// The same policies under another number.
+    #[must_use]
+    pub fn numbered(self, number: u64) -> Self {
+        Self { number, ..self }
     }
 
     /// The same set, asking about these collections.
@@ -135,7 +154,7 @@ impl PolicySet {
 
     /// Whether a policy that is not off asks which collections hold an agent.
     pub fn asks_about_collections(&self) -> bool {
-        let mut policies = self.policies.iter();
+        let mut policies = self.policies().iter();
         policies.any(|policy| policy.mode != Mode::Off && policy.asks_about_collections)
     }
 
@@ -146,12 +165,12 @@ impl PolicySet {
 
     /// Its policies in their order; a place in it is what [`Matches`] speaks of.
     pub fn policies(&self) -> &[Policy] {
-        &self.policies
+        &self.compiled.policies
     }
 
     /// The policies about an action with their places, off ones too.
     pub fn about(&self, action: Action) -> impl Iterator<Item = (u16, &Policy)> {
-        let placed = (0..).zip(&self.policies);
+        let placed = (0..).zip(self.policies());
         placed.filter(move |(_, policy)| policy.actions.contains(&action))
     }
 
@@ -169,7 +188,28 @@ impl PolicySet {
 
     /// Whether it has policies about an action on a dry run.
     pub fn tries(&self, action: Action) -> bool {
-        self.tried.contains(&action)
+        self.compiled.tried.contains(&action)
+    }
+
+    /// Whether a policy that decides permits an action to somebody, if only for some resources.
+    pub fn permits(&self, action: Action) -> bool {
+        let mut about = self.about(action);
+        about.any(|(_, policy)| policy.decides(Effect::Permit))
+    }
+
+    /// Whether an action is allowed to everybody for every resource, whatever else the set says.
+    pub fn allows_all(&self, action: Action) -> bool {
+        let permits = |policy: &Policy| {
+            policy.decides(Effect::Permit)
+                && !policy.conditional
+                && policy.scope == PrincipalScope::Everybody
+        };
+        let mut about = self.about(action);
+        let forbids = self.about(action).any(|(_, policy)| {
+            // A permit that cannot be evaluated denies too.
+            policy.decides(Effect::Forbid) || (policy.conditional && policy.decides(Effect::Permit))
+        });
+        about.any(|(_, policy)| permits(policy)) && !forbids
     }
 
     /// Whether it matters to an action who asks.
@@ -199,7 +239,7 @@ impl PolicySet {
         action: Action,
         resource: impl FnOnce() -> Result<(EntityUid, Vec<Entity>), String>,
     ) -> Matches {
-        let Some(questions) = self.questions.get(&action) else {
+        let Some(questions) = self.compiled.questions.get(&action) else {
             return Matches::default();
         };
         let mut matches = Matches {
@@ -239,7 +279,8 @@ impl Questions {
                 questions.always.insert(place);
                 continue;
             }
-            let question = policy.as_question(&place.to_string());
+            let question = policy.question.as_ref();
+            let question = question.map(|one| one.new_id(PolicyId::new(place.to_string())));
             let added = question.map(|question| questions.conditional.add(question).is_ok());
             if added != Some(true) {
                 let message = "this policy cannot be evaluated on its own";
@@ -300,6 +341,30 @@ fn limits(written: &[PolicyText]) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// The faults of a set that would take too long to read, or to evaluate for an agent. A set that was kept before this was
+/// bounded is read all the same.
+pub fn cost_faults(written: &[PolicyText]) -> Vec<Fault> {
+    let (mut terms, mut pattern_chars) = (0, 0);
+    for one in written {
+        let size = TextSize::of(&one.text);
+        terms += size.terms;
+        pattern_chars += size.pattern_chars;
+        let message = if pattern_chars > MAX_PATTERN_CHARS {
+            format!(
+                "the patterns of `like` of a set have at most {MAX_PATTERN_CHARS} characters together, and with this policy they have {pattern_chars}; a list with `contains` takes the place of patterns without `*`"
+            )
+        } else if terms > MAX_TERMS {
+            format!(
+                "the policies of a set have at most {MAX_TERMS} words, numbers and texts together, and with this one they have {terms}; a label or a collection takes the place of a long list"
+            )
+        } else {
+            continue;
+        };
+        return vec![Fault::of_whole(&one.id, &one.text, message)];
+    }
+    Vec::new()
 }
 
 /// The faults that Cedar's strict validation finds. A policy that names no action is checked for the actions that it is

@@ -1,7 +1,7 @@
 //! Policies to begin with, by their names.
 
 /// The templates: each one is a policy that is valid as it is, and says in its first line what it does.
-pub const TEMPLATES: [(&str, &str); 7] = [
+pub const TEMPLATES: [(&str, &str); 9] = [
     (
         "allow-list-domains",
         include_str!("../templates/allow-list-domains.cedar"),
@@ -15,6 +15,7 @@ pub const TEMPLATES: [(&str, &str); 7] = [
         include_str!("../templates/demand-strong-auth.cedar"),
     ),
     ("deny-tag", include_str!("../templates/deny-tag.cedar")),
+    ("everybody", include_str!("../templates/everybody.cedar")),
     (
         "internal-endpoints",
         include_str!("../templates/internal-endpoints.cedar"),
@@ -26,5 +27,9 @@ pub const TEMPLATES: [(&str, &str); 7] = [
     (
         "registration",
         include_str!("../templates/registration.cedar"),
+    ),
+    (
+        "signed-in-only",
+        include_str!("../templates/signed-in-only.cedar"),
     ),
 ];

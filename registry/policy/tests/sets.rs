@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use a2a_registry_policy::{
-    Action, AgentFacts, Collections, Effect, Fault, MAX_POLICIES, MAX_POLICY_BYTES, Mode,
-    PolicySet, PolicyText, Principal, PrincipalScope, formatted,
+    Action, AgentFacts, Collections, Effect, Fault, MAX_PATTERN_CHARS, MAX_POLICIES,
+    MAX_POLICY_BYTES, MAX_TERMS, Mode, PolicySet, PolicyText, Principal, PrincipalScope,
+    cost_faults, formatted,
 };
 
 fn written(policies: &[(&str, &str)]) -> Vec<PolicyText> {
@@ -657,4 +658,114 @@ fn a_policy_is_nested_as_deep_as_is_read_and_no_deeper() {
             "{open}"
         );
     }
+}
+
+/// What a set permits to somebody, and what it allows whatever else it says, is read from its scopes alone.
+#[test]
+fn a_set_knows_whether_it_permits_and_whether_it_allows_all() {
+    let open = "permit (principal, action, resource);";
+    let when = "permit (principal, action, resource) when { resource.verified };";
+    let team = "permit (principal in Group::\"team\", action, resource);";
+    let forbid = "forbid (principal in Group::\"team\", action, resource);";
+    let calls = "forbid (principal, action == Action::\"invoke\", resource);";
+    let tried = format!("@mode(\"dry_run\") {open}");
+    let off = format!("@mode(\"off\") {forbid}");
+    let nobody = "permit (principal == Group::\"team\", action, resource);";
+    for (texts, permits, allows_all) in [
+        (&[] as &[&str], false, false),
+        (&[open], true, true),
+        (&[when], true, false),
+        (&[open, when], true, false),
+        (&[team], true, false),
+        (&[open, team, calls, &off], true, true),
+        (&[open, forbid], true, false),
+        (&[forbid], false, false),
+        (&[&tried], false, false),
+        (&[nobody], false, false),
+    ] {
+        let named: Vec<(String, &str)> = (0..)
+            .zip(texts)
+            .map(|(number, text): (u32, _)| (format!("p{number}"), *text))
+            .collect();
+        let named: Vec<(&str, &str)> = named.iter().map(|(id, text)| (&**id, *text)).collect();
+        let set = set(&named);
+        assert_eq!(set.permits(Action::Discover), permits, "{texts:?}");
+        assert_eq!(set.allows_all(Action::Discover), allows_all, "{texts:?}");
+    }
+}
+
+/// The template for people who are signed in hides agents from nobody else, and from everybody without a permit beside it.
+#[test]
+fn only_who_is_signed_in_finds_agents_by_the_template() {
+    let template = |wanted: &str| {
+        let found = a2a_registry_policy::TEMPLATES
+            .iter()
+            .find(|(name, _)| *name == wanted);
+        *found.unwrap()
+    };
+    let (signed_in, everybody) = (template("signed-in-only"), template("everybody"));
+    for (policies, expected) in [(vec![signed_in, everybody], true), (vec![signed_in], false)] {
+        let set = set(&policies);
+        for action in Action::UNNAMED {
+            let matches = set.matches(action, &agent());
+            let may =
+                |who: &Principal| set.verdict(action, who, &matches, &BTreeSet::new()).allowed;
+            assert_eq!(may(&member("ann", &[])), expected);
+            assert!(!may(&Principal::default()));
+        }
+    }
+}
+
+/// What the author of a card writes makes no pattern take long.
+#[test]
+fn a_pattern_sees_the_beginning_of_a_text() {
+    let set = set(&[(
+        "end",
+        "permit (principal, action, resource) when { resource.provider like \"*end\" };",
+    )]);
+    for (length, matches) in [(253, 1), (254, 0)] {
+        let facts = AgentFacts {
+            provider: "é".repeat(length) + "end",
+            ..agent()
+        };
+        let found = set.matches(Action::Discover, &facts);
+        assert_eq!((found.matching.len(), found.failed.len()), (matches, 0));
+    }
+}
+
+/// A set is refused for what it costs, up to the last character; the policy that is too much is named.
+#[test]
+fn what_a_set_costs_is_bounded() {
+    let of =
+        |condition: String| format!("permit (principal, action, resource) when {{ {condition} }};");
+    let patterns = |chars: usize| of(format!("resource.domain like \"{}\"", "x".repeat(chars)));
+    let half = MAX_PATTERN_CHARS / 2;
+    assert_eq!(
+        cost_faults(&written(&[("a", &patterns(half)), ("b", &patterns(half))])),
+        []
+    );
+    let faults = cost_faults(&written(&[
+        ("a", &patterns(half)),
+        ("b", &patterns(half + 1)),
+        ("c", "permit (principal, action, resource);"),
+    ]));
+    assert_eq!(faults.len(), 1);
+    assert_eq!(faults[0].policy, "b");
+    // Another text may be as long as a policy is.
+    let long = of(format!(
+        "resource.domain == \"{}\"",
+        "x".repeat(MAX_PATTERN_CHARS + 1)
+    ));
+    assert_eq!(cost_faults(&written(&[("a", &long)])), []);
+    // Eight words stand around the numbers.
+    let list = |terms: usize| {
+        let numbers = vec!["1"; terms - 8].join(",");
+        of(format!("[{numbers}].contains(resource.trust)"))
+    };
+    let most = list(MAX_TERMS / 5);
+    let mut lists: Vec<(&str, &str)> = ["a", "b", "c", "d", "e"].map(|id| (id, &*most)).to_vec();
+    assert_eq!(cost_faults(&written(&lists)), []);
+    lists.push(("last", "permit (principal, action, resource);"));
+    let faults = cost_faults(&written(&lists));
+    assert_eq!(faults[0].policy, "last", "{faults:?}");
 }

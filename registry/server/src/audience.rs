@@ -14,6 +14,7 @@ use a2a_registry_store::{Handle, StoreError};
 use uuid::Uuid;
 
 use crate::caller::Caller;
+use crate::config::IdentityConfig;
 use crate::error::{AppError, ErrorKind};
 
 /// The groups of an audience as it is kept. What cannot be read is nobody.
@@ -43,6 +44,27 @@ pub(crate) async fn named_by_id(
     Ok(named.collect())
 }
 
+/// Whether somebody is in the group with this name, as policies name it.
+pub(crate) async fn group_has_members(on: &impl Handle, name: &str) -> Result<bool, StoreError> {
+    Ok(match group_by_full_name(on, name).await? {
+        Some(group) => !groups::group_is_empty(on, group.id).await?,
+        None => false,
+    })
+}
+
+/// The group with this name, as policies name it.
+async fn group_by_full_name(
+    on: &impl Handle,
+    name: &str,
+) -> Result<Option<account_group::Model>, StoreError> {
+    let (origin, bare) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
+    // No text of the database holds this character, and PostgreSQL refuses to be asked for it.
+    if name.contains('\0') {
+        return Ok(None);
+    }
+    groups::group_by_name(on, origin, bare).await
+}
+
 /// The groups with these names. A caller who does not curate names those that it is in, and those of what it changes; the
 /// others are as if they did not exist.
 ///
@@ -57,11 +79,7 @@ pub(crate) async fn groups_named(
     let own = caller.account.as_ref().map(|account| &account.groups);
     let mut ids = Vec::with_capacity(names.len());
     for name in names {
-        let (origin, bare) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
-        let found = match origin.contains('\0') {
-            true => None,
-            false => groups::group_by_name(on, origin, bare).await?,
-        };
+        let found = group_by_full_name(on, name).await?;
         let may_name = |id: &Uuid| {
             let is_own = own.is_some_and(|groups| groups.contains(id));
             caller.may(Permission::Curate) || is_own || present.contains(id)
@@ -76,17 +94,23 @@ pub(crate) async fn groups_named(
     Ok(ids)
 }
 
-/// Refuses what is no list of groups.
+/// Refuses what is no list of groups, and a list with one that the configuration leaves out.
 ///
 /// # Errors
 /// `Invalid`.
-pub(crate) fn check_groups(pointer: &str, names: &[String]) -> Result<(), AppError> {
+pub(crate) fn check_groups(
+    identity: &IdentityConfig,
+    pointer: &str,
+    names: &[String],
+) -> Result<(), AppError> {
     let fits = |name: &String| (1..=MAX_GROUP).contains(&name.chars().count());
-    if names.len() <= MAX_AUDIENCE && names.iter().all(fits) {
-        return Ok(());
+    if names.len() > MAX_AUDIENCE || !names.iter().all(fits) {
+        let detail =
+            format!("at most {MAX_AUDIENCE} groups, each with 1 to {MAX_GROUP} characters");
+        return Err(AppError::invalid(pointer, detail));
     }
-    let detail = format!("at most {MAX_AUDIENCE} groups, each with 1 to {MAX_GROUP} characters");
-    Err(AppError::invalid(pointer, detail))
+    let deselected = names.iter().find_map(|name| identity.deselection(name));
+    deselected.map_or(Ok(()), |text| Err(AppError::invalid(pointer, text)))
 }
 
 fn missing(name: &str) -> AppError {

@@ -2,6 +2,7 @@
 //! change of an account, a token or a session acts at the next request, in every process.
 
 use a2a_registry_domain::role::{Roles, Scopes};
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Principal;
 use a2a_registry_store::entity::{account, account_group, session, token};
 use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
@@ -12,37 +13,63 @@ use uuid::Uuid;
 
 use crate::caller::{Account, Caller, Credential};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::identity::account_of;
 use crate::providers::Holder;
 
 /// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
 ///
 /// # Errors
-/// `Unauthenticated` for a token that is unknown, revoked or expired, or whose account is disabled; as
-/// [`Provider::access_token_holder`](crate::providers::Provider::access_token_holder) for an access token.
+/// `Unauthenticated` for a token that is unknown, revoked, expired or suspended, or whose account may not be used; as
+/// [`Provider::access_token_holder`](crate::providers::Provider::access_token_holder) and [`account_of`] for an access token.
 pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
     if let Some(provider) = context.providers.named_in(secret) {
-        let holder = provider.access_token_holder(secret).await?;
+        let holder = provider.access_token_holder(secret).await;
+        let holder =
+            holder.map_err(|error| error.refused_by_provider(RefusalReason::AccessToken))?;
         return by_access_token(context, &holder).await;
     }
-    let refused = || {
+    // The caller is told the same in each case.
+    let refused = |reason| {
         AppError::new(
             ErrorKind::Unauthenticated,
             "This token is unknown or has ended; ask an admin for another one.",
         )
+        .refused(reason)
     };
     let (token, account) = accounts::token_by_hash(&context.store, &hash(secret))
         .await?
-        .ok_or_else(refused)?;
+        .ok_or_else(|| refused(RefusalReason::UnknownToken))?;
     let now = context.now().0;
-    if token.expires_at.is_some_and(|end| end <= now) || account.disabled_at.is_some() {
-        return Err(refused());
+    if token.expires_at.is_some_and(|end| end <= now) {
+        return Err(refused(RefusalReason::EndedToken));
+    }
+    if !account.may_be_used() {
+        return Err(refused(RefusalReason::DisabledAccount));
+    }
+    if suspended_at(context, &account).is_some() {
+        return Err(AppError::new(
+            ErrorKind::Unauthenticated,
+            format!(
+                "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
+                 Sign in with the identity provider; the token is valid again then.",
+                context.config.identity.max_absence
+            ),
+        )
+        .refused(RefusalReason::SuspendedToken));
     }
     note_use(context, &token, now);
     let roles = account.roles()?;
     let credential = Credential::Token(token.id);
     caller_of(context, account, roles, token.scopes(), credential).await
+}
+
+/// Since when the tokens, sessions and feed of an account are suspended until its next sign-in, if they are: its identity
+/// provider has issued no valid claims about it for too long.
+pub(crate) fn suspended_at(context: &Context, account: &account::Model) -> Option<Timestamp> {
+    let valid_at = Timestamp(account.claims_valid_at?);
+    let end = context.config.identity.absence_end(valid_at)?;
+    (end <= context.now()).then_some(end)
 }
 
 /// The caller that the holder of an access token is: its account, with all that its roles allow.
@@ -52,7 +79,8 @@ async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller, A
         return Err(AppError::new(
             ErrorKind::Unauthenticated,
             "The account of this access token is disabled.",
-        ));
+        )
+        .refused(RefusalReason::DisabledAccount));
     }
     let roles = account.roles()?;
     let credential = Credential::AccessToken(holder.issuer.clone());
@@ -110,8 +138,8 @@ pub(crate) fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<
     named.collect()
 }
 
-/// Authenticates the reader of a feed by its secret; `None` for one that is unknown, and for that of a disabled account. The
-/// caller is for the feed alone, and may do no more than the token or session that made the feed might.
+/// Authenticates the reader of a feed by its secret; `None` for one that is unknown, and for that of an account that may not
+/// be used or is suspended. The caller is for the feed alone, and may do no more than the token or session that made the feed might.
 ///
 /// # Errors
 /// Where the database fails.
@@ -120,7 +148,8 @@ pub(crate) async fn authenticate_feed(
     secret: &str,
 ) -> Result<Option<Caller>, AppError> {
     let found = feeds::feed_by_hash(&context.store, &hash(secret)).await?;
-    let found = found.filter(|(_, account)| account.disabled_at.is_none());
+    let found = found
+        .filter(|(_, account)| account.may_be_used() && suspended_at(context, account).is_none());
     let Some((Some(scopes), account)) = found.map(|(feed, account)| (feed.scopes(), account))
     else {
         return Ok(None);
@@ -160,7 +189,7 @@ pub async fn authenticate_session(
     // Nobody is signed in with a provider that the operator has taken away.
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
-    if account.disabled_at.is_some() || !is_trusted {
+    if !account.may_be_used() || !is_trusted || suspended_at(context, &account).is_some() {
         return Ok(None);
     }
     let roles = account.roles()?;

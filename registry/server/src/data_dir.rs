@@ -28,6 +28,14 @@ pub enum DataDirError {
         "another process is serving from the database {0}; stop it, or give --database another file"
     )]
     DatabaseTaken(PathBuf),
+    /// The folder does not exist.
+    #[error("there is no data folder {0}; give --data-dir the folder of a registry")]
+    Missing(PathBuf),
+    /// The database file does not exist.
+    #[error(
+        "there is no database {0}; give --data-dir the folder of a registry, or --database its file"
+    )]
+    DatabaseMissing(PathBuf),
 }
 
 /// A data folder held by this process until it is dropped.
@@ -35,54 +43,115 @@ pub enum DataDirError {
 pub struct DataDir {
     path: PathBuf,
     _lock: Lock,
+    /// The folder itself, which stays locked if somebody deletes the lock file.
+    _folder_lock: Option<Lock>,
     _database_lock: Option<Lock>,
+    /// The database file itself, for the same reason, and because other folders and other paths may lead to it.
+    database_file_lock: Option<Lock>,
 }
 
 impl DataDir {
     /// Creates the folder if it does not exist (readable for its owner only) and takes its lock, and the lock of a
-    /// database file that lies outside of it.
+    /// database file.
     ///
     /// # Errors
     /// If the folder cannot be written, or another process holds the folder or the file.
     pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
-        let unusable = |error| DataDirError::Unusable {
-            path: path.to_owned(),
-            error,
-        };
-        make(path).map_err(unusable)?;
+        make(path).map_err(|error| unusable(path, error))?;
+        Self::take(path, database)
+    }
+
+    /// Takes the locks as [`DataDir::open`] does, but creates neither the folder nor a database.
+    ///
+    /// # Errors
+    /// As [`DataDir::open`]; and if the folder or the database file does not exist.
+    pub fn open_existing(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
+        if !path.is_dir() {
+            return Err(DataDirError::Missing(path.to_owned()));
+        }
+        match database {
+            Some(file) if !file.exists() => Err(DataDirError::DatabaseMissing(file.to_owned())),
+            _ => Self::take(path, database),
+        }
+    }
+
+    fn take(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         let taken = || DataDirError::Taken(path.to_owned());
-        let folder_lock = lock(&path.join(LOCK))
-            .map_err(unusable)?
+        let lock = lock(&path.join(LOCK))
+            .map_err(|error| unusable(path, error))?
             .ok_or_else(taken)?;
+        let folder_lock = lock_itself(path, cfg!(unix)).map_err(|Held| taken())?;
         let elsewhere = database.filter(|file| !is_inside(file, path));
-        let database_lock = match elsewhere {
-            Some(file) => {
-                let mut name = file.as_os_str().to_owned();
-                name.push(DATABASE_LOCK);
-                let taken = || DataDirError::DatabaseTaken(file.to_owned());
-                let unusable = |error| DataDirError::Unusable {
-                    path: file.to_owned(),
-                    error,
-                };
-                Some(
-                    lock(Path::new(&name))
-                        .map_err(unusable)?
-                        .ok_or_else(taken)?,
-                )
-            }
-            None => None,
-        };
-        Ok(Self {
+        let mut data_dir = Self {
             path: path.to_owned(),
-            _lock: folder_lock,
-            _database_lock: database_lock,
-        })
+            _lock: lock,
+            _folder_lock: folder_lock,
+            _database_lock: elsewhere.map(lock_beside).transpose()?,
+            database_file_lock: None,
+        };
+        if let Some(file) = database {
+            data_dir.hold_database(file)?;
+        }
+        Ok(data_dir)
+    }
+
+    /// Locks a database file, if it exists, however it is named and wherever its lock file is.
+    ///
+    /// # Errors
+    /// If another process holds it.
+    pub fn hold_database(&mut self, file: &Path) -> Result<(), DataDirError> {
+        if self.database_file_lock.is_none() {
+            // Only on Linux are these locks unrelated to those that SQLite takes on the same file.
+            let held = lock_itself(file, cfg!(target_os = "linux"));
+            self.database_file_lock =
+                held.map_err(|Held| DataDirError::DatabaseTaken(file.to_owned()))?;
+        }
+        Ok(())
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+fn unusable(path: &Path, error: std::io::Error) -> DataDirError {
+    DataDirError::Unusable {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+/// Another process holds a lock.
+struct Held;
+
+/// Locks a folder or file itself, for as long as it exists. `None` where that cannot be done, as on some network file
+/// systems: there only the lock files count.
+///
+/// Closing any descriptor of a database file ends the locks that SQLite has on it in this process. So the file stays open
+/// until the data folder is given up, after the database.
+fn lock_itself(path: &Path, supported: bool) -> Result<Option<Lock>, Held> {
+    if !supported {
+        return Ok(None);
+    }
+    let opened = File::open(path).map_err(TryLockError::Error);
+    match opened.and_then(|file| file.try_lock().map(|()| Lock(file))) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Err(Held),
+        Err(TryLockError::Error(error)) => {
+            tracing::debug!(path = %path.display(), %error, "only the lock file is locked");
+            Ok(None)
+        }
+    }
+}
+
+/// Takes the lock file beside a database file that lies outside of the data folder.
+fn lock_beside(file: &Path) -> Result<Lock, DataDirError> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(DATABASE_LOCK);
+    lock(Path::new(&name))
+        .map_err(|error| unusable(file, error))?
+        .ok_or_else(|| DataDirError::DatabaseTaken(file.to_owned()))
 }
 
 /// A lock file that is held.
@@ -166,5 +235,65 @@ mod tests {
         DataDir::open(other.path(), None).unwrap();
         drop(first);
         DataDir::open(other.path(), Some(&file)).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_deleted_lock_file_frees_nothing() {
+        let [folder, other, elsewhere] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let file = elsewhere.path().join("shared.sqlite");
+        std::fs::write(&file, "").unwrap();
+        let first = DataDir::open(folder.path(), Some(&file)).unwrap();
+        std::fs::remove_file(folder.path().join(LOCK)).unwrap();
+        std::fs::remove_file(elsewhere.path().join("shared.sqlite.lock")).unwrap();
+        let second = DataDir::open(folder.path(), None);
+        assert!(matches!(second, Err(DataDirError::Taken(_))), "{second:?}");
+        let second = DataDir::open(other.path(), Some(&file));
+        assert!(
+            matches!(second, Err(DataDirError::DatabaseTaken(_))),
+            "{second:?}"
+        );
+        drop(first);
+        DataDir::open(folder.path(), Some(&file)).unwrap();
+    }
+
+    /// The database of one folder is given to a process with another folder, also under another name.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_database_inside_a_folder_in_use_is_taken_too() {
+        let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let file = one.path().join("registry.sqlite");
+        let alias = other.path().join("alias.sqlite");
+        let mut first = DataDir::open(one.path(), Some(&file)).unwrap();
+        std::fs::write(&file, "").unwrap();
+        first.hold_database(&file).unwrap();
+        std::os::unix::fs::symlink(&file, &alias).unwrap();
+        for named in [&file, &alias] {
+            let second = DataDir::open(other.path(), Some(named));
+            assert!(
+                matches!(second, Err(DataDirError::DatabaseTaken(_))),
+                "{second:?}"
+            );
+        }
+        drop(first);
+        DataDir::open(other.path(), Some(&alias)).unwrap();
+    }
+
+    #[test]
+    fn what_is_missing_is_not_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let opened = DataDir::open_existing(&missing, None);
+        assert!(
+            matches!(opened, Err(DataDirError::Missing(_))),
+            "{opened:?}"
+        );
+        let file = folder.path().join("registry.sqlite");
+        let opened = DataDir::open_existing(folder.path(), Some(&file));
+        assert!(
+            matches!(opened, Err(DataDirError::DatabaseMissing(_))),
+            "{opened:?}"
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -2,11 +2,15 @@
 //! every newer token.
 //!
 //! The roles that an admin has set hold: the map changes the roles of an account only while they are what it gave last.
+//!
+//! Claims that do not let somebody in end the access of the account, if they are newer than what was applied last: its roles
+//! and groups from the provider, its sessions, tokens and feed. Newer claims that do let it in restore the roles.
 
 use std::collections::BTreeSet;
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::{Role, Roles};
+use a2a_registry_domain::timestamp::SECOND;
 use a2a_registry_store::entity::{account, account_group, group_member, identity};
 use a2a_registry_store::{Handle, Write, accounts, groups, identities};
 use serde_json::json;
@@ -16,7 +20,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::providers::Holder;
+use crate::providers::{Entry, EntryRefusal, Holder};
 
 /// Accounts of one issuer.
 const MAX_ACCOUNTS: u64 = 100_000;
@@ -26,24 +30,44 @@ const MAX_GROUPS: u64 = 10_000;
 /// The account of the holder of a token, as the token says it is. It may be disabled.
 ///
 /// # Errors
-/// `LimitReached` where there are too many accounts or groups of the issuer.
+/// `Forbidden` for a holder whom the claims do not let in, or newer ones did not; `LimitReached` where there are too many
+/// accounts or groups of the issuer.
 pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::Model, AppError> {
+    let entry = match &holder.entry {
+        Ok(entry) => entry,
+        Err(refusal) => return Err(refuse(context, holder, refusal).await?),
+    };
     let store = &context.store;
     if let Some(known) = identities::identity_of(store, &holder.issuer, &holder.subject).await?
         && let Some(account) = accounts::accounts_by_ids(store, &[known.account_id])
             .await?
             .pop()
     {
+        check_newer(&known, &account, holder)?;
         if account.disabled_at.is_some() || holder.issued_at < known.claims_at {
             return Ok(account);
         }
-        if holder.issued_at == known.claims_at
-            && is_current(store, &known, &account, holder).await?
+        if holder.issued_at == known.claims_at && is_current(store, &known, &account, entry).await?
         {
             return Ok(account);
         }
     }
-    brought_up_to_date(context, holder).await
+    brought_up_to_date(context, holder, entry).await
+}
+
+/// Refuses a token where claims issued no earlier have ended the access of the account.
+fn check_newer(
+    known: &identity::Model,
+    account: &account::Model,
+    holder: &Holder,
+) -> Result<(), AppError> {
+    if account.access_ended_at.is_none() || holder.issued_at > known.claims_at {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        "The identity provider has not let you in since it issued this token. Sign in again.",
+    ))
 }
 
 /// Whether an account is already as the token says.
@@ -51,17 +75,17 @@ async fn is_current(
     on: &impl Handle,
     known: &identity::Model,
     account: &account::Model,
-    holder: &Holder,
+    entry: &Entry,
 ) -> Result<bool, AppError> {
-    let Some(names) = &holder.groups else {
+    let Some(names) = &entry.groups else {
         return Ok(true);
     };
-    let mapped = holder.roles.to_string();
+    let mapped = entry.roles.to_string();
     let follows_map = account.roles.as_deref() == Some(known.roles.as_str());
     if follows_map && known.roles != mapped {
         return Ok(false);
     }
-    let own = own_groups(on, account.id, &holder.issuer).await?;
+    let own = own_groups(on, account.id, &known.issuer).await?;
     let own: BTreeSet<&str> = own.iter().map(|group| group.name.as_str()).collect();
     Ok(own == names.iter().map(String::as_str).collect())
 }
@@ -70,14 +94,15 @@ async fn is_current(
 async fn brought_up_to_date(
     context: &Context,
     holder: &Holder,
+    entry: &Entry,
 ) -> Result<account::Model, AppError> {
     let write = context.store.write().await?;
     write.accounts_lock().await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let known = identities::identity_of(&write, &holder.issuer, &holder.subject).await?;
     let account = match known {
-        Some(known) => changed(&write, &mut ledger, known, holder).await?,
-        None => made(&write, &mut ledger, holder).await?,
+        Some(known) => changed(&write, &mut ledger, known, holder, entry).await?,
+        None => made(&write, &mut ledger, holder, entry).await?,
     };
     let touched = ledger.write(&write).await?;
     write.commit().await?;
@@ -85,10 +110,94 @@ async fn brought_up_to_date(
     Ok(account)
 }
 
+/// The refusal of a holder whom the claims do not let in. It ends the access of the account, if there is one, where the claims
+/// say enough for that and are newer than those applied last.
+async fn refuse(
+    context: &Context,
+    holder: &Holder,
+    refusal: &EntryRefusal,
+) -> Result<AppError, AppError> {
+    let is_newer = |known: &identity::Model| holder.issued_at > known.claims_at;
+    let known = identities::identity_of(&context.store, &holder.issuer, &holder.subject).await?;
+    if refusal.ends_access && known.as_ref().is_some_and(is_newer) {
+        let write = context.store.write().await?;
+        write.accounts_lock().await?;
+        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+        let known = identities::identity_of(&write, &holder.issuer, &holder.subject).await?;
+        if let Some(known) = known.filter(is_newer) {
+            end_access(&write, &mut ledger, known, holder).await?;
+        }
+        let touched = ledger.write(&write).await?;
+        write.commit().await?;
+        after_write(context, &touched);
+    }
+    Ok(AppError::new(ErrorKind::Forbidden, refusal.text.clone()))
+}
+
+/// Ends what an account has from its provider, and everything by which it is authenticated. Roles that an admin has set stay
+/// until it is let in again, and so does the role of the last enabled admin.
+async fn end_access(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    known: identity::Model,
+    holder: &Holder,
+) -> Result<(), AppError> {
+    let mut account = account_by_id(write, known.account_id).await?;
+    let mut next = identity::Model {
+        claims_at: holder.issued_at,
+        ..known.clone()
+    };
+    if account.access_ended_at.is_some() {
+        // Only the time is new: tokens issued before it do not let the account in again.
+        return Ok(write.identity_update(&next).await?);
+    }
+    let before = account.roles.clone();
+    if before.as_deref() == Some(known.roles.as_str()) {
+        let none = Roles::default();
+        let left = match may_have(write, &account, &none).await? {
+            true => none,
+            false => [Role::Admin].into_iter().collect(),
+        };
+        give_roles(&mut account, &mut next, &left);
+    }
+    account.access_ended_at = Some(ledger.now().0);
+    write.account_update(&account).await?;
+    write.identity_update(&next).await?;
+    let tokens = write.tokens_end(account.id, None).await?;
+    write.sessions_end(account.id).await?;
+    write.feed_delete(account.id).await?;
+    let groups = set_groups(write, ledger, account.id, &holder.issuer, &[]).await?;
+    let data = json!({
+        "account": account.name, "roles": account.roles, "roles_before": before, "issuer": holder.issuer,
+        "issuer_groups_before": groups, "tokens_ended": tokens,
+    });
+    let subject = account.id.to_string();
+    ledger.event(
+        EventKind::AccountAccessEnded,
+        &subject,
+        &holder.issuer,
+        data,
+    );
+    Ok(())
+}
+
+async fn account_by_id(write: &Write, id: Uuid) -> Result<account::Model, AppError> {
+    let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
+    found.ok_or_else(|| AppError::internal("an identity without its account"))
+}
+
+/// Gives an account roles, and notes them as what the map gave last.
+fn give_roles(account: &mut account::Model, known: &mut identity::Model, roles: &Roles) {
+    account.role = roles.main().into();
+    account.roles = Some(roles.to_string());
+    known.roles = roles.to_string();
+}
+
 async fn made(
     write: &Write,
     ledger: &mut Ledger<'_>,
     holder: &Holder,
+    entry: &Entry,
 ) -> Result<account::Model, AppError> {
     if identities::identity_count(write, &holder.issuer).await? >= MAX_ACCOUNTS {
         return Err(AppError::new(
@@ -96,14 +205,16 @@ async fn made(
             format!("There are {MAX_ACCOUNTS} accounts of this identity provider."),
         ));
     }
-    let name = free_name(write, holder).await?;
+    let name = free_name(write, entry, &holder.subject).await?;
     let now = ledger.now().0;
     let row = account::Model {
         id: ledger.new_id(),
         name,
-        role: holder.roles.main().into(),
-        roles: Some(holder.roles.to_string()),
+        role: entry.roles.main().into(),
+        roles: Some(entry.roles.to_string()),
         disabled_at: None,
+        claims_valid_at: Some(holder.issued_at.saturating_mul(SECOND)),
+        access_ended_at: None,
         news_seen_at: None,
         created_at: now,
     };
@@ -112,15 +223,15 @@ async fn made(
         issuer: holder.issuer.clone(),
         subject: holder.subject.clone(),
         account_id: row.id,
-        roles: holder.roles.to_string(),
+        roles: entry.roles.to_string(),
         claims_at: holder.issued_at,
         created_at: now,
     };
     write.identity_insert(known).await?;
-    let names = holder.groups.as_deref().unwrap_or_default();
+    let names = entry.groups.as_deref().unwrap_or_default();
     set_groups(write, ledger, row.id, &holder.issuer, names).await?;
     let data = json!({
-        "account": row.name, "roles": holder.roles.to_string(), "issuer": holder.issuer,
+        "account": row.name, "roles": entry.roles.to_string(), "issuer": holder.issuer,
         "subject": holder.subject, "issuer_groups": names,
     });
     let subject = row.id.to_string();
@@ -129,8 +240,11 @@ async fn made(
 }
 
 /// A name that no account has.
-async fn free_name(write: &Write, holder: &Holder) -> Result<String, AppError> {
-    for name in [holder.account_name.clone(), holder.other_account_name()] {
+async fn free_name(write: &Write, entry: &Entry, subject: &str) -> Result<String, AppError> {
+    for name in [
+        entry.account_name.clone(),
+        entry.other_account_name(subject),
+    ] {
         if accounts::account_by_name(write, &name).await?.is_none() {
             return Ok(name);
         }
@@ -146,12 +260,10 @@ async fn changed(
     ledger: &mut Ledger<'_>,
     known: identity::Model,
     holder: &Holder,
+    entry: &Entry,
 ) -> Result<account::Model, AppError> {
-    let found = accounts::accounts_by_ids(write, &[known.account_id]).await?;
-    let mut account = found
-        .into_iter()
-        .next()
-        .ok_or_else(|| AppError::internal("an identity without its account"))?;
+    let mut account = account_by_id(write, known.account_id).await?;
+    check_newer(&known, &account, holder)?;
     // A token of before says nothing new, and a disabled account stays as it is.
     if account.disabled_at.is_some() || holder.issued_at < known.claims_at {
         return Ok(account);
@@ -160,27 +272,31 @@ async fn changed(
         claims_at: holder.issued_at,
         ..known.clone()
     };
-    if let Some(names) = &holder.groups {
-        let before = account.roles.clone();
-        if before.as_deref() == Some(known.roles.as_str())
-            && may_have(write, &account, &holder.roles).await?
-        {
-            account.role = holder.roles.main().into();
-            account.roles = Some(holder.roles.to_string());
-            next.roles = holder.roles.to_string();
-            write.account_update(&account).await?;
-        }
-        let groups = set_groups(write, ledger, account.id, &holder.issuer, names).await?;
-        if account.roles != before || groups.is_some() {
-            let data = json!({
-                "account": account.name, "roles": account.roles, "roles_before": before,
-                "issuer": holder.issuer, "issuer_groups": names, "issuer_groups_before": groups,
-            });
-            let subject = account.id.to_string();
-            ledger.event(EventKind::AccountChanged, &subject, &holder.issuer, data);
-        }
+    let had_ended = account.access_ended_at.take().is_some();
+    let issued_at = holder.issued_at.saturating_mul(SECOND);
+    account.claims_valid_at = account.claims_valid_at.max(Some(issued_at));
+    let before = account.roles.clone();
+    if (entry.groups.is_some() || had_ended)
+        && before.as_deref() == Some(known.roles.as_str())
+        && may_have(write, &account, &entry.roles).await?
+    {
+        give_roles(&mut account, &mut next, &entry.roles);
     }
+    write.account_update(&account).await?;
     write.identity_update(&next).await?;
+    let groups = match &entry.groups {
+        Some(names) => set_groups(write, ledger, account.id, &holder.issuer, names).await?,
+        None => None,
+    };
+    if account.roles != before || groups.is_some() || had_ended {
+        let data = json!({
+            "account": account.name, "roles": account.roles, "roles_before": before,
+            "issuer": holder.issuer, "issuer_groups": entry.groups, "issuer_groups_before": groups,
+            "access_restored": had_ended,
+        });
+        let subject = account.id.to_string();
+        ledger.event(EventKind::AccountChanged, &subject, &holder.issuer, data);
+    }
     Ok(account)
 }
 

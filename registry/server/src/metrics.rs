@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -34,6 +34,11 @@ struct RouteLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: String,
 }
@@ -51,11 +56,16 @@ pub struct ProcessGauges {
     pub streams: i64,
     /// Whether the circuit breaker is open.
     pub crawl_braked: bool,
+    /// Stored cards that were found damaged.
+    pub damaged_cards: i64,
 }
 
 /// The counters of one process.
 #[derive(Debug)]
 pub struct Metrics {
+    /// What everybody may see: the figures of the process itself.
+    process: Registry,
+    /// What tells how much the registry does and holds.
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
@@ -66,10 +76,12 @@ pub struct Metrics {
     agents: Gauge,
     streams: Gauge,
     crawl_braked: Gauge,
+    damaged_cards: Gauge,
     in_flight: Gauge<i64>,
     malformed: Counter,
     refused: Counter,
     cut_off: Counter,
+    sign_in_refusals: Family<RefusalLabels, Counter>,
     cards_delivered: Counter<u64, AtomicU64>,
 }
 
@@ -83,6 +95,7 @@ impl Metrics {
     /// Counters at zero.
     pub fn new() -> Self {
         let metrics = Self {
+            process: Registry::with_prefix("a2a_registry"),
             registry: Registry::with_prefix("a2a_registry"),
             requests: Family::default(),
             latency: Family::new_with_constructor(|| Histogram::new(LATENCIES)),
@@ -93,13 +106,47 @@ impl Metrics {
             agents: Gauge::default(),
             streams: Gauge::default(),
             crawl_braked: Gauge::default(),
+            damaged_cards: Gauge::default(),
             in_flight: Gauge::default(),
             malformed: Counter::default(),
             refused: Counter::default(),
             cut_off: Counter::default(),
+            sign_in_refusals: Family::default(),
             cards_delivered: Counter::default(),
         };
-        metrics.registered()
+        metrics.process_registered().registered()
+    }
+
+    /// Registers the figures of the process. A count by route or by outcome is none of them: it tells what others do, such
+    /// as approving and suspending agents that are hidden.
+    fn process_registered(mut self) -> Self {
+        let process = &mut self.process;
+        process.register(
+            "http_requests_in_flight",
+            "Requests being answered",
+            self.in_flight.clone(),
+        );
+        process.register(
+            "http_malformed_requests",
+            "Requests that are not HTTP/1.1 as its grammar has it",
+            self.malformed.clone(),
+        );
+        process.register(
+            "http_connections_refused",
+            "Connections beyond the limit of all or of their address",
+            self.refused.clone(),
+        );
+        process.register(
+            "http_connections_cut_off",
+            "Connections ended because their client was idle for too long",
+            self.cut_off.clone(),
+        );
+        process.register(
+            "event_streams",
+            "Event streams that are open",
+            self.streams.clone(),
+        );
+        self
     }
 
     fn registered(mut self) -> Self {
@@ -112,29 +159,9 @@ impl Metrics {
             self.latency.clone(),
         );
         registry.register(
-            "http_requests_in_flight",
-            "Requests being answered",
-            self.in_flight.clone(),
-        );
-        registry.register(
-            "http_malformed_requests",
-            "Requests that are not HTTP/1.1 as its grammar has it",
-            self.malformed.clone(),
-        );
-        registry.register(
-            "http_connections_refused",
-            "Connections beyond the limit of all or of their address",
-            self.refused.clone(),
-        );
-        registry.register(
-            "http_connections_cut_off",
-            "Connections ended because their client was idle for too long",
-            self.cut_off.clone(),
-        );
-        registry.register(
-            "event_streams",
-            "Event streams that are open",
-            self.streams.clone(),
+            "sign_in_refusals",
+            "Tokens and sign-ins that were refused, by reason",
+            self.sign_in_refusals.clone(),
         );
         registry.register(
             "crawl_outcomes",
@@ -165,6 +192,11 @@ impl Metrics {
             "index_agents",
             "Public agents in the index",
             self.agents.clone(),
+        );
+        registry.register(
+            "damaged_cards",
+            "Stored cards whose bytes were found not to have their digest",
+            self.damaged_cards.clone(),
         );
         self
     }
@@ -223,6 +255,13 @@ impl Metrics {
         self.cut_off.inc();
     }
 
+    /// Counts a token or a sign-in that was refused.
+    pub fn sign_in_refused(&self, reason: &'static str) {
+        self.sign_in_refusals
+            .get_or_create(&RefusalLabels { reason })
+            .inc();
+    }
+
     /// Counts how an attempt at a source ended: `card`, `not_modified`, `timeout`, …
     ///
     /// Beyond 64 different words everything counts as `other`.
@@ -265,8 +304,21 @@ impl Metrics {
         self.agents.set(gauges.agents);
         self.streams.set(gauges.streams);
         self.crawl_braked.set(gauges.crawl_braked.into());
+        self.damaged_cards.set(gauges.damaged_cards);
         let mut text = String::new();
+        encode_registry(&mut text, &self.process)?;
         encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+
+    /// The figures of the process alone, in the same format, with the number of streams that are open.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn process_text(&self, streams: i64) -> Result<String, std::fmt::Error> {
+        self.streams.set(streams);
+        let mut text = String::new();
+        encode(&mut text, &self.process)?;
         Ok(text)
     }
 }
@@ -306,6 +358,7 @@ mod tests {
             agents: 3,
             streams: 1,
             crawl_braked: true,
+            damaged_cards: 4,
         };
         let text = metrics.text(gauges).unwrap();
         for line in [
@@ -316,6 +369,7 @@ mod tests {
             "a2a_registry_index_lag_events 2",
             "a2a_registry_index_agents 3",
             "a2a_registry_crawl_braked 1",
+            "a2a_registry_damaged_cards 4",
         ] {
             assert!(
                 text.lines().any(|found| found == line),

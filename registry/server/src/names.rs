@@ -2,7 +2,22 @@
 
 use a2a_registry_api::limits::MAX_NAME;
 
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
+
+/// Names that mean something else than an account or a group, in any case: clients without a token (`anonymous`, `anyone`), the
+/// caller (`me`), no account and every account (`nobody`, `everybody`), the actors of decisions and events that are no accounts
+/// (`crawler`, `policy`, `system`), and the account of the bootstrap token (`admin`).
+pub(crate) const RESERVED_NAMES: [&str; 9] = [
+    "admin",
+    "anonymous",
+    "anyone",
+    "crawler",
+    "everybody",
+    "me",
+    "nobody",
+    "policy",
+    "system",
+];
 
 /// Refuses what is no name.
 ///
@@ -23,6 +38,22 @@ pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
     ))
 }
 
+/// Refuses what is no name of a new account or group: one that has a meaning of its own would be taken for what it is not.
+///
+/// # Errors
+/// `Invalid`, and `Conflict` for a reserved name.
+pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<(), AppError> {
+    check_name(pointer, name)?;
+    let mut reserved = RESERVED_NAMES.iter();
+    if !reserved.any(|reserved| reserved.eq_ignore_ascii_case(name.trim())) {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!("The name {name} has a meaning of its own in this registry. Choose another one."),
+    ))
+}
+
 /// Refuses lists of names in which one is none, or that are too long.
 ///
 /// # Errors
@@ -33,4 +64,31 @@ pub(crate) fn check_names(pointer: &str, names: &[String], most: usize) -> Resul
     }
     let mut numbered = names.iter().enumerate();
     numbered.try_for_each(|(at, name)| check_name(&format!("{pointer}/{at}"), name))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_account_or_group_gets_a_name_with_a_meaning() {
+        for reserved in RESERVED_NAMES {
+            let capital = reserved[..1].to_uppercase() + &reserved[1..];
+            for name in [
+                reserved.to_owned(),
+                reserved.to_uppercase(),
+                capital,
+                format!(" {reserved} "),
+            ] {
+                check_name("/name", &name).unwrap();
+                let refused = check_new_name("/name", &name).unwrap_err();
+                assert_eq!(refused.kind, ErrorKind::Conflict, "{name}");
+            }
+            let other = format!("{reserved}s");
+            check_new_name("/name", &other).unwrap();
+        }
+        let odd = check_new_name("/name", "a/b").unwrap_err();
+        assert_eq!(odd.kind, ErrorKind::Invalid);
+    }
 }

@@ -4,22 +4,26 @@ use std::sync::Arc;
 
 use a2a_crawler::Clock;
 use a2a_registry_domain::ids::Entropy;
-use a2a_registry_store::{Store, StoreError, StoreOptions, agents, vectors};
+use a2a_registry_store::{
+    Store, StoreError, StoreErrorKind, StoreOptions, agents, vectors, versions,
+};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::accounts::bootstrap;
+use crate::accounts::upgrade::{RESERVED_NAME, reserved_name_holders};
 use crate::config::Config;
 use crate::context::Context;
 use crate::data_dir::DataDir;
 use crate::error::StartError;
 use crate::network::Network;
 use crate::search::indexing::index_anew;
-use crate::start::{shown_url, store_options};
+use crate::start::{StartPurpose, shown_url, store_options};
 
 /// Replaces a lost bootstrap admin token; returns the new one.
 ///
 /// # Errors
-/// If the folder is in use or the database fails.
+/// If there is no registry, the folder is in use, or the database fails.
 pub async fn reset_admin_token(
     config: &Config,
     clock: &dyn Clock,
@@ -27,7 +31,8 @@ pub async fn reset_admin_token(
 ) -> Result<String, StartError> {
     let _data_dir = take(config)?;
     let failed = |error| failed(config, &error);
-    let store = Store::open(&store_options(config)).await.map_err(failed)?;
+    let opened = Store::open_existing(&store_options(config)).await;
+    let store = opened.map_err(failed)?;
     let token = bootstrap::reset(&store, clock.now().into(), entropy)
         .await
         .map_err(failed)?;
@@ -38,14 +43,13 @@ pub async fn reset_admin_token(
 /// Migrates the configured database; returns the names of the applied steps.
 ///
 /// # Errors
-/// If the folder is in use, the database does not respond, or a step fails.
+/// If there is no database, the folder is in use, the database does not respond, or a step fails.
 pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     let options = store_options(config);
     // PostgreSQL has a migration lock of its own, so servers may keep running.
-    let _data_dir = if options.url.starts_with("sqlite:") {
-        Some(take(config)?)
-    } else {
-        None
+    let _data_dir = match options.url.starts_with("sqlite:") {
+        true => take(config)?,
+        false => None,
     };
     let failed = |error| failed(config, &error);
     let store = Store::connect(&options).await.map_err(failed)?;
@@ -58,14 +62,15 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
 /// Rebuilds the index; returns the number of agents in it.
 ///
 /// # Errors
-/// If the folder is in use, or database or index fail.
+/// If there is no registry, the folder is in use, or database or index fail.
 pub async fn reindex(
     config: Config,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 ) -> Result<usize, StartError> {
     let network = Network::none(&config, Arc::clone(&clock))?;
-    let (context, _) = Context::assemble(config, clock, entropy, network).await?;
+    let purpose = StartPurpose::Reindex;
+    let (context, _) = Context::assemble(config, clock, entropy, network, purpose).await?;
     let built = index_anew(&context, || false).await;
     context.close().await;
     match built {
@@ -93,6 +98,104 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
         0 => format!("{engine} answers, with the schema of this program"),
         count => format!("{engine} answers; {count} migrations run at the next start"),
     })
+}
+
+/// Cards read at once to be verified.
+const VERIFIED_AT_ONCE: u64 = 500;
+
+/// Versions named of one damaged card.
+const VERSIONS_NAMED: u64 = 10;
+
+/// What hashing every stored card has shown.
+#[derive(Debug, Clone, Default)]
+pub struct VerifiedCards {
+    /// The number of stored cards.
+    pub checked: u64,
+    /// The number of those that are damaged.
+    pub damaged: u64,
+    /// The first of the damaged ones, by digest.
+    pub named: Vec<DamagedCard>,
+}
+
+/// A stored card whose bytes have another digest.
+#[derive(Debug, Clone)]
+pub struct DamagedCard {
+    /// The digest under which the bytes are stored.
+    pub digest: String,
+    /// The first versions with this digest, each with its agent.
+    pub versions: Vec<(Uuid, Uuid)>,
+}
+
+/// Hashes every stored card, without changing anything; a server may run meanwhile. Names up to `max_named` damaged ones,
+/// and calls `progress` with the number of cards done and of all.
+///
+/// # Errors
+/// If the database does not respond or does not exist yet.
+pub async fn verify_cards(
+    config: &Config,
+    max_named: usize,
+    progress: impl FnMut(u64, u64),
+) -> Result<VerifiedCards, StartError> {
+    let failed = |error| failed(config, &error);
+    let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
+    let verified = verify_bodies(&store, max_named, progress).await;
+    store.close().await.map_err(failed)?;
+    verified.map_err(failed)
+}
+
+async fn verify_bodies(
+    store: &Store,
+    max_named: usize,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<VerifiedCards, StoreError> {
+    let of_all = versions::bodies_count(store).await?;
+    let mut verified = VerifiedCards::default();
+    let mut after = String::new();
+    loop {
+        let page = versions::body_digests_after(store, &after, VERIFIED_AT_ONCE).await?;
+        let Some(last) = page.last() else {
+            return Ok(verified);
+        };
+        after.clone_from(last);
+        for digest in page {
+            verified.checked += 1;
+            match versions::body_by_digest(store, &digest).await {
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), StoreErrorKind::DigestMismatch(_)) => {
+                    verified.damaged += 1;
+                    if verified.named.len() < max_named {
+                        let versions = versions::versions_with_body(
+                            store,
+                            &digest,
+                            Uuid::nil(),
+                            VERSIONS_NAMED,
+                        );
+                        let versions = versions.await?;
+                        verified.named.push(DamagedCard { digest, versions });
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        progress(verified.checked, of_all.max(verified.checked));
+    }
+}
+
+/// Accounts and groups with names that mean something else, each as a sentence; none in a database of an earlier schema.
+///
+/// # Errors
+/// If the database does not respond.
+pub async fn reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
+    let failed = |error| failed(config, &error);
+    let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
+    let missing = store.migrations_pending().await.map_err(failed)?;
+    let holders = match missing.is_empty() {
+        true => reserved_name_holders(&store).await.map_err(failed)?,
+        false => Vec::new(),
+    };
+    store.close().await.map_err(failed)?;
+    let sentence = |holder: String| format!("{holder}: {RESERVED_NAME}");
+    Ok(holders.into_iter().map(sentence).collect())
 }
 
 /// The progress of sentence encoders, from the database.
@@ -149,13 +252,21 @@ async fn known_of_models(store: &Store) -> Result<EmbeddingProgress, StoreError>
 /// The options that open the database without creating a missing one.
 fn unchanged(config: &Config) -> StoreOptions {
     let mut options = store_options(config);
-    options.url = options.url.replace("?mode=rwc", "?mode=ro");
+    options.url = options.url.replace("mode=rwc", "mode=ro");
     options
 }
 
-fn take(config: &Config) -> Result<DataDir, StartError> {
+/// Takes the lock of a data folder that is there, and of its database. With PostgreSQL the folder may be missing: then
+/// nothing of it can be in use.
+fn take(config: &Config) -> Result<Option<DataDir>, StartError> {
     let database = store_options(config).sqlite_file();
-    DataDir::open(&config.store.data_dir, database.as_deref())
+    let folder = &config.store.data_dir;
+    if database.is_none() && !folder.exists() {
+        return Ok(None);
+    }
+    let taken = DataDir::open_existing(folder, database.as_deref());
+    taken
+        .map(Some)
         .map_err(|error| StartError(error.to_string()))
 }
 

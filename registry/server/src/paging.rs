@@ -96,7 +96,13 @@ impl Signer {
         })
     }
 
-    fn read<T: DeserializeOwned>(&self, query: &str, caller: &Caller, token: &str) -> Option<T> {
+    /// What a token was made for; `None` for one that is malformed, or was made for another query or caller.
+    pub(crate) fn read<T: DeserializeOwned>(
+        &self,
+        query: &str,
+        caller: &Caller,
+        token: &str,
+    ) -> Option<T> {
         let (position, tag) = token.split_once('.')?;
         let position = BASE64URL_NOPAD.decode(position.as_bytes()).ok()?;
         let tag = BASE64URL_NOPAD.decode(tag.as_bytes()).ok()?;

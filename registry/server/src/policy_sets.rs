@@ -1,13 +1,17 @@
 //! Policy sets as they are kept, and the policies that are shipped.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use a2a_registry_domain::admission_rules::{Rule, Rules};
-use a2a_registry_policy::{Fault, PolicySet, PolicyText};
+use a2a_registry_policy::{Fault, Policy, PolicySet, PolicyText, PrincipalScope, cost_faults};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::{Handle, policies};
+use ring::digest::{SHA256, digest};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::collection_filters::{CollectionFilters, collections_to_keep};
+use crate::config::IdentityConfig;
 use crate::error::AppError;
 
 /// The policies of a registry in which nobody has written any: everybody finds and calls every agent that visibility and
@@ -98,13 +102,126 @@ pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppErr
     })
 }
 
+/// Compiled sets that are kept: the one in force, its successor, and what is being written.
+const COMPILED: usize = 4;
+/// Sets that somebody writes that are compiled or wait for it; further ones get 503. Each holds its texts meanwhile, at most
+/// 4 MiB.
+const DRAFTS: usize = 8;
+
+/// The sets that this process has compiled last, by their texts: a set that was previewed is compiled once, and what was
+/// accepted is at hand for the first write that admits by it, which holds the lock of the database.
+#[derive(Debug)]
+pub(crate) struct CompiledSets {
+    recent: Mutex<VecDeque<(Vec<u8>, PolicySet)>>,
+    drafts: Semaphore,
+    drafting: Arc<Semaphore>,
+}
+
+impl Default for CompiledSets {
+    /// One draft is compiled at a time; what was accepted waits for none.
+    fn default() -> Self {
+        Self {
+            recent: Mutex::default(),
+            drafts: Semaphore::new(DRAFTS),
+            drafting: Arc::new(Semaphore::new(1)),
+        }
+    }
+}
+
+impl CompiledSets {
+    fn find(&self, key: &[u8]) -> Option<PolicySet> {
+        let mut recent = self.recent.lock().ok()?;
+        let place = recent.iter().position(|(known, _)| known == key)?;
+        let found = recent.remove(place)?;
+        let set = found.1.clone();
+        recent.push_front(found);
+        Some(set)
+    }
+
+    fn keep(&self, key: Vec<u8>, set: &PolicySet) {
+        if let Ok(mut recent) = self.recent.lock() {
+            recent.retain(|(known, _)| *known != key);
+            recent.push_front((key, set.clone()));
+            recent.truncate(COMPILED);
+        }
+    }
+
+    /// A set that somebody writes, without a number: checked for what it costs, and compiled when no other one is.
+    ///
+    /// # Errors
+    /// Every fault of the policies; `Unavailable` where too many wait.
+    pub(crate) async fn draft(
+        &self,
+        texts: Vec<PolicyText>,
+        rules: &Rules,
+    ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+        let faults = cost_faults(&texts);
+        if !faults.is_empty() {
+            return Ok(Err(faults));
+        }
+        let turn = self.turn().await?;
+        self.compiled_beside(0, texts, rules, turn).await
+    }
+
+    /// The turn of one set that somebody writes or looks at.
+    ///
+    /// # Errors
+    /// `Unavailable` where too many wait.
+    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, AppError> {
+        let Ok(_place) = self.drafts.try_acquire() else {
+            return Err(AppError::unavailable(
+                "Too many policy sets are being read; try again.",
+                1,
+            ));
+        };
+        let turn = Arc::clone(&self.drafting).acquire_owned().await;
+        turn.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
+    }
+
+    /// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one
+    /// takes a second. `turn` is given back when that is done, whether or not anybody still waits.
+    ///
+    /// # Errors
+    /// Every fault of the policies, or where the work was aborted.
+    async fn compiled_beside(
+        &self,
+        number: u64,
+        texts: Vec<PolicyText>,
+        rules: &Rules,
+        turn: impl Send + 'static,
+    ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+        let beside = beside(rules);
+        let key = serde_json::to_vec(&(&texts, &beside));
+        let key = key.map_err(|error| AppError::internal(error.to_string()))?;
+        let key = digest(&SHA256, &key).as_ref().to_vec();
+        if let Some(set) = self.find(&key) {
+            return Ok(Ok(set.numbered(number)));
+        }
+        let compile = move || {
+            let _turn = turn;
+            PolicySet::compile_beside(number, &texts, &beside)
+        };
+        let compiled = tokio::task::spawn_blocking(compile).await;
+        let compiled = compiled
+            .map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))?;
+        if let Ok(set) = &compiled {
+            self.keep(key, set);
+        }
+        Ok(compiled)
+    }
+}
+
 /// The set with the highest number, compiled; the shipped one has the number 0.
 ///
 /// # Errors
 /// Where the database fails, or this version of the program cannot compile it.
-pub(crate) async fn newest_set(on: &impl Handle, rules: &Rules) -> Result<PolicySet, AppError> {
+pub(crate) async fn newest_set(
+    sets: &CompiledSets,
+    on: &impl Handle,
+    rules: &Rules,
+) -> Result<PolicySet, AppError> {
     let newest = policies::policy_set_newest(on).await?;
-    compiled(newest, rules).await
+    compiled(sets, newest, rules).await
 }
 
 /// The number of a kept set.
@@ -112,20 +229,40 @@ pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one takes
-/// seconds.
+/// A set that somebody writes now, as [`CompiledSets::draft`] compiles it. A policy about a group that the configuration leaves
+/// out is a fault: it would be about nobody.
 ///
 /// # Errors
-/// Every fault of the policies, or where the work was aborted.
-pub(crate) async fn compiled_beside(
-    number: u64,
+/// As [`CompiledSets::draft`].
+pub(crate) async fn compiled_new(
+    sets: &CompiledSets,
     texts: Vec<PolicyText>,
     rules: &Rules,
+    identity: &IdentityConfig,
 ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
-    let beside = beside(rules);
-    let compile = move || PolicySet::compile_beside(number, &texts, &beside);
-    let compiled = tokio::task::spawn_blocking(compile).await;
-    compiled.map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))
+    let set = sets.draft(texts, rules).await?;
+    Ok(set.and_then(|set| {
+        let deselected: Vec<Fault> = deselections(&set, identity)
+            .map(|(policy, text)| Fault::of_whole(&policy.id, &policy.text, text))
+            .collect();
+        match deselected.is_empty() {
+            true => Ok(set),
+            false => Err(deselected),
+        }
+    }))
+}
+
+/// The policies of a set that are about a group that the configuration leaves out, each with what it says of that group.
+pub(crate) fn deselections<'a>(
+    set: &'a PolicySet,
+    identity: &'a IdentityConfig,
+) -> impl Iterator<Item = (&'a Policy, String)> {
+    set.policies().iter().filter_map(|policy| {
+        let PrincipalScope::Group(group) = &policy.scope else {
+            return None;
+        };
+        identity.deselection(group).map(|text| (policy, text))
+    })
 }
 
 /// A kept set, compiled; the shipped one without.
@@ -133,6 +270,7 @@ pub(crate) async fn compiled_beside(
 /// # Errors
 /// Where this version of the program cannot compile it.
 pub(crate) async fn compiled(
+    sets: &CompiledSets,
     row: Option<policy_set::Model>,
     rules: &Rules,
 ) -> Result<PolicySet, AppError> {
@@ -140,7 +278,8 @@ pub(crate) async fn compiled(
         Some(row) => (number_of(row), written(row)?),
         None => (0, shipped_set()),
     };
-    let set = compiled_beside(number, texts, rules)
+    let set = sets
+        .compiled_beside(number, texts, rules, ())
         .await?
         .map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -168,4 +307,78 @@ pub(crate) async fn asking_about_present_collections(
     }
     let present = collections_to_keep(on).await?;
     Ok(set.asking(Arc::new(CollectionFilters::kept(&present))))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use a2a_registry_policy::MAX_PATTERN_CHARS;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn open(id: &str) -> Vec<PolicyText> {
+        vec![text(id, "permit (principal, action, resource);")]
+    }
+
+    /// What was checked when it was applied is not compiled again by the first write after it.
+    #[tokio::test]
+    async fn an_accepted_set_is_at_hand_and_old_ones_make_way() {
+        let (sets, rules) = (CompiledSets::default(), Rules::default());
+        let draft = async |id: &str| sets.draft(open(id), &rules).await.unwrap().unwrap();
+        let first = draft("first").await;
+        let row = |id: &str| policy_set::Model {
+            number: 7,
+            policies: serde_json::to_string(&open(id)).unwrap(),
+            collections: None,
+            author: "somebody".into(),
+            reason: "a test".into(),
+            created_at: 0,
+        };
+        let accepted = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        let is_same =
+            |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
+        assert!(is_same(&first, &accepted));
+        assert_eq!((first.number(), accepted.number()), (0, 7));
+        for other in 0..COMPILED {
+            draft(&format!("p{other}")).await;
+        }
+        let again = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        assert!(!is_same(&first, &again));
+    }
+
+    /// Sets that somebody writes are bounded in what they cost and in their number, and what was accepted waits for none.
+    #[tokio::test]
+    async fn drafts_are_bounded_and_nothing_accepted_waits_for_them() {
+        let (sets, rules) = (CompiledSets::default(), Rules::default());
+        let pattern = "x".repeat(MAX_PATTERN_CHARS + 1);
+        let costly = format!(
+            "permit (principal, action, resource) when {{ resource.domain like \"{pattern}\" }};"
+        );
+        let costly = vec![text("costly", &costly)];
+        let faults = sets.draft(costly.clone(), &rules).await.unwrap();
+        assert_eq!(faults.unwrap_err()[0].policy, "costly");
+        let _turn = sets.drafting.acquire().await.unwrap();
+        let ids: Vec<String> = (0..DRAFTS).map(|number| format!("p{number}")).collect();
+        let mut waiting: Vec<_> = ids
+            .iter()
+            .map(|id| Box::pin(sets.draft(open(id), &rules)))
+            .collect();
+        for one in &mut waiting {
+            assert!(futures::poll!(one).is_pending());
+        }
+        let beyond = sets.draft(open("beyond"), &rules).await.unwrap_err();
+        assert_eq!(beyond.kind, ErrorKind::Unavailable);
+        // It was kept when nobody bounded it.
+        let kept = policy_set::Model {
+            number: 1,
+            policies: serde_json::to_string(&costly).unwrap(),
+            collections: None,
+            author: "somebody".into(),
+            reason: "a test".into(),
+            created_at: 0,
+        };
+        let kept = compiled(&sets, Some(kept), &rules).await.unwrap();
+        assert_eq!(kept.number(), 1);
+    }
 }

@@ -11,8 +11,8 @@ use crate::a2a_agent::{
 };
 use crate::about;
 use crate::accounts::{
-    page as account_page, people_routes as people, provider_sign_in, routes as tokens,
-    session_routes as sessions, sign_in,
+    page as account_page, people_routes as people, provider_sign_in, revocation_pages,
+    routes as tokens, session_routes as sessions, sign_in,
 };
 use crate::agent_page;
 use crate::agents::{card_routes as cards, routes as agents};
@@ -194,8 +194,8 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(provider_sign_in::finish)
         .service(account_page::show)
         .service(account_page::token_make)
-        .service(account_page::token_end)
-        .service(account_page::session_end)
+        .service(revocation_pages::token_end)
+        .service(revocation_pages::session_end)
         .service(review_list_page::show)
         .service(review_list_page::decide)
         .service(review_page::show)
@@ -205,8 +205,8 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(waiting_page::show)
         .service(waiting_page::seen)
         .service(feeds::show)
-        .service(account_page::feed_renewed)
-        .service(account_page::feed_ended)
+        .service(revocation_pages::feed_renewed)
+        .service(revocation_pages::feed_ended)
         .service(saved_searches::save)
         .service(saved_searches::forget)
         .service(collection_pages::show_all)

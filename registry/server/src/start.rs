@@ -13,11 +13,13 @@ use data_encoding::BASE64;
 
 use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
+use crate::accounts::upgrade::prepare_accounts;
 use crate::admission::rules_changed::apply_rules;
-use crate::config::{Config, SynchronousConfig};
+use crate::config::{Config, DatabaseUrl, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
 use crate::error::StartError;
+use crate::group_selection::check_selected_groups;
 use crate::memory::agents::{AgentCache, READ_AGAIN_AFTER};
 use crate::memory::cards::CardCache;
 use crate::memory::changes::Changes;
@@ -29,21 +31,36 @@ use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
+use crate::memory::refusals::Refusals;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
-use crate::policy_sets::newest_set;
+use crate::policy_sets::{CompiledSets, newest_set};
 use crate::providers::Providers;
+use crate::sealing::{KEY_BYTES, Sealer};
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
+/// The environment variable with the name of a file that holds that token instead.
+pub const BOOTSTRAP_TOKEN_FILE: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
 /// The setting that holds the key of page tokens.
 const PAGE_KEY: &str = "page_token_key";
+/// The setting that holds the key of attempts to sign in.
+const ATTEMPT_KEY: &str = "sign_in_attempt_key";
 /// The setting that identifies a database.
 const IDENTITY: &str = "identity";
+
+/// What a data folder is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartPurpose {
+    /// To serve: a folder and a database that are missing are made, and an index that is ahead of the database is refused.
+    Serve,
+    /// To build the index anew from a database that is there, whatever the present index holds.
+    Reindex,
+}
 
 /// The result of a start.
 #[derive(Debug)]
@@ -69,7 +86,9 @@ impl Context {
         network: Network,
         bootstrap_token: Option<&str>,
     ) -> Result<Started, StartError> {
-        let (context, rebuild) = Self::assemble(config, clock, entropy, network).await?;
+        let purpose = StartPurpose::Serve;
+        let (context, rebuild) = Self::assemble(config, clock, entropy, network, purpose).await?;
+        check_selected_groups(&context).await?;
         if !context.store.is_postgres() {
             // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
             // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
@@ -86,6 +105,9 @@ impl Context {
             context.entropy.as_ref(),
         )
         .await?;
+        prepare_accounts(&context)
+            .await
+            .map_err(|error| database_failed(&error))?;
         attribute_sources(&context).await.map_err(|error| {
             let reason = error.internal.unwrap_or(error.public);
             StartError(format!(
@@ -97,6 +119,8 @@ impl Context {
             StartError(format!("the rules could not be applied: {reason}"))
         })?;
         sign_own_card(&context).await?;
+        let finished = store_options(&context.config).finish_first_start();
+        finished.map_err(|error| database_failed(&error))?;
         Ok(Started {
             context: Arc::new(context),
             admin_token,
@@ -111,18 +135,12 @@ impl Context {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         network: Network,
+        purpose: StartPurpose,
     ) -> Result<(Self, Option<String>), StartError> {
-        let options = store_options(&config);
-        let data_dir = DataDir::open(&config.store.data_dir, options.sqlite_file().as_deref())
-            .map_err(|error| StartError(error.to_string()))?;
-        let store = Store::open(&options).await.map_err(|error| {
-            StartError(format!(
-                "the database {} cannot be used: {error}",
-                shown_url(&config)
-            ))
-        })?;
-        let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
-        let (index, rebuild) = open_index(&config, &store, entropy.as_ref()).await?;
+        let (data_dir, store) = open_store(&config, purpose).await?;
+        let signer = Signer::new(&shared_key(&store, PAGE_KEY, entropy.as_ref()).await?);
+        let sealer = attempt_sealer(&store, entropy.as_ref()).await?;
+        let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
         let noted = noted_before(&store, &index).await?;
         let rules = rules_of(&config);
         let policies = policies_of(&store, &rules).await?;
@@ -140,6 +158,7 @@ impl Context {
             searches: SearchCache::new(config.search.cache_megabytes),
             lints: LintPlaces::default(),
             token_uses: TokenUses::default(),
+            refusals: Refusals::default(),
             dry_runs: DryRuns::default(),
             federation: FederationMemory::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
@@ -155,6 +174,7 @@ impl Context {
             policies,
             own_agent: OwnAgent::default(),
             signer,
+            sealer,
             store,
             index,
             clock,
@@ -173,6 +193,32 @@ impl Context {
     }
 }
 
+/// Locks the data folder and opens the database.
+async fn open_store(
+    config: &Config,
+    purpose: StartPurpose,
+) -> Result<(DataDir, Store), StartError> {
+    let options = store_options(config);
+    let (folder, file) = (&config.store.data_dir, options.sqlite_file());
+    let data_dir = match purpose {
+        StartPurpose::Serve => DataDir::open(folder, file.as_deref()),
+        StartPurpose::Reindex => DataDir::open_existing(folder, file.as_deref()),
+    };
+    let mut data_dir = data_dir.map_err(|error| StartError(error.to_string()))?;
+    let store = match purpose {
+        StartPurpose::Serve => Store::open(&options).await,
+        StartPurpose::Reindex => Store::open_existing(&options).await,
+    };
+    let store = store.map_err(|error| {
+        let database = shown_url(config);
+        StartError(format!("the database {database} cannot be used: {error}"))
+    })?;
+    // A file that this start has made could not be locked before.
+    let held = file.map_or(Ok(()), |file| data_dir.hold_database(&file));
+    held.map_err(|error| StartError(error.to_string()))?;
+    Ok((data_dir, store))
+}
+
 /// The admission rules of the configuration.
 fn rules_of(config: &Config) -> Rules {
     let governance = &config.governance;
@@ -185,11 +231,12 @@ fn rules_of(config: &Config) -> Rules {
 
 /// The newest policy set. Whether the index has evaluated all agents under it is checked when it is followed.
 async fn policies_of(store: &Store, rules: &Rules) -> Result<Policies, StartError> {
-    let newest = newest_set(store, rules).await.map_err(|error| {
+    let compiled = CompiledSets::default();
+    let newest = newest_set(&compiled, store, rules).await.map_err(|error| {
         let reason = error.internal.unwrap_or(error.public);
         StartError(format!("the policies cannot be used: {reason}"))
     })?;
-    Ok(Policies::new(newest, true))
+    Ok(Policies::new(newest, compiled, true))
 }
 
 /// The number of the last event at this start. Caches are empty, so earlier events matter only to the index.
@@ -218,36 +265,44 @@ pub(crate) fn store_options(config: &Config) -> StoreOptions {
 }
 
 /// The database's URL without its password.
-pub(crate) fn shown_url(config: &Config) -> String {
-    let text = config.database_url();
-    match url::Url::parse(&text) {
-        Ok(mut url) if url.password().is_some() => {
-            let _ = url.set_password(None);
-            url.into()
-        }
-        _ => text,
-    }
+pub(crate) fn shown_url(config: &Config) -> DatabaseUrl {
+    config.database_url().into()
 }
 
-async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, StartError> {
-    let mut fresh = [0; 32];
+/// The key that this setting holds for all replicas; the first one to start makes it.
+async fn shared_key(
+    store: &Store,
+    setting: &str,
+    entropy: &dyn Entropy,
+) -> Result<Vec<u8>, StartError> {
+    let mut fresh = [0; KEY_BYTES];
     entropy.fill(&mut fresh);
     let key = store
-        .setting_get_or_put(PAGE_KEY, &BASE64.encode(&fresh))
+        .setting_get_or_put(setting, &BASE64.encode(&fresh))
         .await
         .map_err(|error| database_failed(&error))?;
     BASE64
         .decode(key.as_bytes())
-        .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is invalid")))
+        .map_err(|_| setting_invalid(setting))
+}
+
+async fn attempt_sealer(store: &Store, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
+    let key = shared_key(store, ATTEMPT_KEY, entropy).await?;
+    Sealer::new(&key).ok_or_else(|| setting_invalid(ATTEMPT_KEY))
+}
+
+fn setting_invalid(setting: &str) -> StartError {
+    StartError(format!("the setting {setting} in the database is invalid"))
 }
 
 /// Opens the index; returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index of
-/// another database, or with events that this database does not have (as after a restored backup), is removed: it must
-/// never be served.
+/// another database is removed: it must never be served. One with events that this database does not have is a sign that
+/// the database is an older one or the wrong one, so the start is refused until an operator accepts the database.
 async fn open_index(
     config: &Config,
     store: &Store,
     entropy: &dyn Entropy,
+    purpose: StartPurpose,
 ) -> Result<(Index, Option<String>), StartError> {
     let failed = |error: StoreError| database_failed(&error);
     let mut fresh = [0; 16];
@@ -258,16 +313,23 @@ async fn open_index(
         .map_err(failed)?;
     let highest = events::highest_seq(store).await.map_err(failed)?;
     let owner = config.store.data_dir.join("index-of");
-    if std::fs::read_to_string(&owner).ok().as_deref() != Some(&identity) {
+    let is_foreign = std::fs::read_to_string(&owner).ok().as_deref() != Some(&identity);
+    let (mut index, mut opened) = index_at(config)?;
+    let ahead = match opened {
+        Opened::Ready { applied_seq } if applied_seq > highest => Some(applied_seq),
+        _ => None,
+    };
+    if let Some(applied) = ahead
+        && purpose == StartPurpose::Serve
+    {
+        return Err(StartError(ahead_of_database(config, applied, highest)));
+    }
+    if is_foreign || ahead.is_some() {
+        drop(index);
         remove_index(config)?;
         std::fs::write(&owner, &identity).map_err(|error| {
             StartError(format!("{} cannot be written: {error}", owner.display()))
         })?;
-    }
-    let (mut index, mut opened) = index_at(config)?;
-    if matches!(opened, Opened::Ready { applied_seq } if applied_seq > highest) {
-        drop(index);
-        remove_index(config)?;
         (index, opened) = index_at(config)?;
     }
     let Opened::Rebuild { reason } = opened else {
@@ -286,6 +348,15 @@ async fn open_index(
         .and_then(|rebuild| rebuild.finish(highest))
         .map_err(|error| StartError(format!("the index cannot be made: {error}")))?;
     Ok((index, None))
+}
+
+/// Says that the index knows more events than the database, and what to do.
+fn ahead_of_database(config: &Config, applied: i64, highest: i64) -> String {
+    format!(
+        "the index {} knows events up to {applied}, but the database {} only has events up to {highest}, so it is empty, an older copy, or another registry's; put the right database back, or accept this one by running `a2a-registry reindex`",
+        config.index_dir().display(),
+        shown_url(config)
+    )
 }
 
 fn index_at(config: &Config) -> Result<(Index, Opened), StartError> {

@@ -7,18 +7,22 @@ mod anonymous_writes;
 mod authorization;
 mod bad_input;
 mod cards;
+mod confirmations;
 mod document;
 mod events;
 mod forms;
 mod headers;
+mod hidden;
 mod lint;
 mod pages;
 mod people;
 mod policy_pages;
-mod provider_sign_in;
+pub(crate) mod provider_sign_in;
+mod refusals;
 mod sessions;
 mod tls;
 mod tokens;
+mod unread;
 
 use std::sync::Arc;
 
@@ -85,7 +89,7 @@ impl Registry {
         }
     }
 
-    fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.state.context
     }
 

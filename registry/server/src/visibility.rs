@@ -53,13 +53,16 @@ pub(crate) fn stands_behind_entries(row: &domain::Model) -> bool {
 
 /// The labels of which a caller must hold one to find an agent.
 ///
-/// An agent that is not listed yet is shown to the registrants of its sources, unless its visibility was narrowed. An
+/// An agent that is not listed is shown to the account that first registered its domain, `first`, where that is its
+/// submitter or one of the registrants of its sources, unless its visibility was narrowed. Other registrants see no agent
+/// before it is listed: they could tell by its absence that the URL they added belongs to a hidden one. An
 /// agent on hold is shown to its owner, which is its submitter while it has none. A restricted agent that is listed is
 /// shown to its owner and to the members of the groups that it names. An agent with a lifecycle or
 /// visibility that only a later build knows is shown to nobody.
 pub(crate) fn visible_to(
     agent: &agent::Model,
     openness: Openness,
+    first: Option<Uuid>,
     registrants: &[Uuid],
 ) -> Vec<String> {
     let (Some(_), Some(visibility)) = (agent.lifecycle.known(), agent.visibility.known()) else {
@@ -76,7 +79,7 @@ pub(crate) fn visible_to(
     labels.extend(agent.owner_id.map(account_label));
     let to_others = visibility == Visibility::Public && openness != Openness::Held;
     let is_open = to_others || agent.owner_id.is_none();
-    let submitter = agent.submitter.filter(|_| is_open);
+    let submitter = own_submitter(agent, openness == Openness::Listed, first).filter(|_| is_open);
     labels.extend(
         submitter
             .filter(|submitter| Some(*submitter) != agent.owner_id)
@@ -84,8 +87,10 @@ pub(crate) fn visible_to(
     );
     if to_others {
         let known = labels.len();
-        let further = registrants.iter().copied().map(account_label);
+        let further = registrants.iter().copied();
         let further: Vec<String> = further
+            .filter(|account| first == Some(*account))
+            .map(account_label)
             .filter(|label| !labels[..known].contains(label))
             .collect();
         labels.extend(further);
@@ -101,23 +106,33 @@ pub(crate) fn shown_to(agent: &agent::Model) -> BTreeSet<Uuid> {
     named.into_iter().chain(collected).collect()
 }
 
-/// The account whose own an agent is: its owner, or its submitter while its domain never had an owner.
-pub(crate) fn keeper(agent: &agent::Model, was_never_owned: bool) -> Option<Uuid> {
-    let submitter = agent.submitter.filter(|_| was_never_owned);
+/// The submitter of an agent as far as it sees the agent: of one that is not listed only the account that first registered
+/// its domain.
+pub(crate) fn own_submitter(
+    agent: &agent::Model,
+    is_listed: bool,
+    first: Option<Uuid>,
+) -> Option<Uuid> {
+    let submitter = agent.submitter;
+    submitter.filter(|submitter| is_listed || first == Some(*submitter))
+}
+
+/// The account whose own an agent is: its owner, or its submitter while its domain never had an owner, if that has
+/// registered the domain first. `first` is that account, of a domain that never had an owner.
+pub(crate) fn keeper(agent: &agent::Model, first: Option<Uuid>) -> Option<Uuid> {
+    let submitter = agent.submitter;
+    let submitter = submitter.filter(|submitter| first == Some(*submitter));
     agent.owner_id.or(submitter)
 }
 
-/// Whether an agent is the caller's own.
-pub(crate) fn looks_after(caller: &Caller, agent: &agent::Model, was_never_owned: bool) -> bool {
-    caller.is(keeper(agent, was_never_owned))
-}
-
-/// Whether a caller sees an agent, listed or not, with a source that the caller has registered.
+/// Whether a caller who registered the agent's domain first sees the agent, listed or not, with a source that the caller
+/// has registered.
 pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
     let own = caller.account.iter();
     let own = own.filter(|account| account.may(Permission::Read));
     let own: Vec<Uuid> = own.map(|account| account.id).collect();
-    let carried = visible_to(agent, Openness::of(false, is_held), &own);
+    let first = own.first().copied();
+    let carried = visible_to(agent, Openness::of(false, is_held), first, &own);
     let by_sight = caller.may(Permission::SeeAll) && carried.iter().any(|one| one == CURATORS);
     by_sight || own.iter().any(|own| carried.contains(&account_label(*own)))
 }

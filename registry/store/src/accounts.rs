@@ -1,7 +1,7 @@
 //! Accounts and their tokens.
 
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::{Expr, Func};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect,
@@ -57,6 +57,24 @@ pub async fn accounts_by_names(
         .filter(account::Column::Name.is_in(names))
         .all(on.connection())
         .await?)
+}
+
+/// The names of accounts that are one of these names, which are in lower case, but for case and blanks around it.
+pub async fn accounts_called(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, StoreError> {
+    Ok(account::Entity::find()
+        .select_only()
+        .column(account::Column::Name)
+        .filter(called(account::Column::Name, names))
+        .order_by_asc(account::Column::Name)
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// Whether the text of a column is one of these in lower case, but for case and blanks around it.
+pub(super) fn called(column: impl ColumnTrait, names: &[&str]) -> Expr {
+    let trimmed = Func::cust("trim").arg(Expr::col(column));
+    sea_orm::ExprTrait::is_in(Func::lower(trimmed), names.iter().copied())
 }
 
 /// The token with this hash, with its account. The caller checks whether it has expired.
@@ -137,6 +155,7 @@ pub async fn accounts_enabled_as(
     Ok(account::Entity::find()
         .filter(account::Column::Role.eq(role.as_str()))
         .filter(account::Column::DisabledAt.is_null())
+        .filter(account::Column::AccessEndedAt.is_null())
         .all(on.connection())
         .await?)
 }
@@ -162,12 +181,20 @@ impl Write {
         Ok(())
     }
 
-    /// Changes the roles of an account, and whether it may be used.
+    /// Changes the roles of an account, whether it may be used, and until when its identity provider has let it in.
     pub async fn account_update(&self, row: &account::Model) -> Result<(), StoreError> {
         account::Entity::update_many()
             .col_expr(account::Column::Role, Expr::value(row.role.as_str()))
             .col_expr(account::Column::Roles, Expr::value(row.roles.clone()))
             .col_expr(account::Column::DisabledAt, Expr::value(row.disabled_at))
+            .col_expr(
+                account::Column::ClaimsValidAt,
+                Expr::value(row.claims_valid_at),
+            )
+            .col_expr(
+                account::Column::AccessEndedAt,
+                Expr::value(row.access_ended_at),
+            )
             .filter(account::Column::Id.eq(row.id))
             .exec(self.connection())
             .await?;

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};
-use sea_orm::sea_query::{OnConflict, Query};
+use a2a_registry_domain::ownership::DomainState;
+use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect,
@@ -86,7 +87,8 @@ pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<Str
     Ok(known)
 }
 
-/// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: they have opted out, or
+/// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: an owner has or had
+/// proved them, so that this registry knows all names in them, assigned or not; or they have opted out, or
 /// have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a registry may not know. An
 /// agent that nobody has decided on withholds nothing, since whoever may register can name any domain.
 pub async fn withheld_domains(
@@ -96,11 +98,20 @@ pub async fn withheld_domains(
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut withheld = HashSet::new();
     for some in names.chunks(MAX_VALUES) {
-        let opted_out: Vec<String> = domain::Entity::find()
+        let proved = [
+            DomainState::Lapsed,
+            DomainState::Disputed,
+            DomainState::OptedOut,
+        ];
+        let decided = Condition::any()
+            .add(domain::Column::OwnerId.is_not_null())
+            .add(domain::Column::State.is_in(proved.map(DomainState::as_str)))
+            .add(domain::Column::OptedOutBy.is_not_null());
+        let decided: Vec<String> = domain::Entity::find()
             .select_only()
             .column(domain::Column::Name)
             .filter(domain::Column::Name.is_in(some.iter().copied()))
-            .filter(domain::Column::OptedOutBy.is_not_null())
+            .filter(decided)
             .into_tuple()
             .all(on.connection())
             .await?;
@@ -116,6 +127,7 @@ pub async fn withheld_domains(
         let hidden = Condition::any()
             .add(agent::Column::Lifecycle.is_not_in(open.map(Kept::from)))
             .add(agent::Column::Visibility.ne(Kept::from(Visibility::Public)))
+            .add(agent::Column::Urn.is_not_null())
             .add(agent::Column::Id.in_subquery(held));
         let hidden: Vec<String> = agent::Entity::find()
             .select_only()
@@ -126,7 +138,15 @@ pub async fn withheld_domains(
             .into_tuple()
             .all(on.connection())
             .await?;
-        withheld.extend(opted_out.into_iter().chain(hidden));
+        let withdrawn: Vec<String> = withdrawn_urn::Entity::find()
+            .select_only()
+            .column(withdrawn_urn::Column::Domain)
+            .distinct()
+            .filter(withdrawn_urn::Column::Domain.is_in(some.iter().copied()))
+            .into_tuple()
+            .all(on.connection())
+            .await?;
+        withheld.extend(decided.into_iter().chain(hidden).chain(withdrawn));
     }
     Ok(withheld)
 }
@@ -167,6 +187,33 @@ pub async fn agents_of(
     Ok(locked(on, query).all(on.connection()).await?)
 }
 
+/// The agents of a domain that are listed: the public ones, or whatever their visibility is.
+pub async fn agents_listed_of(
+    on: &impl Handle,
+    domain: i64,
+    restricted: bool,
+) -> Result<Vec<agent::Model>, StoreError> {
+    let held = Query::select()
+        .column(hold::Column::AgentId)
+        .from(hold::Entity)
+        .and_where(
+            Expr::col((hold::Entity, hold::Column::AgentId))
+                .equals((agent::Entity, agent::Column::Id)),
+        )
+        .take();
+    let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
+    let mut query = agent::Entity::find()
+        .filter(agent::Column::DomainId.eq(domain))
+        .filter(agent::Column::RetiredAt.is_null())
+        .filter(agent::Column::Lifecycle.is_in(listed))
+        .filter(Expr::exists(held).not())
+        .order_by_asc(agent::Column::Id);
+    if !restricted {
+        query = query.filter(agent::Column::Visibility.eq(Visibility::Public.as_str()));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
 /// A page of all agents by id, after `after`, retired ones too.
 pub async fn agents_walk(
     on: &impl Handle,
@@ -180,6 +227,24 @@ pub async fn agents_walk(
         query = query.filter(agent::Column::Id.gt(after));
     }
     Ok(query.all(on.connection()).await?)
+}
+
+/// The audiences of agents with ids above `after`, by id, each with the agent: `limit` of them.
+pub async fn agent_audiences(
+    on: &impl Handle,
+    after: Option<Uuid>,
+    limit: u64,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    let mut query = agent::Entity::find()
+        .select_only()
+        .columns([agent::Column::Id, agent::Column::Audience])
+        .filter(agent::Column::Audience.is_not_null())
+        .order_by_asc(agent::Column::Id)
+        .limit(limit);
+    if let Some(after) = after {
+        query = query.filter(agent::Column::Id.gt(after));
+    }
+    Ok(query.into_tuple().all(on.connection()).await?)
 }
 
 /// Agents that are shown to the audience of a collection, at most `limit` of them.

@@ -56,7 +56,7 @@ impl Store {
 }
 
 /// Sources before domains: a visit finds its sources due.
-fn repairs(now: i64) -> [Repair; 6] {
+fn repairs(now: i64) -> [Repair; 7] {
     let clock = ClockReading::of(now);
     let (changes, broken) = clock.past(&["proved_at", "held_at", "absent_since"]);
     let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
@@ -66,6 +66,8 @@ fn repairs(now: i64) -> [Repair; 6] {
     let challenges = Repair::of("challenges", "nonce <> ''", &[change], &[late]);
     let (changes, broken) = clock.past(&["gone_since", "last_seen_at"]);
     let agents = Repair::of("agents", "retired_at IS NULL", &changes, &broken);
+    let (changes, broken) = clock.past(&["claims_valid_at"]);
+    let accounts = Repair::of("accounts", "TRUE", &changes, &broken);
     [
         clock.sources(),
         clock.domains(),
@@ -73,6 +75,7 @@ fn repairs(now: i64) -> [Repair; 6] {
         checks,
         challenges,
         agents,
+        accounts,
     ]
 }
 

@@ -12,13 +12,18 @@ use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
 };
-use sea_orm_migration::MigratorTrait;
+use sea_orm_migration::{MigratorTrait, SchemaManager};
 
-use super::StoreError;
+use super::damaged_bodies::DamagedBodies;
 use super::row_changes::{ChangedRows, RowChanges};
+use super::statements::note_statements;
+use super::{StoreError, sqlite_file};
 
 /// The PostgreSQL advisory lock under which migrations run.
 const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
+
+/// The table of the migrations that have run.
+const MIGRATIONS: &str = "seaql_migrations";
 
 /// What statements run on: the store itself for reads, or a write under way.
 pub trait Handle: Sync {
@@ -32,6 +37,9 @@ pub trait Handle: Sync {
     fn locks_rows(&self) -> bool {
         false
     }
+
+    /// Where bodies are noted that were read and do not have their digest.
+    fn damaged_bodies(&self) -> &DamagedBodies;
 }
 
 impl Handle for Store {
@@ -39,6 +47,10 @@ impl Handle for Store {
 
     fn connection(&self) -> &DatabaseConnection {
         &self.read
+    }
+
+    fn damaged_bodies(&self) -> &DamagedBodies {
+        &self.damaged
     }
 }
 
@@ -51,6 +63,10 @@ impl Handle for Write {
 
     fn locks_rows(&self) -> bool {
         self.transaction.get_database_backend() == DbBackend::Postgres
+    }
+
+    fn damaged_bodies(&self) -> &DamagedBodies {
+        &self.damaged
     }
 }
 
@@ -96,6 +112,14 @@ impl StoreOptions {
         let options = SqliteConnectOptions::from_str(&self.url).ok()?;
         Some(options.get_filename().to_owned())
     }
+
+    /// Marks the first start of the database as complete. From then on a file without a registry is refused.
+    ///
+    /// # Errors
+    /// Where the folder of the file cannot be written.
+    pub fn finish_first_start(&self) -> Result<(), StoreError> {
+        sqlite_file::finish(self)
+    }
 }
 
 /// A database, ready to use.
@@ -106,6 +130,7 @@ pub struct Store {
     /// SQLite's writers queue here, in order, instead of in its busy handler.
     write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
     changes: Arc<RowChanges>,
+    damaged: Arc<DamagedBodies>,
 }
 
 /// A write under way. Nothing of it is stored until [`Write::commit`].
@@ -115,6 +140,7 @@ pub struct Write {
     /// What it has changed so far: every method that writes rows of agents or domains notes them here.
     pub(super) changed: ChangedRows,
     changes: Arc<RowChanges>,
+    damaged: Arc<DamagedBodies>,
     turn: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
@@ -129,6 +155,7 @@ impl Write {
             changed,
             changes,
             turn,
+            ..
         } = self;
         let committing = tokio::spawn(async move {
             let outcome = transaction.commit().await;
@@ -143,12 +170,30 @@ impl Write {
 }
 
 impl Store {
-    /// Opens the database and brings its schema up to date.
+    /// Opens the database and brings its schema up to date. The file of an SQLite database is made if it is missing.
     ///
     /// # Errors
-    /// Where the database cannot be reached, opened or migrated.
+    /// Where the database cannot be reached, opened or migrated, or is a file that holds no registry.
     pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
+        sqlite_file::check(options).await?;
+        sqlite_file::begin(options)?;
         let store = Self::connect(options).await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Opens a database that holds a registry, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; and where the database is missing or empty.
+    pub async fn open_existing(options: &StoreOptions) -> Result<Self, StoreError> {
+        let store = Self::connect(options).await?;
+        let manager = SchemaManager::new(&store.write);
+        if !manager.has_table(MIGRATIONS).await? {
+            return Err(StoreError::other(
+                "it holds no registry yet; the first start of `a2a-registry serve` begins one",
+            ));
+        }
         store.migrate().await?;
         Ok(store)
     }
@@ -156,17 +201,20 @@ impl Store {
     /// Opens the database as it is.
     ///
     /// # Errors
-    /// Where the database cannot be reached or opened.
+    /// Where the database cannot be reached or opened, or is a file that holds no registry.
     pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
+        sqlite_file::check(options).await?;
         if options.url.starts_with("sqlite:") {
             let write = Database::connect(sqlite(options, 1)).await?;
-            let read = Database::connect(sqlite(options, READERS)).await?;
+            let mut read = Database::connect(sqlite(options, READERS)).await?;
+            note_statements(&mut read);
             let write_turn = Some(Arc::new(tokio::sync::Mutex::new(())));
             return Ok(Self {
                 read,
                 write,
                 write_turn,
                 changes: Arc::default(),
+                damaged: Arc::default(),
             });
         }
         is_there(&options.url).await?;
@@ -182,12 +230,14 @@ impl Store {
                 })
             })
             .sqlx_logging(false);
-        let pool = Database::connect(connect).await?;
+        let mut pool = Database::connect(connect).await?;
+        note_statements(&mut pool);
         Ok(Self {
             read: pool.clone(),
             write: pool,
             write_turn: None,
             changes: Arc::default(),
+            damaged: Arc::default(),
         })
     }
 
@@ -251,6 +301,7 @@ impl Store {
             transaction,
             changed: ChangedRows::default(),
             changes: Arc::clone(&self.changes),
+            damaged: Arc::clone(&self.damaged),
             turn,
         })
     }

@@ -1,9 +1,10 @@
 //! Registrants of sources, sources of card versions, and withdrawn URNs.
 
 use a2a_registry_domain::coverage::CoverageLevel;
+use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
 use a2a_registry_domain::source::SourceKind;
 use sea_orm::ActiveValue::Set;
-use sea_orm::sea_query::{Condition, Expr, OnConflict, Query, SimpleExpr};
+use sea_orm::sea_query::{Condition, Expr, ExprTrait as _, OnConflict, Query, SimpleExpr};
 use sea_orm::{
     ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect, Select, TryInsertResult,
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
 use super::entity::{
-    agent, domain, proof, source, source_registrant, version, version_source, withdrawn_urn,
+    agent, domain, hold, proof, source, source_registrant, version, version_source, withdrawn_urn,
 };
 use super::rows::locked;
 use super::{Handle, StoreError, Write};
@@ -28,6 +29,27 @@ pub async fn registrants_of(
     Ok(source_registrant::Entity::find()
         .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
         .order_by_asc(source_registrant::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
+/// The accounts that have registered a live source of an agent, of a kind that this build knows.
+pub async fn registrants_of_agent(on: &impl Handle, agent: Uuid) -> Result<Vec<Uuid>, StoreError> {
+    let kinds = SourceKind::ALL.iter().map(|kind| kind.as_str());
+    let feeding = Query::select()
+        .column(source::Column::Id)
+        .from(source::Entity)
+        .and_where(source::Column::AgentId.eq(agent))
+        .and_where(source::Column::EndedAt.is_null())
+        .and_where(source::Column::Kind.is_in(kinds))
+        .take();
+    Ok(source_registrant::Entity::find()
+        .select_only()
+        .column(source_registrant::Column::AccountId)
+        .distinct()
+        .filter(source_registrant::Column::SourceId.in_subquery(feeding))
+        .filter(source_registrant::Column::AccountId.is_not_null())
+        .into_tuple()
         .all(on.connection())
         .await?)
 }
@@ -67,19 +89,78 @@ pub async fn domains_owned(
         .await?)
 }
 
+/// Whether an account has registered a source of a domain and not withdrawn that, even if the source has ended since.
+pub async fn has_registered(
+    on: &impl Handle,
+    domain: i64,
+    account: Uuid,
+) -> Result<bool, StoreError> {
+    let of_domain = Query::select()
+        .column(source::Column::Id)
+        .from(source::Entity)
+        .and_where(source::Column::DomainId.eq(domain))
+        .take();
+    let found = source_registrant::Entity::find()
+        .filter(source_registrant::Column::AccountId.eq(account))
+        .filter(source_registrant::Column::SourceId.in_subquery(of_domain))
+        .one(on.connection())
+        .await?;
+    Ok(found.is_some())
+}
+
+/// The sources of these domains that have ended while an account's registration of them stands, as they do with their agents,
+/// each with the time of that registration.
+pub async fn ended_registrations(
+    on: &impl Handle,
+    domains: &[i64],
+    account: Uuid,
+) -> Result<Vec<(source::Model, i64)>, StoreError> {
+    let own = Query::select()
+        .column(source_registrant::Column::SourceId)
+        .from(source_registrant::Entity)
+        .and_where(source_registrant::Column::AccountId.eq(account))
+        .take();
+    let ended = source::Entity::find()
+        .filter(source::Column::DomainId.is_in(domains.iter().copied()))
+        .filter(source::Column::EndedAt.is_not_null())
+        .filter(source::Column::Id.in_subquery(own))
+        .all(on.connection())
+        .await?;
+    let ids: Vec<i64> = ended.iter().map(|source| source.id).collect();
+    let registrants = registrants_of(on, &ids).await?;
+    let registered = ended.into_iter().filter_map(|source| {
+        let mut all = registrants.iter();
+        let own = all.find(|one| one.source_id == source.id && one.account_id == Some(account))?;
+        Some((source, own.registered_at))
+    });
+    Ok(registered.collect())
+}
+
 /// How many live sources of cards an account has registered.
 pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
     let own = source_registrant::Column::AccountId.eq(account);
     Ok(cards_registered(own).count(on.connection()).await?)
 }
 
-/// The number of live card sources that were registered from that network without an account and have no agent yet that
-/// was ever approved.
+/// The number of live card sources that were registered from that network without an account and have no agent that
+/// everybody finds. One that is approved and hidden counts like one that waits: whoever named it must not learn of it.
 pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
+    let held = Query::select()
+        .column(hold::Column::AgentId)
+        .from(hold::Entity)
+        .and_where(
+            Expr::col((hold::Entity, hold::Column::AgentId))
+                .equals((agent::Entity, agent::Column::Id)),
+        )
+        .take();
+    let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let approved = Query::select()
         .column(agent::Column::Id)
         .from(agent::Entity)
         .and_where(agent::Column::ApprovedVersion.is_not_null())
+        .and_where(agent::Column::Lifecycle.is_in(listed))
+        .and_where(agent::Column::Visibility.eq(Visibility::Public.as_str()))
+        .and_where(Expr::exists(held).not())
         .take();
     let waits = Condition::any()
         .add(source::Column::AgentId.is_null())

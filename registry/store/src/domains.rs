@@ -76,7 +76,6 @@ pub async fn domain_page(
             .column(source::Column::DomainId)
             .from(source::Entity)
             .and_where(source::Column::Id.in_subquery(sources))
-            .and_where(source::Column::EndedAt.is_null())
             .take();
         let own = Condition::any()
             .add(domain::Column::AccountId.eq(account))

@@ -19,6 +19,8 @@ pub enum StoreErrorKind {
     Conflict,
     /// A row holds a value that this program does not know.
     CorruptRow(CorruptRow),
+    /// The stored bytes of a card are others than those of this digest.
+    DigestMismatch(String),
     /// Anything else: a bug of this program, or a broken database.
     Other,
 }
@@ -70,6 +72,14 @@ impl StoreError {
     pub(super) fn corrupt(row: CorruptRow) -> Self {
         let text = row.to_string();
         Self::with(StoreErrorKind::CorruptRow(row), text)
+    }
+
+    /// The stored bytes of a card are others than those of their digest.
+    pub(super) fn digest_mismatch(digest: &str) -> Self {
+        Self::with(
+            StoreErrorKind::DigestMismatch(digest.to_owned()),
+            format!("the stored bytes of the card {digest} have another digest"),
+        )
     }
 
     fn with(kind: StoreErrorKind, text: String) -> Self {

@@ -112,6 +112,22 @@ pub async fn registrations_of(
         .await?)
 }
 
+/// Whether an agent has an event of this kind with exactly this data.
+pub async fn agent_has_event(
+    on: &impl Handle,
+    agent: Uuid,
+    kind: EventKind,
+    data: &serde_json::Value,
+) -> Result<bool, StoreError> {
+    let found = event::Entity::find()
+        .filter(event::Column::AgentId.eq(agent))
+        .filter(event::Column::Kind.eq(kind.as_str()))
+        .filter(event::Column::Data.eq(data.to_string()))
+        .count(on.connection())
+        .await?;
+    Ok(found > 0)
+}
+
 /// The number of events.
 pub async fn events_count(store: &Store) -> Result<u64, StoreError> {
     Ok(event::Entity::find().count(store.connection()).await?)

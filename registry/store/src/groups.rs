@@ -7,6 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::accounts::called;
 use super::entity::{account_group, agent, collection, group_member};
 use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
@@ -50,6 +51,34 @@ pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreErr
     Ok(account_group::Entity::find()
         .filter(account_group::Column::Origin.eq(origin))
         .count(on.connection())
+        .await?)
+}
+
+/// The names of groups of that origin that are one of these names, which are in lower case, but for case and blanks around it.
+pub async fn groups_called(
+    on: &impl Handle,
+    origin: &str,
+    names: &[&str],
+) -> Result<Vec<String>, StoreError> {
+    Ok(account_group::Entity::find()
+        .select_only()
+        .column(account_group::Column::Name)
+        .filter(account_group::Column::Origin.eq(origin))
+        .filter(called(account_group::Column::Name, names))
+        .order_by_asc(account_group::Column::Name)
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// The groups of that origin, in no order.
+pub async fn groups_of_origin(
+    on: &impl Handle,
+    origin: &str,
+) -> Result<Vec<account_group::Model>, StoreError> {
+    Ok(account_group::Entity::find()
+        .filter(account_group::Column::Origin.eq(origin))
+        .all(on.connection())
         .await?)
 }
 

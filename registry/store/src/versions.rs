@@ -6,14 +6,14 @@ use a2a_registry_domain::signature::SignatureState;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, ExprTrait, LockBehavior, LockType, OnConflict, Query};
 use sea_orm::{
-    ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
+    ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
 use super::entity::{agent, body, version, version_source};
 use super::rows::can_be_stored;
-use super::{Handle, Kept, StoreError, Write};
+use super::{Handle, Kept, StoreError, StoreErrorKind, Write};
 
 /// Versions stored of one agent, besides the approved, the newest and the pending one.
 pub const VERSIONS_PER_AGENT: u64 = 200;
@@ -167,29 +167,89 @@ pub async fn key_sets_of(
         .await?)
 }
 
-/// The bytes with that digest.
+/// The bytes with that digest; `None` if they are not stored. This is the only way to the bytes of a card, so that none
+/// are used that are not those that were approved.
+///
+/// # Errors
+/// [`StoreErrorKind::DigestMismatch`] if the stored bytes have another digest, which is noted in
+/// [`Handle::damaged_bodies`].
 pub async fn body_by_digest(on: &impl Handle, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let row = body::Entity::find_by_id(digest)
         .one(on.connection())
         .await?;
-    Ok(row.map(|row| row.bytes))
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    if a2a_card::digest(&row.bytes) != digest {
+        on.damaged_bodies().note(digest);
+        return Err(StoreError::digest_mismatch(digest));
+    }
+    on.damaged_bodies().forget(digest);
+    Ok(Some(row.bytes))
+}
+
+/// The bytes with that digest; `None` if they are not stored or damaged, for what can be done without them.
+pub async fn intact_body_by_digest(
+    on: &impl Handle,
+    digest: &str,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    match body_by_digest(on, digest).await {
+        Err(error) if matches!(error.kind(), StoreErrorKind::DigestMismatch(_)) => Ok(None),
+        outcome => outcome,
+    }
+}
+
+/// The digests of up to `limit` stored bodies after this one, in order.
+pub async fn body_digests_after(
+    on: &impl Handle,
+    after: &str,
+    limit: u64,
+) -> Result<Vec<String>, StoreError> {
+    Ok(body::Entity::find()
+        .select_only()
+        .column(body::Column::Digest)
+        .filter(body::Column::Digest.gt(after))
+        .order_by_asc(body::Column::Digest)
+        .limit(limit)
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// The number of stored bodies.
+pub async fn bodies_count(on: &impl Handle) -> Result<u64, StoreError> {
+    Ok(body::Entity::find().count(on.connection()).await?)
+}
+
+/// The ids of up to `limit` versions after this one that have these bytes, with their agents, in order.
+pub async fn versions_with_body(
+    on: &impl Handle,
+    digest: &str,
+    after: Uuid,
+    limit: u64,
+) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+    Ok(version::Entity::find()
+        .select_only()
+        .columns([version::Column::Id, version::Column::AgentId])
+        .filter(version::Column::Digest.eq(digest))
+        .filter(version::Column::Id.gt(after))
+        .order_by_asc(version::Column::Id)
+        .limit(limit)
+        .into_tuple()
+        .all(on.connection())
+        .await?)
 }
 
 impl Write {
-    /// Inserts bytes under their digests; existing ones are left alone. Until the write ends no other write deletes
-    /// these bytes.
+    /// Inserts bytes under their digests. Existing ones are written again, which mends damaged ones. Until the write ends
+    /// no other write deletes these bytes.
     pub async fn bodies_insert(&self, mut rows: Vec<body::Model>) -> Result<(), StoreError> {
         // In one order everywhere, so that two writers with the same bytes never wait for each other.
         rows.sort_unstable_by(|one, other| one.digest.cmp(&other.digest));
         rows.dedup_by(|one, other| one.digest == other.digest);
+        // The update also locks the row: otherwise another writer could drop the bytes as unused before this one commits.
         let mut conflict = OnConflict::column(body::Column::Digest);
-        if self.locks_rows() {
-            // An update to the same value locks the row; leaving it alone would not, and another
-            // writer could then drop the bytes as unused before this one commits.
-            conflict.update_column(body::Column::Digest);
-        } else {
-            conflict.do_nothing();
-        }
+        conflict.update_column(body::Column::Bytes);
         self.insert_rows(
             rows.into_iter().map(IntoActiveModel::into_active_model),
             Some(conflict),

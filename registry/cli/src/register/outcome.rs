@@ -64,17 +64,18 @@ pub async fn tell(
             let places = open.remove(&domain).unwrap_or_default();
             let (settled, waiting): (Vec<usize>, Vec<usize>) = places
                 .into_iter()
-                .partition(|&place| over || seen.has_settled(&registered[place].what));
+                .partition(|&place| over || seen.has_settled(&registered[place]));
             if !waiting.is_empty() {
                 open.insert(domain, waiting);
             }
             for place in settled {
                 deadline = Instant::now() + PATIENCE;
                 let one = &mut registered[place];
+                let recorded = one.is_recorded();
                 if let DomainLookup::Domain(reply) = &seen {
                     one.reply = RegistryResponse::clone(reply);
                 }
-                let (lines, brought) = lines(one, &seen, &mut agents, console.json).await;
+                let (lines, brought) = lines(one, recorded, &seen, &mut agents, console.json).await;
                 if !brought {
                     outcome = CommandOutcome::No;
                 }
@@ -124,10 +125,11 @@ impl DomainLookup {
     }
 
     /// Whether nothing more is to be waited for.
-    fn has_settled(&self, what: &Registration) -> bool {
+    fn has_settled(&self, one: &RegisteredName) -> bool {
         match self {
+            Self::Domain(_) if one.is_recorded() => true,
             Self::Domain(reply) => {
-                let sources = sources_of(what, &reply.value);
+                let sources = sources_of(&one.what, &reply.value);
                 let asked = |source: &&SourceView| is_asked(source);
                 // What a catalog names is for the visits after the first, and waited for where nothing else came.
                 let (entries, named): (Vec<_>, Vec<_>) = sources
@@ -144,12 +146,26 @@ impl DomainLookup {
     }
 }
 
+impl RegisteredName {
+    /// Whether the answer to the registration tells that the name is recorded, and nothing else.
+    fn is_recorded(&self) -> bool {
+        let sources = sources_of(&self.what, &self.reply.value);
+        !sources.is_empty() && sources.into_iter().all(is_recorded)
+    }
+}
+
 /// Whether the first crawl has a result for a source. A fetched card becomes an agent a moment later.
 fn is_asked(source: &SourceView) -> bool {
     source.agent.is_some()
+        || is_recorded(source)
         || source.state == SourceState::Absent
         || source.limit_met.is_some()
         || (source.last_attempt.is_some() && !gave_a_card(source))
+}
+
+/// Whether the registry tells nothing of a source but that it was registered, whatever it gives.
+fn is_recorded(source: &SourceView) -> bool {
+    source.state == SourceState::Recorded
 }
 
 fn gave_a_card(source: &SourceView) -> bool {
@@ -179,6 +195,7 @@ fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a Source
 /// What came of a name, and whether it has brought a card as far as anybody can tell.
 async fn lines(
     one: &RegisteredName,
+    recorded: bool,
     seen: &DomainLookup,
     agents: &mut Agents<'_>,
     json: bool,
@@ -203,7 +220,8 @@ async fn lines(
         .filter(|id| found.insert(*id))
         .collect();
     let gave = |source: &&SourceView| gave_a_card(source) && source.limit_met.is_none();
-    let brought = !ids.is_empty() || sources.iter().any(gave);
+    let recorded = ids.is_empty() && (recorded || sources.iter().any(|one| is_recorded(one)));
+    let brought = recorded || !ids.is_empty() || sources.iter().any(gave);
     if json {
         return (Vec::new(), brought);
     }
@@ -211,10 +229,16 @@ async fn lines(
     for id in &ids {
         lines.extend(agents.lines(name, *id, domain).await);
     }
+    if recorded {
+        lines.push(format!(
+            "{name}: recorded; what it gives shows once an agent there is listed that you may see"
+        ));
+    }
     // If an agent was found, the other URLs that were tried need no line.
     let failed = sources.iter().filter(|source| {
         source.agent.is_none()
             && source.state != SourceState::Absent
+            && !is_recorded(source)
             && (ids.is_empty() || source.limit_met.is_some())
     });
     lines.extend(failed.map(|source| without_agent(name, source)));

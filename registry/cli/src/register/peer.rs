@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::client::fetch;
 use crate::failure::Failure;
+use crate::fetch::fetch;
 
 /// The longest answer that is read, in bytes.
 const ANSWER_LIMIT: usize = 4 * 1024 * 1024;

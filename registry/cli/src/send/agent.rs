@@ -14,10 +14,11 @@ use clap::Args;
 use url::Url;
 
 use super::concerns;
-use crate::client::{self, Client};
+use crate::client::Client;
 use crate::console::Console;
 use crate::credentials::{self, CredentialArgs, GivenCredentials};
 use crate::failure::Failure;
+use crate::fetch::fetch;
 use crate::invocation::{program, quote};
 use crate::signature::signature_lines;
 use crate::target::AgentName;
@@ -310,17 +311,17 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         }
     };
     if url.path() != "/" || url.query().is_some() {
-        return Ok(client::fetch(&url, MAX_CARD_BYTES).await?);
+        return Ok(fetch(&url, MAX_CARD_BYTES).await?);
     }
     let at = |path: &str| {
         let mut url = url.clone();
         url.set_path(path);
         url
     };
-    match client::fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
+    match fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
         Ok(bytes) => Ok(bytes),
         // The older path is worth a try; when both fail, the newer one's reason says more.
-        Err(error) => client::fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
+        Err(error) => fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
             .await
             .map_err(|_| error.into()),
     }

@@ -16,7 +16,7 @@ use crate::error::StartError;
 /// Minimum length of a bootstrap token, in characters.
 const MIN_BOOTSTRAP: usize = 32;
 /// The account that the bootstrap token belongs to.
-const ADMIN: &str = "admin";
+pub(super) const ADMIN: &str = "admin";
 
 /// Makes sure that an admin token exists: the one from the environment, else the one of an earlier start, else a new
 /// one, which is returned.

@@ -19,7 +19,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::names::check_name;
+use crate::names::{check_name, check_new_name};
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
 
@@ -61,7 +61,8 @@ pub async fn group_show(context: &Context, caller: &Caller, name: &str) -> Resul
 /// Sets the members of a group of the origin `admin`, which is made if it does not exist.
 ///
 /// # Errors
-/// `Changed` where it is not what the caller has seen; `Conflict` for an account that does not exist; `LimitReached`.
+/// `Changed` where it is not what the caller has seen; `Conflict` for an account that does not exist, and for a new group with
+/// a reserved name; `LimitReached`.
 pub async fn group_put(
     context: &Context,
     caller: &Caller,
@@ -132,6 +133,7 @@ async fn begin(
     write: &Write,
     name: &str,
 ) -> Result<account_group::Model, AppError> {
+    check_new_name("group", name)?;
     if groups::group_count(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
         return Err(AppError::new(
             ErrorKind::LimitReached,

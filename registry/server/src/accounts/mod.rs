@@ -1,15 +1,19 @@
 //! Accounts, their groups, their tokens and their sessions.
 
-pub(crate) mod attempts;
+pub mod attempts;
 pub(crate) mod bootstrap;
 pub mod groups;
+mod last_way_in;
 pub mod page;
 pub mod people;
 pub mod people_routes;
 pub mod provider_sign_in;
 mod records;
+pub mod refusals;
+pub mod revocation_pages;
 pub mod routes;
 pub mod session_routes;
 pub mod sessions;
 pub mod sign_in;
 pub mod tokens;
+pub(crate) mod upgrade;

@@ -6,16 +6,15 @@ use a2a_registry_api::{
 use a2a_registry_domain::role::Scope;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::accounts::people::account_own;
-use crate::accounts::sessions::{session_revoke, sessions_own};
+use crate::accounts::sessions::sessions_own;
 use crate::accounts::sign_in::signed_out;
-use crate::accounts::tokens::{token_create, token_revoke, tokens_own};
+use crate::accounts::tokens::{token_create, tokens_own};
 use crate::caller::Credential;
 use crate::context::Context;
 use crate::domains::acts::domains_own;
@@ -29,7 +28,7 @@ use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::LINE;
 use crate::pages::{page, text};
-use crate::reviews::feed::{feed_renew, feed_revoke, feed_since};
+use crate::reviews::feed::feed_since;
 use crate::reviews::waiting::waiting;
 use crate::search::saved::saved_search_list;
 
@@ -39,7 +38,7 @@ const AGENTS: usize = 60;
 /// The page.
 #[derive(Template)]
 #[template(path = "account.html")]
-struct AccountPage {
+pub(super) struct AccountPage {
     frame: Frame,
     name: String,
     roles: String,
@@ -55,7 +54,7 @@ struct AccountPage {
     /// Since when the feed has its address.
     feed: Option<TimeView>,
     /// The new address of the feed, which is shown once.
-    feed_made: Option<String>,
+    pub(super) feed_made: Option<String>,
     searches: Vec<SearchLine>,
     /// What waits, in words; empty if nothing does.
     waiting: String,
@@ -87,14 +86,6 @@ struct SearchLine {
     name: String,
     link: String,
 }
-
-/// A row to revoke.
-#[derive(Deserialize)]
-pub(crate) struct RevokeForm {
-    id: Uuid,
-}
-
-impl FormFields for RevokeForm {}
 
 /// A token to make.
 #[derive(Deserialize, Default)]
@@ -153,74 +144,8 @@ pub(crate) async fn token_make(
     Ok(page(status, &found))
 }
 
-/// Revokes a token.
-///
-/// # Errors
-/// As the act.
-#[post("/account/tokens/revoke")]
-pub(crate) async fn token_end(
-    context: web::Data<Context>,
-    form: FormOf<Read, RevokeForm>,
-) -> Result<HttpResponse, Problem> {
-    token_revoke(&context, &form.visitor.caller, form.fields.id).await?;
-    Ok(back())
-}
-
-/// Revokes a session.
-///
-/// # Errors
-/// As the act.
-#[post("/account/sessions/revoke")]
-pub(crate) async fn session_end(
-    context: web::Data<Context>,
-    form: FormOf<Read, RevokeForm>,
-) -> Result<HttpResponse, Problem> {
-    session_revoke(&context, &form.visitor.caller, form.fields.id).await?;
-    Ok(back())
-}
-
-/// A form without fields.
-#[derive(Deserialize)]
-pub(crate) struct FeedForm {}
-
-impl FormFields for FeedForm {}
-
-/// Gives the feed a new address, and shows it.
-///
-/// # Errors
-/// As the act.
-#[post("/account/feed")]
-pub(crate) async fn feed_renewed(
-    context: web::Data<Context>,
-    form: FormOf<Read, FeedForm>,
-) -> Result<HttpResponse, Problem> {
-    let made = feed_renew(&context, &form.visitor.caller).await?;
-    let mut found = AccountPage::load(&context, &form.visitor).await?;
-    found.feed_made = Some(made.url);
-    Ok(page(StatusCode::CREATED, &found))
-}
-
-/// Ends the feed.
-///
-/// # Errors
-/// As the act.
-#[post("/account/feed/end")]
-pub(crate) async fn feed_ended(
-    context: web::Data<Context>,
-    form: FormOf<Read, FeedForm>,
-) -> Result<HttpResponse, Problem> {
-    feed_revoke(&context, &form.visitor.caller).await?;
-    Ok(back())
-}
-
-fn back() -> HttpResponse {
-    HttpResponse::SeeOther()
-        .insert_header((LOCATION, "/account"))
-        .finish()
-}
-
 impl AccountPage {
-    async fn load(context: &Context, visitor: &Visitor) -> Result<Self, Problem> {
+    pub(super) async fn load(context: &Context, visitor: &Visitor) -> Result<Self, Problem> {
         let by = visitor.caller.account().map_err(|_| signed_out())?;
         let caller = &visitor.caller;
         let (account, sessions, tokens, domains, feed, saved, waiting) = futures::try_join!(

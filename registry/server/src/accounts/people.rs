@@ -11,6 +11,7 @@ use a2a_registry_store::{Write, accounts, groups};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::accounts::last_way_in::refuse_without_way_in;
 use crate::accounts::records::{
     account_named, account_row, account_view, account_views, check_account_name, set_roles,
     token_view,
@@ -36,7 +37,7 @@ pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
         Credential::Token(id) => {
             let token = accounts::token_by_id(&context.store, *id).await?;
             let token = token.ok_or_else(|| AppError::no_token(id))?;
-            (Some(token_view(token, &row)), None)
+            (Some(token_view(context, token, &row)), None)
         }
         Credential::AccessToken(issuer) => (None, Some(issuer.clone())),
         // The API takes no cookies, and the secret of a feed for that feed only.
@@ -105,7 +106,7 @@ pub async fn account_show(
 /// Makes an account.
 ///
 /// # Errors
-/// `Conflict` where the name is taken or a group does not exist.
+/// `Conflict` where the name is taken or reserved, or a group does not exist.
 pub async fn account_create(
     context: &Context,
     caller: &Caller,
@@ -148,7 +149,8 @@ pub async fn account_create(
 /// Changes an account.
 ///
 /// # Errors
-/// `Changed` where it is not what the caller has seen; `Conflict` where no admin would be left or a group does not exist.
+/// `Changed` where it is not what the caller has seen; `Conflict` where no admin would be left or could get in, or a group
+/// does not exist.
 pub async fn account_patch(
     context: &Context,
     caller: &Caller,
@@ -165,7 +167,11 @@ pub async fn account_patch(
     let before = account_view(&write, row.clone()).await?;
     seen.check(Some(&before))?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let was_admin = is_admin(&row)?;
     let changed = change(&write, &mut ledger, &admin.name, row, patch.disabled, roles).await?;
+    if was_admin && !is_admin(&changed)? {
+        refuse_without_way_in(context, &write).await?;
+    }
     if let Some(groups) = &patch.groups {
         set_groups(&write, changed.id, groups).await?;
     }
@@ -217,10 +223,7 @@ async fn change(
         }
         _ => {}
     }
-    let administers = |row: &account::Model| -> Result<bool, AppError> {
-        Ok(row.disabled_at.is_none() && row.roles()?.has(Role::Admin))
-    };
-    if administers(&row)? && !administers(&changed)? {
+    if is_admin(&row)? && !is_admin(&changed)? {
         let admins = accounts::accounts_enabled_as(write, Role::Admin).await?;
         if admins.iter().all(|admin| admin.id == row.id) {
             return Err(AppError::new(
@@ -234,6 +237,10 @@ async fn change(
     }
     write.account_update(&changed).await?;
     Ok(changed)
+}
+
+fn is_admin(row: &account::Model) -> Result<bool, AppError> {
+    Ok(row.may_be_used() && row.roles()?.has(Role::Admin))
 }
 
 fn roles_of(roles: &[Role]) -> Result<Roles, AppError> {

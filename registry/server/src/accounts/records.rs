@@ -9,9 +9,10 @@ use a2a_registry_store::{Handle, accounts, groups};
 use data_encoding::BASE64URL_NOPAD;
 use uuid::Uuid;
 
-use crate::authentication::{TOKEN_PREFIX, hash, scopes_of};
+use crate::authentication::{TOKEN_PREFIX, hash, scopes_of, suspended_at};
+use crate::context::Context;
 use crate::error::AppError;
-use crate::names::check_name;
+use crate::names::check_new_name;
 
 /// Characters of a token that lists show.
 const SHOWN: usize = 10;
@@ -28,6 +29,8 @@ pub(super) fn account_row(
         role: roles.main().into(),
         roles: Some(roles.to_string()),
         disabled_at: None,
+        claims_valid_at: None,
+        access_ended_at: None,
         news_seen_at: None,
         created_at: now.0,
     }
@@ -74,7 +77,7 @@ pub(super) fn new_secret(entropy: &dyn Entropy) -> String {
 
 /// Refuses what is no name of a new account. One that reads as an id could stand for another account in a path.
 pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<(), AppError> {
-    check_name(pointer, name)?;
+    check_new_name(pointer, name)?;
     if Uuid::try_parse(name).is_ok() {
         return Err(AppError::invalid(pointer, "an account's name is no id"));
     }
@@ -82,7 +85,7 @@ pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<(), AppErr
 }
 
 /// A token as callers see it.
-pub(super) fn token_view(row: token::Model, account: &account::Model) -> Token {
+pub(super) fn token_view(context: &Context, row: token::Model, account: &account::Model) -> Token {
     let roles = account.roles().unwrap_or_default();
     Token {
         id: row.id,
@@ -93,6 +96,7 @@ pub(super) fn token_view(row: token::Model, account: &account::Model) -> Token {
         created_at: Timestamp(row.created_at),
         expires_at: row.expires_at.map(Timestamp),
         last_used_at: row.last_used_at.map(Timestamp),
+        suspended_at: suspended_at(context, account),
     }
 }
 
@@ -113,6 +117,7 @@ pub(super) async fn account_views(
             roles: roles.iter().map(Into::into).collect(),
             groups: own.map(|(_, group)| group_name(group)).collect(),
             disabled_at: row.disabled_at.map(Timestamp),
+            access_ended_at: row.access_ended_at.map(Timestamp),
             created_at: Timestamp(row.created_at),
         })
     };

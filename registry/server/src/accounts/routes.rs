@@ -62,7 +62,10 @@ pub async fn token_list(
     tag = "tokens",
     params(("token" = uuid::Uuid, Path, description = "Id of the token")),
     security(("token" = [])),
-    responses((status = 204, description = "The token is revoked"))
+    responses(
+        (status = 204, description = "The token is revoked"),
+        (status = 409, description = "It is the last way in of an admin"),
+    )
 )]
 #[delete("/v1/tokens/{token}")]
 pub async fn token_revoke(

@@ -58,7 +58,10 @@ pub async fn session_show(
     tag = "sessions",
     params(("session" = uuid::Uuid, Path, description = "Id of the session")),
     security(("token" = [])),
-    responses((status = 204, description = "The session is revoked"))
+    responses(
+        (status = 204, description = "The session is revoked"),
+        (status = 409, description = "It is the last way in of an admin"),
+    )
 )]
 #[delete("/v1/sessions/{session}")]
 pub async fn session_revoke(

@@ -6,10 +6,11 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::{Permission, Roles, Scopes};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{account, token};
-use a2a_registry_store::{Write, accounts};
+use a2a_registry_store::{Handle, Write, accounts, sessions};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::accounts::last_way_in::{refuse_without_way_in, token_lets_in};
 use crate::accounts::records::{
     account_row, check_account_name, new_secret, token_row, token_view,
 };
@@ -62,7 +63,7 @@ pub async fn token_create(
     write.commit().await?;
     after_write(context, &touched);
     Ok(CreatedToken {
-        token: token_view(row, &account),
+        token: token_view(context, row, &account),
         secret,
     })
 }
@@ -110,6 +111,11 @@ async fn account_for(
         }
         if account.disabled_at.is_some() {
             return conflict(format!("The account {name} is disabled."));
+        }
+        if account.access_ended_at.is_some() {
+            return conflict(format!(
+                "The identity provider of the account {name} does not let it in any more: it needs to sign in first."
+            ));
         }
         return Ok(account);
     }
@@ -206,7 +212,7 @@ pub async fn token_list(
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: token::Model| {
         let owner = owners.iter().find(|owner| owner.id == row.account_id)?;
-        Some(token_view(row, owner))
+        Some(token_view(context, row, owner))
     };
     Ok(TokenList {
         tokens: rows.into_iter().filter_map(view).collect(),
@@ -226,20 +232,42 @@ pub(super) async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<To
     let owner = owner.ok_or_else(|| AppError::no_account(by.id))?;
     Ok(rows
         .into_iter()
-        .map(|row| token_view(row, &owner))
+        .map(|row| token_view(context, row, &owner))
         .collect())
 }
 
-/// Revokes a token.
+/// A token that the caller may revoke, with the sessions that end with it.
+pub(super) struct RevocableToken {
+    pub(super) token: Token,
+    pub(super) sessions: Vec<Uuid>,
+}
+
+/// The token, before it is revoked.
 ///
 /// # Errors
-/// `NotFound` if no token has this id, or it is another account's; `Forbidden` for a token of one's own that may more
-/// than the one of the request.
-pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+/// As [`token_revoke`].
+pub(super) async fn token_revocable(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+) -> Result<RevocableToken, AppError> {
     let by = caller.demand(Permission::Read)?;
-    let write = context.store.write().await?;
-    write.accounts_lock().await?;
-    let row = accounts::token_by_id(&write, id).await?;
+    let (row, owner) = revocable(&context.store, by, id).await?;
+    let sessions = sessions::sessions_of(&context.store, owner.id, context.now().0).await?;
+    let sessions = sessions.iter().filter(|one| one.token_id == Some(id));
+    Ok(RevocableToken {
+        sessions: sessions.map(|one| one.id).collect(),
+        token: token_view(context, row, &owner),
+    })
+}
+
+/// The token and its account, if this account may revoke it.
+async fn revocable(
+    on: &impl Handle,
+    by: &Account,
+    id: Uuid,
+) -> Result<(token::Model, account::Model), AppError> {
+    let row = accounts::token_by_id(on, id).await?;
     let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_token(id))?;
     let is_wider = || scopes_of(&row, &by.roles).beyond(&by.scopes);
@@ -251,12 +279,29 @@ pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Resul
             format!("A token without the scope {scope} cannot revoke one with it."),
         ));
     }
-    write.token_delete(id).await?;
-    let owner = accounts::accounts_by_ids(&write, &[row.account_id])
+    let owner = accounts::accounts_by_ids(on, &[row.account_id])
         .await?
         .pop();
+    let owner = owner.ok_or_else(|| AppError::no_token(id))?;
+    Ok((row, owner))
+}
+
+/// Revokes a token.
+///
+/// # Errors
+/// `NotFound` if no token has this id, or it is another account's; `Forbidden` for a token of one's own that may more
+/// than the one of the request; `Conflict` for the last way in of an admin.
+pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+    let by = caller.demand(Permission::Read)?;
+    let write = context.store.write().await?;
+    write.accounts_lock().await?;
+    let (row, owner) = revocable(&write, by, id).await?;
+    write.token_delete(id).await?;
+    if token_lets_in(context, &owner, &row)? {
+        refuse_without_way_in(context, &write).await?;
+    }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let data = json!({"account": owner.map(|owner| owner.name), "name": row.name});
+    let data = json!({"account": owner.name, "name": row.name});
     ledger.event(EventKind::TokenRevoked, &id.to_string(), &by.name, data);
     let touched = ledger.write(&write).await?;
     write.commit().await?;

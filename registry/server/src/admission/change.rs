@@ -85,7 +85,8 @@ pub(crate) fn change_class(difference: Option<&CardDiff>, states: SignatureState
     }
 }
 
-/// The bytes with that digest: among those about to be inserted, else from the database.
+/// The bytes with that digest: among those about to be inserted, else from the database. Damaged ones count as missing, so
+/// that the agent's next card can still be decided on.
 pub(crate) async fn bytes_of(
     on: &impl Handle,
     digest: &str,
@@ -93,6 +94,6 @@ pub(crate) async fn bytes_of(
 ) -> Result<Option<Vec<u8>>, StoreError> {
     match fresh.iter().find(|body| body.digest == digest) {
         Some(body) => Ok(Some(body.bytes.clone())),
-        None => versions::body_by_digest(on, digest).await,
+        None => versions::intact_body_by_digest(on, digest).await,
     }
 }

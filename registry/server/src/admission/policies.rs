@@ -216,8 +216,7 @@ pub(crate) async fn registrant(
 ) -> Result<Principal, AppError> {
     let ids: Vec<Uuid> = account.into_iter().collect();
     let found = accounts::accounts_by_ids(on, &ids).await?.pop();
-    let usable = |account: &account::Model| account.disabled_at.is_none();
-    let Some(account) = found.filter(usable) else {
+    let Some(account) = found.filter(account::Model::may_be_used) else {
         return Ok(Principal::default());
     };
     let groups = groups::groups_of(on, &[account.id]).await?;

@@ -22,8 +22,8 @@ use crate::memory::policies::Unsettled;
 
 /// The setting that holds the number of the last set by which open reviews were decided again.
 const SETTLED: &str = "settled_policies";
-/// Agents of one transaction.
-const AT_ONCE: usize = 100;
+/// Agents of one transaction. Other writes wait for it, and policies may take ten milliseconds for each.
+const AT_ONCE: usize = 50;
 
 /// Looks at every agent whose standing may have changed by policies, and holds or releases it. Processes may do so at the
 /// same time: the first one changes, the others find nothing to do. Returns whether it came to the end. An agent that fails

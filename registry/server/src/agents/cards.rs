@@ -5,11 +5,11 @@ use std::sync::Arc;
 use a2a_card::{ConversionTarget, DERIVATION, convert, parse};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_search::sees;
-use a2a_registry_store::{agents, versions};
+use a2a_registry_store::{agents, domains, versions};
 use uuid::Uuid;
 
 use crate::agents::policy_facts::{labels_of_all, rows_decide};
-use crate::agents::views::{agent_visible, is_of_known_domain, owns};
+use crate::agents::views::{agent_visible, is_state_known, owns};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
@@ -32,17 +32,28 @@ pub async fn agent_card(
     if let Some(digest) = version {
         return card_of_version(context, caller, agent, digest).await;
     }
-    let id = match agent.parse::<Uuid>() {
-        Ok(id) => id,
-        Err(_) => agent_visible(context, caller, agent).await?.id,
-    };
-    let serving = serving(context, id, agent).await?;
     let labels = caller.labels(&context.policies.in_force());
+    if let Ok(id) = agent.parse::<Uuid>()
+        && let Some(kept) = kept(context, id)
+        && sees(&labels, &kept.visible_to)
+    {
+        return Ok(Arc::clone(&kept.card));
+    }
+    // A kept card that the caller may not see must not be answered faster than a missing one.
+    let id = agent_visible(context, caller, agent).await?.id;
+    let serving = serving(context, id, agent).await?;
     if sees(&labels, &serving.visible_to) {
         Ok(Arc::clone(&serving.card))
     } else {
         Err(AppError::no_agent(agent))
     }
+}
+
+/// The card that an agent serves, if it is kept and nothing has changed since.
+fn kept(context: &Context, id: Uuid) -> Option<Arc<ServedCardEntry>> {
+    let present = (context.changes.stamp(id), context.policies.stamp());
+    let kept = context.cards.serving.get(&id)?;
+    ((kept.stamp, kept.policies) == present).then_some(kept)
 }
 
 /// The card of an agent, as [`agent_card`] gives it, converted to another protocol version: never signed, and marked as
@@ -78,10 +89,8 @@ async fn serving(
 ) -> Result<Arc<ServedCardEntry>, AppError> {
     // The stamp is read before the database, so that a change in between is noticed later.
     let (stamp, policies) = (context.changes.stamp(id), context.policies.stamp());
-    if let Some(serving) = context.cards.serving.get(&id)
-        && (serving.stamp, serving.policies) == (stamp, policies)
-    {
-        return Ok(serving);
+    if let Some(kept) = kept(context, id) {
+        return Ok(kept);
     }
     let missing = || AppError::no_agent(agent);
     let row = agents::agents_by_ids(&context.store, &[id])
@@ -89,9 +98,12 @@ async fn serving(
         .pop()
         .ok_or_else(missing)?;
     let holds = agents::holds_of(&context.store, &[id]).await?;
-    if !is_of_known_domain(context, &row).await? {
-        return Err(missing());
-    }
+    let domain = domains::domains_by_ids(&context.store, &[row.domain_id])
+        .await?
+        .pop();
+    let domain = domain
+        .filter(|domain| is_state_known(domain, &row))
+        .ok_or_else(missing)?;
     let listed = is_listed(&row, &holds);
     let approved = row.approved_version.ok_or_else(missing)?;
     let version = versions::version_keys(&context.store, &[approved])
@@ -100,7 +112,7 @@ async fn serving(
     let card = card_by_digest(context, &version.ok_or_else(missing)?.digest).await?;
     let openness = Openness::of(listed, !holds.is_empty());
     let visible_to = match rows_decide(context) {
-        true => visible_to(&row, openness, &[]),
+        true => visible_to(&row, openness, domain.account_id, &[]),
         false => {
             let labels = labels_of_all(context, vec![row]).await?.remove(&id);
             labels.unwrap_or_default()

@@ -60,17 +60,6 @@ pub async fn agent_diff(
     };
     let binding = key_binding(context, row.domain_id).await?;
     let from = from.as_ref().unwrap_or(&to);
-    diff_of(context, &row, from, &to, &binding).await
-}
-
-/// What changed between two versions, with what their signatures are worth today.
-pub(crate) async fn diff_of(
-    context: &Context,
-    agent: &agent::Model,
-    from: &version::Model,
-    to: &version::Model,
-    binding: &KeyBinding,
-) -> Result<Diff, AppError> {
     let before = versions::body_by_digest(&context.store, &from.digest).await?;
     let after = versions::body_by_digest(&context.store, &to.digest).await?;
     let (Some(before), Some(after)) = (before, after) else {
@@ -78,9 +67,21 @@ pub(crate) async fn diff_of(
             "One of the two versions is no longer stored.",
         ));
     };
+    let (from, to) = ((from, &*before), (&to, &*after));
+    Ok(diff_of(context, &row, from, to, &binding))
+}
+
+/// What changed between two versions with their bytes, with what their signatures are worth today.
+pub(crate) fn diff_of(
+    context: &Context,
+    agent: &agent::Model,
+    (from, before): (&version::Model, &[u8]),
+    (to, after): (&version::Model, &[u8]),
+    binding: &KeyBinding,
+) -> Diff {
     let states = states(agent, binding, from.into(), to.into());
-    let difference = difference(context, &before, &after, states);
-    Ok(Diff {
+    let difference = difference(context, before, after, states);
+    Diff {
         from: from.digest.clone(),
         to: to.digest.clone(),
         change_class: change_class(difference.as_ref(), states).into(),
@@ -90,5 +91,5 @@ pub(crate) async fn diff_of(
             .map(Change::from)
             .collect(),
         cut: difference.is_some_and(|difference| difference.cut),
-    })
+    }
 }

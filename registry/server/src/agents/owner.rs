@@ -8,7 +8,7 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{agent, domain};
+use a2a_registry_store::entity::{account, agent, domain};
 use a2a_registry_store::{Write, accounts, domains};
 use serde_json::json;
 use uuid::Uuid;
@@ -38,7 +38,8 @@ pub async fn agent_patch(
     agent: &str,
     patch: &AgentPatch,
 ) -> Result<Agent, AppError> {
-    check_groups("/groups", patch.groups.as_deref().unwrap_or_default())?;
+    let names = patch.groups.as_deref().unwrap_or_default();
+    check_groups(&context.config.identity, "/groups", names)?;
     check_collections(patch.collections.as_deref().unwrap_or_default())?;
     let (seen, account) = agent_to_change(context, caller, agent).await?;
     let write = context.store.write().await?;
@@ -143,7 +144,7 @@ async fn sponsor_named(write: &Write, name: &str) -> Result<Option<Uuid>, AppErr
         return Ok(None);
     }
     let account = accounts::account_by_name(write, name).await?;
-    match account.filter(|account| account.disabled_at.is_none()) {
+    match account.filter(account::Model::may_be_used) {
         Some(account) => Ok(Some(account.id)),
         None => Err(AppError::new(
             ErrorKind::Conflict,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use a2a_registry_policy::{Action, AgentFacts, Matches, Policy, PolicySet};
+use a2a_registry_store::agents::agents_walk;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
@@ -56,8 +57,7 @@ pub(crate) fn matching<'a>(
 /// agents are evaluated under. Its owner, which is its submitter while it has none, sees it whatever policies say.
 pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> {
     let mut labels = record.visible_to();
-    let owner = record.agent.owner_id.or(record.agent.submitter);
-    let owner = owner.map(account_label);
+    let owner = record.own_account().map(account_label);
     let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
     labels.extend(owner);
     let sets: Vec<_> = context.policies.evaluated().collect();
@@ -79,6 +79,17 @@ pub(crate) async fn labels_of_all(
         .iter()
         .map(|record| (record.agent.id, labels_of(context, record)));
     Ok(labelled.collect())
+}
+
+/// As [`labels_of_all`], of any other agent where there is none of these: where policies have to be asked, a caller must not
+/// tell a hidden agent from a missing one by what is read.
+pub(crate) async fn labels_or_decoy(
+    context: &Context,
+    rows: Vec<agent::Model>,
+) -> Result<HashMap<Uuid, Vec<String>>, AppError> {
+    let decoy = agents_walk(&context.store, None, 1).await?;
+    let judged = if rows.is_empty() { decoy } else { rows };
+    labels_of_all(context, judged).await
 }
 
 /// Whether rows alone say who sees an agent: no policy asks for anything else.

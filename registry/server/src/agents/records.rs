@@ -11,14 +11,14 @@ use a2a_registry_domain::lifecycle::{
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{agent, hold, source, version, waiver};
+use a2a_registry_store::entity::{agent, domain, hold, source, version, waiver};
 use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, versions, waivers};
 use uuid::Uuid;
 
 use crate::agent_facts::{ShownCard, trust_of};
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
-use crate::visibility::{Openness, visible_to};
+use crate::visibility::{Openness, own_submitter, visible_to};
 
 /// The states in an agent's rows, all of them known to this build.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +67,8 @@ pub(crate) struct AgentRecord {
     pub(crate) sources: Vec<source::Model>,
     /// The accounts that have registered those sources.
     registrants: Vec<Uuid>,
+    /// The account that first registered its domain.
+    first_registrant: Option<Uuid>,
     /// The waivers in force.
     pub(crate) waivers: Vec<waiver::Model>,
 }
@@ -105,7 +107,14 @@ impl AgentRecord {
     /// The labels that may find it.
     pub(crate) fn visible_to(&self) -> Vec<String> {
         let openness = Openness::of(self.listed(), !self.holds.is_empty());
-        visible_to(&self.agent, openness, &self.registrants)
+        let first = self.first_registrant;
+        visible_to(&self.agent, openness, first, &self.registrants)
+    }
+
+    /// Its owner, or while it has none its submitter, as far as that one sees it.
+    pub(crate) fn own_account(&self) -> Option<Uuid> {
+        let submitter = || own_submitter(&self.agent, self.listed(), self.first_registrant);
+        self.agent.owner_id.or_else(submitter)
     }
 
     /// Its deprecation. A caller who sees the agent on hold sees this too.
@@ -181,7 +190,7 @@ struct RowsBesideAgents {
     /// By the domain.
     bindings: HashMap<i64, KeyBinding>,
     /// By the domain.
-    states: HashMap<i64, (Kept<DomainState>, Option<String>)>,
+    domains: HashMap<i64, domain::Model>,
     /// By the agent.
     holds: HashMap<Uuid, Vec<hold::Model>>,
     /// By the agent.
@@ -216,10 +225,7 @@ impl RowsBesideAgents {
             waivers: waived,
             versions: versions.into_iter().map(|row| (row.id, row)).collect(),
             bindings,
-            states: domain_rows
-                .into_iter()
-                .map(|row| (row.id, (row.state, row.proof_methods)))
-                .collect(),
+            domains: domain_rows.into_iter().map(|row| (row.id, row)).collect(),
             holds,
             sources,
             registrants,
@@ -236,9 +242,9 @@ impl RowsBesideAgents {
                 tracing::error!(%agent, %version, %error, "an agent is left out: its card's model cannot be read");
             })
             .ok()?;
-        let (state, methods) = self.states.get(&agent.domain_id)?;
+        let domain = self.domains.get(&agent.domain_id)?;
         // As it is with the card.
-        let known = AgentStates::of(&agent, &version, state)
+        let known = AgentStates::of(&agent, &version, &domain.state)
             .inspect_err(|error| tracing::error!(agent = %agent.id, %error, "an agent is left out"))
             .ok()?;
         let sources = self.sources.remove(&agent.id).unwrap_or_default();
@@ -247,7 +253,8 @@ impl RowsBesideAgents {
             registrants: self.registrants_of(&sources),
             waivers: self.waivers.remove(&agent.id).unwrap_or_default(),
             known,
-            proof_methods: methods.clone().unwrap_or_default(),
+            first_registrant: domain.account_id,
+            proof_methods: domain.proof_methods.clone().unwrap_or_default(),
             binding: binding.unwrap_or_default(),
             holds: self.holds.remove(&agent.id).unwrap_or_default(),
             sources,
@@ -307,4 +314,10 @@ async fn registrants_by_source(
 /// The version shown of an agent: the approved one, or the newest if none is approved.
 pub(crate) fn shown_version(agent: &agent::Model) -> Option<Uuid> {
     agent.approved_version.or(agent.newest_version)
+}
+
+/// The name of the agent in a version of its card.
+pub(crate) fn name_in(about: &version::Model) -> Option<String> {
+    let card: serde_json::Value = serde_json::from_str(&about.model).ok()?;
+    card.get("name")?.as_str().map(str::to_owned)
 }

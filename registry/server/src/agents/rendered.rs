@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::agents::policy_facts::{invoke_matches, labels_of, tried_matches};
 use crate::agents::records::records;
 use crate::agents::replacements::is_visible;
-use crate::agents::views::{agent_show, keeper_of, view_with_holds};
+use crate::agents::views::{agent_show, agent_visible, keeper_of, view_with_holds};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
@@ -63,13 +63,20 @@ pub(crate) async fn agent_entry(
     demand_database(context)?;
     let missing = || AppError::no_agent(agent);
     let id = match agent.parse::<Uuid>() {
-        Ok(id) => id,
+        Ok(id) => Some(id),
         Err(_) if agent.starts_with("urn:") => {
             let row = agents::agent_by_urn(&context.store, agent).await?;
-            row.ok_or_else(missing)?.id
+            row.map(|row| row.id)
         }
         Err(_) => return Err(missing()),
     };
+    if let Some(kept) = id.and_then(|id| kept(context, id))
+        && kept.is_visible_to(caller, &context.policies.in_force())
+    {
+        return Ok(kept);
+    }
+    // A kept answer that the caller may not see must not be refused faster than a missing one, nor be made for it.
+    let id = agent_visible(context, caller, agent).await?.id;
     let rendered = rendered(context, id).await?.ok_or_else(missing)?;
     match rendered.is_visible_to(caller, &context.policies.in_force()) {
         true => Ok(rendered),
@@ -107,9 +114,7 @@ pub(crate) async fn any_entry(
 
 /// The entry of an agent; `None` if there is none that anybody may see.
 async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgent>>, AppError> {
-    if let Some(kept) = context.agents.get(id, context.uptime())
-        && kept.stamp == stamp(context, id, kept.domain)
-    {
+    if let Some(kept) = kept(context, id) {
         return Ok(Some(kept));
     }
     let Some(domain) = row_of(context, id).await?.map(|row| row.domain_id) else {
@@ -146,6 +151,12 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
     });
     context.agents.insert(id, Arc::clone(&entry));
     Ok(Some(entry))
+}
+
+/// The entry of an agent, if it is kept and nothing of it has changed since.
+fn kept(context: &Context, id: Uuid) -> Option<Arc<RenderedAgent>> {
+    let kept = context.agents.get(id, context.uptime())?;
+    (kept.stamp == stamp(context, id, kept.domain)).then_some(kept)
 }
 
 fn stamp(context: &Context, id: Uuid, domain: i64) -> AgentStamp {

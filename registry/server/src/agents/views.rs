@@ -10,7 +10,7 @@ use a2a_registry_domain::review::{ReviewState, VersionState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_search::sees;
-use a2a_registry_store::entity::{agent, break_glass, version};
+use a2a_registry_store::entity::{agent, break_glass, domain, version};
 use a2a_registry_store::{
     accounts, agents, coverage, decisions, domains, ownership, terms, versions,
 };
@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use crate::agents::documents::summary;
-use crate::agents::policy_facts::{labels_of_all, rows_decide};
+use crate::agents::policy_facts::{labels_or_decoy, rows_decide};
 use crate::agents::records::{AgentRecord, records};
 use crate::agents::replacements::hide_in_agent;
 use crate::agents::shown_collections::collections_of;
@@ -30,7 +30,7 @@ use crate::error::AppError;
 use crate::ownership::keeper_under;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::signatures::KeyBinding;
-use crate::visibility::{Openness, is_listed, looks_after, visible_to, visible_to_registrant};
+use crate::visibility::{Openness, is_listed, visible_to};
 
 /// Which version's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -312,76 +312,56 @@ fn flapping(context: &Context, agent: &agent::Model) -> Option<Finding> {
     })
 }
 
-/// The row of an agent, by id or URN, where the caller may see it.
+/// The row of an agent, by id or URN, where the caller may see it. That is judged before anything else of it is loaded, and
+/// what is read for it is the same for a missing agent, so that the time of an answer does not tell the two apart.
 pub(crate) async fn agent_visible(
     context: &Context,
     caller: &Caller,
     agent: &str,
 ) -> Result<agent::Model, AppError> {
     let missing = || AppError::no_agent(agent);
+    let store = &context.store;
     let row = match agent.parse::<Uuid>() {
-        Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
-        Err(_) if agent.starts_with("urn:") => agents::agent_by_urn(&context.store, agent).await?,
-        Err(_) => None,
+        Ok(id) => agents::agents_by_ids(store, &[id]).await?.pop(),
+        Err(_) if agent.starts_with("urn:") => agents::agent_by_urn(store, agent).await?,
+        Err(_) => return Err(missing()),
     };
-    let row = row.ok_or_else(missing)?;
-    let holds = agents::holds_of(&context.store, &[row.id]).await?;
-    if !is_of_known_domain(context, &row).await? {
+    // Nothing has these keys.
+    let (id, domain) = row
+        .as_ref()
+        .map_or((Uuid::nil(), 0), |row| (row.id, row.domain_id));
+    let holds = agents::holds_of(store, &[id]).await?;
+    let domain = domains::domains_by_ids(store, &[domain]).await?.pop();
+    let registrants = match &caller.account {
+        Some(_) => coverage::registrants_of_agent(store, id).await?,
+        None => Vec::new(),
+    };
+    let carried = match rows_decide(context) {
+        true => None,
+        false => Some(labels_or_decoy(context, row.clone().into_iter().collect()).await?),
+    };
+    let (row, domain) = row.zip(domain).ok_or_else(missing)?;
+    if !is_state_known(&domain, &row) {
         return Err(missing());
     }
-    let listed = is_listed(&row, &holds);
-    let is_held = !holds.is_empty();
-    let labels = caller.labels(&context.policies.in_force());
-    let carried = match rows_decide(context) {
-        true => visible_to(&row, Openness::of(listed, is_held), &[]),
-        false => {
-            let all = labels_of_all(context, vec![row.clone()])
-                .await?
-                .remove(&row.id);
-            all.unwrap_or_default()
-        }
+    let openness = Openness::of(is_listed(&row, &holds), !holds.is_empty());
+    let carried = match carried {
+        None => visible_to(&row, openness, domain.account_id, &registrants),
+        Some(mut all) => all.remove(&row.id).unwrap_or_default(),
     };
-    let is_allowed = sees(&labels, &carried);
-    if is_allowed || (!listed && has_registered(context, caller, &row, is_held).await?) {
-        Ok(row)
-    } else {
-        Err(missing())
+    let labels = caller.labels(&context.policies.in_force());
+    match sees(&labels, &carried) {
+        true => Ok(row),
+        false => Err(missing()),
     }
 }
 
 /// Whether this build knows the state of an agent's domain; if not, this is logged, and the agent is shown to nobody.
-pub(crate) async fn is_of_known_domain(
-    context: &Context,
-    agent: &agent::Model,
-) -> Result<bool, AppError> {
-    let rows = domains::domains_by_ids(&context.store, &[agent.domain_id]).await?;
-    let Some(row) = rows.first() else {
-        return Ok(false);
-    };
-    let state = row.state().inspect_err(|error| {
+pub(crate) fn is_state_known(domain: &domain::Model, agent: &agent::Model) -> bool {
+    let state = domain.state().inspect_err(|error| {
         tracing::error!(agent = %agent.id, %error, "an agent is not shown");
     });
-    Ok(state.is_ok())
-}
-
-/// Whether the caller sees an agent that is not listed because it has registered a source of it.
-async fn has_registered(
-    context: &Context,
-    caller: &Caller,
-    agent: &agent::Model,
-    is_held: bool,
-) -> Result<bool, AppError> {
-    if caller.account.is_none() || !visible_to_registrant(caller, agent, is_held) {
-        return Ok(false);
-    }
-    let sources = domains::sources_of(&context.store, &[agent.domain_id]).await?;
-    let feeding: Vec<i64> = sources
-        .iter()
-        .filter(|source| source.agent_id == Some(agent.id) && source.kind.known().is_some())
-        .map(|source| source.id)
-        .collect();
-    let registrants = coverage::registrants_of(&context.store, &feeding).await?;
-    Ok(registrants.iter().any(|one| caller.is(one.account_id)))
+    state.is_ok()
 }
 
 /// As [`agent_visible`], with everything that is shown of it.
@@ -397,13 +377,13 @@ pub(crate) async fn record_visible(
         .ok_or_else(|| AppError::no_agent(agent))
 }
 
-/// Whether the caller owns the agent, or registered its source while its domain never had an owner.
+/// Whether the caller owns the agent, or registered its domain and its source first while the domain never had an owner.
 pub(crate) async fn owns(
     context: &Context,
     caller: &Caller,
     agent: &agent::Model,
 ) -> Result<bool, AppError> {
-    if !looks_after(caller, agent, true) {
+    if !caller.is(agent.owner_id) && !caller.is(agent.submitter) {
         return Ok(false);
     }
     Ok(caller.is(keeper_of(context, agent).await?))
@@ -417,9 +397,9 @@ pub(crate) async fn keeper_of(
     let domain = [agent.domain_id];
     let rows = domains::domains_by_ids(&context.store, &domain).await?;
     let marks = ownership::owner_marks_of(&context.store, &domain).await?;
-    Ok(rows
-        .first()
-        .and_then(|row| keeper_under(agent, row, &marks, context.now())))
+    Ok(rows.first().map_or(agent.owner_id, |row| {
+        keeper_under(agent, row, &marks, context.now())
+    }))
 }
 
 fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {

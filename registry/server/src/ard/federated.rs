@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use a2a_registry_api::ard::{SearchRequest, SearchResponse, SearchResult};
 use a2a_registry_api::limits::MAX_PAGE;
-use a2a_registry_store::agents::{known_urns, withheld_domains};
+use a2a_registry_store::agents::withheld_domains;
 use a2a_registry_store::entries::entries_named;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -148,25 +148,17 @@ async fn merged(
         missing,
     } = ask_peers(context, caller, &request.query).await;
     leave_out_withheld(context, &mut answers).await?;
-    let results = || answers.iter().flat_map(|answer| &answer.results);
-    if results().next().is_none() && offset == 0 {
+    let nothing = answers.iter().all(|answer| answer.results.is_empty());
+    if nothing && offset == 0 {
         return Ok((Merged::Own(own), missing));
     }
-    let identifiers: Vec<String> = results()
-        .map(|result| result.entry.identifier.clone())
-        .collect();
-    let mut known: HashSet<String> = known_urns(&context.store, &identifiers).await?;
-    let entries = entries_named(&context.store, &identifiers)
-        .await?
-        .into_iter();
-    known.extend(entries.map(|(row, _)| row.identifier));
     let peers = answers.into_iter().map(|answer| answer.results).collect();
     // As many as a peer gives.
     let own = own_page(context, caller, asking, MAX_PAGE, None).await?;
     let source = asking.part.base(context);
     let hits = own.answer.hits.iter();
     let results = hits.filter_map(|row| result(row, &source)).collect();
-    let results = merge(results, peers, &known);
+    let results = merge(results, peers);
     let size = serde_json::to_vec(&results).map_or(usize::MAX, |sent| sent.len());
     let list = MergedList {
         results,
@@ -176,20 +168,28 @@ async fn merged(
     Ok((Merged::List(list), missing))
 }
 
-/// Leaves out the results of publishers of which this registry withholds something: an agent on hold has no URN here while
-/// its domain is unproved, so that its name at another registry is not known.
+/// Leaves out the results that this registry withholds, before anything is made of them: the rest is ranked, counted and cut
+/// into pages as if the peers had not sent these, so that nothing shows which of them are known here. Withheld are whole
+/// publishers, since an agent on hold has no URN here while its domain is unproved, and a guessed name under a proved domain
+/// must not be answered otherwise than one that exists; and the entries of catalogs that are kept here.
 async fn leave_out_withheld(context: &Context, answers: &mut [PeerAnswer]) -> Result<(), AppError> {
     let publisher = |result: &SearchResult| {
         let publisher = publisher_of(&result.entry.identifier);
         publisher.unwrap_or_default().to_owned()
     };
-    let results = answers.iter().flat_map(|answer| &answer.results);
-    let publishers: HashSet<String> = results.map(publisher).collect();
+    let results = || answers.iter().flat_map(|answer| &answer.results);
+    let publishers: HashSet<String> = results().map(publisher).collect();
+    let identifiers: Vec<String> = results()
+        .map(|result| result.entry.identifier.clone())
+        .collect();
     let withheld = withheld_domains(&context.store, &publishers).await?;
+    let entries = entries_named(&context.store, &identifiers).await?;
+    let entries: HashSet<String> = entries.into_iter().map(|(row, _)| row.identifier).collect();
     for answer in answers {
-        answer
-            .results
-            .retain(|result| !withheld.contains(&publisher(result)));
+        answer.results.retain(|result| {
+            let is_kept_here = entries.contains(&result.entry.identifier);
+            !is_kept_here && !withheld.contains(&publisher(result))
+        });
     }
     Ok(())
 }
@@ -208,7 +208,7 @@ async fn still_seen(
         .map(|result| result.entry.identifier.clone())
         .collect();
     let labels = asking.part.labels(context, caller);
-    let seen = seen_entries(context, &labels, mine).await?;
+    let seen = seen_entries(context, caller, &labels, mine).await?;
     let shown = page
         .iter()
         .filter(|result| result.source != own || seen.contains_key(&result.entry.identifier));

@@ -118,7 +118,8 @@ async fn put(
     }
     check_description(&content.description)?;
     check_names("/owners", &content.owners, MAX_OWNERS)?;
-    check_groups("/audience", content.audience.as_deref().unwrap_or_default())?;
+    let names = content.audience.as_deref().unwrap_or_default();
+    check_groups(&context.config.identity, "/audience", names)?;
     let (filter, _) = read_filter(&content.filter)?;
     let write = locked(context).await?;
     let known = row(&write, name).await?;

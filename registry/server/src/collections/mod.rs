@@ -1,5 +1,6 @@
 //! Collections: agents that fit a filter, under a name, for an audience.
 
 pub mod acts;
+mod deletion;
 pub mod pages;
 pub mod routes;

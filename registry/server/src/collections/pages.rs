@@ -16,6 +16,7 @@ use crate::caller::Caller;
 use crate::collections::acts::{
     collection_delete, collection_list, collection_make, collection_put, collection_show,
 };
+use crate::collections::deletion::uses_lost;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::auth::Curate;
@@ -24,6 +25,7 @@ use crate::http::path::CollectionRef;
 use crate::http::problem::Problem;
 use crate::http::visitor::Visitor;
 use crate::memory::agents::RenderedJson;
+use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
@@ -94,6 +96,7 @@ pub(crate) struct CollectionForm {
     everybody: String,
     owners: String,
     seen: String,
+    confirm: Confirmation,
 }
 
 /// Each character may take four bytes, and each byte may be escaped.
@@ -156,7 +159,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &shown))
 }
 
-/// Changes or deletes a collection.
+/// Changes a collection, or deletes it once that is confirmed.
 ///
 /// # Errors
 /// `form-refused`, `forbidden`, `not-found`; what the form lacks is said on the page.
@@ -169,8 +172,15 @@ pub(crate) async fn submit(
     let (name, caller, fields) = (&collection.0, &form.visitor.caller, &form.fields);
     let found = collection_show(&context, caller, name).await?;
     let seen = Precondition(Some(fields.seen.clone()));
-    let done = match fields.act.as_str() {
-        "delete" => collection_delete(&context, caller, name, &seen).await,
+    let done = match (fields.act.as_str(), fields.confirm.is_given()) {
+        ("delete", true) => collection_delete(&context, caller, name, &seen).await,
+        ("delete", false) => match seen.check(Some(&found)) {
+            Ok(()) => {
+                let asked = deletion_asked(&context, &form.visitor, &found, fields).await?;
+                return Ok(page(StatusCode::OK, &asked));
+            }
+            Err(error) => Err(error),
+        },
         _ => collection_put(&context, caller, name, &fields.content(), &seen)
             .await
             .map(drop),
@@ -247,6 +257,38 @@ async fn collection_page(
         agents: counted(context, &visitor.caller, &found.name).await,
         edit: EditView::of(visitor, form),
         problem,
+    })
+}
+
+/// The page that asks before a collection is deleted.
+async fn deletion_asked(
+    context: &Context,
+    visitor: &Visitor,
+    found: &Collection,
+    fields: &CollectionForm,
+) -> Result<ConfirmPage, AppError> {
+    let view = CollectionView::new(found, context.now());
+    let agents = counted(context, &visitor.caller, &found.name).await;
+    let mut losses = vec![
+        format!("The collection {}: {}", view.name, view.filter),
+        match agents {
+            Some(agents) => {
+                format!("{agents} that you find by its name; the agents themselves stay.")
+            }
+            None => "The list of its agents; the agents themselves stay.".to_owned(),
+        },
+        format!("It is shown to {}.", view.audience),
+    ];
+    let used = uses_lost(context, &found.name).await?;
+    losses.extend(used.iter().map(|used| text::line(used, BLOCK)));
+    Ok(ConfirmPage {
+        frame: Frame::of(context.config(), "collections", visitor),
+        title: format!("Delete the collection {}", view.name),
+        losses,
+        action: view.link.clone(),
+        fields: vec![("act", "delete".to_owned()), ("seen", fields.seen.clone())],
+        button: "Delete the collection",
+        back: view.link,
     })
 }
 

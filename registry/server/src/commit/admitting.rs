@@ -24,14 +24,17 @@ pub(crate) async fn admitting_set(
         return Ok(known);
     }
     let row = policies::policy_set_newest(on).await?;
-    let set = compiled(row, &context.rules).await.or_else(|error| {
-        tracing::error!(
-            number,
-            error = error.internal.unwrap_or(error.public),
-            "nothing is admitted until the policies can be read"
-        );
-        PolicySet::compile(number, &[]).map_err(|_| AppError::internal("no policies".to_owned()))
-    })?;
+    let set = compiled(&context.policies.compiled, row, &context.rules)
+        .await
+        .or_else(|error| {
+            tracing::error!(
+                number,
+                error = error.internal.unwrap_or(error.public),
+                "nothing is admitted until the policies can be read"
+            );
+            PolicySet::compile(number, &[])
+                .map_err(|_| AppError::internal("no policies".to_owned()))
+        })?;
     let set = Arc::new(set);
     context.policies.admit_by(Arc::clone(&set));
     Ok(set)

@@ -6,6 +6,7 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::ChangedAgent;
 use a2a_registry_store::agents::{agents_by_ids, holds_of};
+use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::hold;
 use a2a_registry_store::entries::entries_by_ids;
 use a2a_registry_store::events::NewEvent;
@@ -128,6 +129,12 @@ pub(crate) async fn changed_agents(
         holds.entry(row.agent_id).or_default().push(row);
     }
     let held = |id: &Uuid| holds.get(id).map(Vec::as_slice).unwrap_or_default();
+    let domains: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
+    let domains = domains_by_ids(on, &domains).await?;
+    let first: BTreeMap<i64, Option<Uuid>> = domains
+        .iter()
+        .map(|domain| (domain.id, domain.account_id))
+        .collect();
     let changed = rows.iter().map(|row| {
         let is_known = row.lifecycle.known().is_some() && row.visibility.known().is_some();
         if row.retired_at.is_some() || !is_known {
@@ -136,8 +143,14 @@ pub(crate) async fn changed_agents(
         let listed = is_listed(row, held(&row.id));
         ChangedAgent {
             id: row.id,
-            // Other registrants of an unlisted agent see it only once the index has it: never too early.
-            visible_to: visible_to(row, Openness::of(listed, !held(&row.id).is_empty()), &[]),
+            // A registrant of an unlisted agent that is not its submitter sees it only once the index has it: never too
+            // early.
+            visible_to: visible_to(
+                row,
+                Openness::of(listed, !held(&row.id).is_empty()),
+                first.get(&row.domain_id).copied().flatten(),
+                &[],
+            ),
             listed,
         }
     });

@@ -2,15 +2,15 @@
 //! asking them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use a2a_crawler::guard::{Guard, GuardRefusal};
 use a2a_registry_domain::role::Role;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use crate::config::secret::read_secret_file;
 use crate::config::validate::ports;
 use crate::config::{AllowPorts, Secret};
 
@@ -22,14 +22,18 @@ const MAX_PROVIDER_NAME: usize = 30;
 const MAX_ISSUER: usize = 300;
 /// Bytes of any other text.
 const MAX_TEXT: usize = 300;
-/// Bytes of a secret's file.
-const MAX_SECRET_FILE: u64 = 8 * 1024;
+/// Entries of `select_groups`.
+const MAX_SELECTED_GROUPS: usize = 200;
+/// Days of `max_absence` by default.
+const DEFAULT_ABSENCE_DAYS: u16 = 7;
+/// The most days of `max_absence`.
+const MAX_ABSENCE_DAYS: u16 = 365;
 
 /// `[identity]`: identity providers (OpenID Connect).
 ///
 /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
 /// these lists open nothing for others.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdentityConfig {
     /// Networks that may be reached although they are private or loopback.
@@ -44,6 +48,9 @@ pub struct IdentityConfig {
     pub allow_ports: AllowPorts,
     /// PEM files with additional root certificates.
     pub extra_ca: Vec<PathBuf>,
+    /// The days after which the tokens of a provider's account are suspended until its next sign-in, unless the provider has
+    /// issued valid claims about it meanwhile. 0: never.
+    pub max_absence: u16,
     /// `[identity.providers.NAME]`: each provider, by a short name.
     pub providers: BTreeMap<String, ProviderConfig>,
 }
@@ -69,6 +76,8 @@ pub struct ProviderConfig {
     pub audiences: Vec<String>,
     /// The claim with somebody's groups.
     pub groups_claim: String,
+    /// The groups that count: each an exact name, or a prefix with `*` behind it. Empty: all.
+    pub select_groups: Vec<String>,
     /// The claim with somebody's name, of which the name of the account is made.
     pub name_claim: String,
     /// The roles of everybody who may enter.
@@ -89,6 +98,21 @@ pub struct RequireConfig {
     pub values: Vec<String>,
 }
 
+impl Default for IdentityConfig {
+    fn default() -> Self {
+        Self {
+            allow_networks: Vec::new(),
+            allow_names: Vec::new(),
+            deny_networks: Vec::new(),
+            allow_http: false,
+            allow_ports: AllowPorts::default(),
+            extra_ca: Vec::new(),
+            max_absence: DEFAULT_ABSENCE_DAYS,
+            providers: BTreeMap::new(),
+        }
+    }
+}
+
 impl Default for ProviderConfig {
     fn default() -> Self {
         Self {
@@ -100,6 +124,7 @@ impl Default for ProviderConfig {
             scopes: ["openid", "profile", "email"].map(str::to_owned).to_vec(),
             audiences: Vec::new(),
             groups_claim: "groups".to_owned(),
+            select_groups: Vec::new(),
             name_claim: "preferred_username".to_owned(),
             default_roles: vec![Role::Reader],
             roles: BTreeMap::new(),
@@ -109,13 +134,42 @@ impl Default for ProviderConfig {
 }
 
 impl ProviderConfig {
+    /// Whether a group of this name counts.
+    pub fn selects_group(&self, name: &str) -> bool {
+        let selects = |entry: &String| match entry.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => entry == name,
+        };
+        self.select_groups.is_empty() || self.select_groups.iter().any(selects)
+    }
+
+    /// Mistakes in `select_groups`, one sentence each.
+    fn selection_mistakes(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if self.select_groups.len() > MAX_SELECTED_GROUPS {
+            mistakes.push(format!(
+                "select_groups must have at most {MAX_SELECTED_GROUPS} entries; use prefixes such as \"a2a-*\""
+            ));
+        }
+        if !self.select_groups.iter().all(|entry| is_text(entry, "")) {
+            mistakes.push(
+                "select_groups must be names of groups, or prefixes with * at the end".into(),
+            );
+        }
+        let deselected = self.roles.keys().filter(|name| !self.selects_group(name));
+        mistakes.extend(deselected.map(|name| {
+            format!("roles names the group {name:?}, which select_groups leaves out: add it there, or remove its roles")
+        }));
+        mistakes
+    }
+
     /// The secret, from `client_secret` or its file; `None` if neither is set.
     ///
     /// # Errors
     /// A file that cannot be read. The error does not quote the secret.
     pub fn read_secret(&self) -> Result<Option<String>, String> {
         match &self.client_secret_file {
-            Some(path) => read_file(path).map(Some),
+            Some(path) => read_secret_file("client_secret_file", path).map(Some),
             None => Ok(self.client_secret.reveal().map(str::to_owned)),
         }
     }
@@ -165,17 +219,39 @@ impl ProviderConfig {
                     .into(),
             );
         }
+        mistakes.extend(self.selection_mistakes());
         mistakes
     }
 }
 
 impl IdentityConfig {
+    /// The end of the absence of somebody about whom a provider issued the last valid claims then; `None` where absence does
+    /// not matter.
+    pub(crate) fn absence_end(&self, claims_valid_at: Timestamp) -> Option<Timestamp> {
+        (self.max_absence > 0).then(|| claims_valid_at.plus(i64::from(self.max_absence) * DAY))
+    }
+
+    /// That a provider leaves out a group, which is named as policies name it (`ISSUER#NAME`); `None` where none does.
+    pub(crate) fn deselection(&self, group: &str) -> Option<String> {
+        let (issuer, name) = group.split_once('#')?;
+        let mut providers = self.providers.iter();
+        let (key, provider) = providers.find(|(_, provider)| provider.issuer == issuer)?;
+        (!provider.selects_group(name)).then(|| {
+            format!("identity.providers.{key}.select_groups leaves out the group {name:?}; add it there first")
+        })
+    }
+
     /// Mistakes in this section, one sentence each. Files of secrets are not read yet.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes: Vec<String> = ports("identity", &self.allow_ports).into_iter().collect();
         if self.providers.len() > MAX_PROVIDERS {
             mistakes.push(format!(
                 "identity.providers: there are {MAX_PROVIDERS} providers at most"
+            ));
+        }
+        if self.max_absence > MAX_ABSENCE_DAYS {
+            mistakes.push(format!(
+                "identity.max_absence must be between 1 and {MAX_ABSENCE_DAYS} days, or 0 for no limit"
             ));
         }
         let guard = Guard::new(self.guard());
@@ -228,22 +304,6 @@ fn is_text(text: &str, without: &str) -> bool {
         && !text.chars().any(|c| c.is_control() || without.contains(c))
 }
 
-/// The text of a secret's file, without the end of its line.
-fn read_file(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(MAX_SECRET_FILE).read_to_string(&mut text));
-    let secret = text.trim().to_owned();
-    match read {
-        Ok(_) if !secret.is_empty() => Ok(secret),
-        Ok(_) => Err(format!("client_secret_file {} is empty", path.display())),
-        Err(error) => Err(format!(
-            "client_secret_file {} cannot be read: {error}",
-            path.display()
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -274,7 +334,7 @@ mod tests {
     fn every_mistake_is_named_and_no_secret_quoted() {
         assert_eq!(IdentityConfig::default().mistakes(), [""; 0]);
         assert_eq!(section().mistakes(), [""; 0]);
-        let cases: [(&str, Spoil); 14] = [
+        let cases: [(&str, Spoil); 18] = [
             ("corp.issuer", |own| own.issuer = String::new()),
             ("corp.issuer", |own| {
                 own.issuer = "http://login.example.com/".into()
@@ -301,6 +361,19 @@ mod tests {
                 own.client_secret_file = Some("secret".into());
             }),
             ("corp.title", |own| own.title = "a\nb".into()),
+            ("corp.select_groups", |own| {
+                own.select_groups = vec!["a2a-*".into(), " ".into()];
+            }),
+            ("corp.select_groups", |own| {
+                own.select_groups = vec!["a\nb".into()];
+            }),
+            ("corp.select_groups", |own| {
+                own.select_groups = vec!["a2a-*".into(); MAX_SELECTED_GROUPS + 1];
+            }),
+            ("corp.roles names the group \"leads\"", |own| {
+                own.roles = [("leads".to_owned(), vec![Role::Curator])].into();
+                own.select_groups = vec!["lead".into(), "a2a-*".into()];
+            }),
         ];
         for (named, spoil) in cases {
             let mut own = section();
@@ -340,6 +413,62 @@ mod tests {
             own.providers.insert(format!("p{number}"), provider);
         }
         assert_eq!(own.mistakes().len(), 1);
+    }
+
+    #[test]
+    fn groups_are_selected_by_name_and_by_prefix() {
+        let mut own = section();
+        let corp = own.providers.get_mut("corp").unwrap();
+        assert!(corp.selects_group("anything"));
+        corp.select_groups = vec!["a2a-*".into(), "staff".into(), "x*y".into()];
+        for (group, counts) in [
+            ("a2a-", true),
+            ("a2a-x", true),
+            ("a2a", false),
+            ("staff", true),
+            ("Staff", false),
+            ("staff2", false),
+            ("x*y", true),
+            ("xzy", false),
+        ] {
+            assert_eq!(corp.selects_group(group), counts, "{group}");
+        }
+        corp.select_groups = vec!["*".into()];
+        assert!(corp.selects_group("anything"));
+        corp.select_groups = vec!["staff".into(); MAX_SELECTED_GROUPS];
+        assert_eq!(own.mistakes(), [""; 0]);
+        let issuer = own.providers["corp"].issuer.clone();
+        let deselected = own.deselection(&format!("{issuer}#leads")).unwrap();
+        assert!(
+            deselected.contains("providers.corp.select_groups"),
+            "{deselected}"
+        );
+        // Groups that count, of admins, and of nobody who is configured.
+        for other in [
+            "leads",
+            "https://other.example#leads",
+            &format!("{issuer}#staff"),
+        ] {
+            assert_eq!(own.deselection(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn absence_has_an_end_unless_it_is_off() {
+        let mut own = section();
+        let begin = Timestamp(1_000);
+        assert_eq!(own.absence_end(begin), Some(begin.plus(7 * DAY)));
+        for (days, mistakes) in [
+            (0, 0),
+            (1, 0),
+            (MAX_ABSENCE_DAYS, 0),
+            (MAX_ABSENCE_DAYS + 1, 1),
+        ] {
+            own.max_absence = days;
+            assert_eq!(own.mistakes().len(), mistakes, "{days}");
+        }
+        own.max_absence = 0;
+        assert_eq!(own.absence_end(begin), None);
     }
 
     #[test]

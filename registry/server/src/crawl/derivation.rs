@@ -69,7 +69,7 @@ impl CardSurroundings {
         let agent = agents::agents_by_ids(on, &[row.agent_id]).await?.pop();
         let before = versions::version_page(on, row.agent_id, true, Some(row.id), 1).await?;
         let previous = match before.first() {
-            Some(before) => versions::body_by_digest(on, &before.digest).await?,
+            Some(before) => versions::intact_body_by_digest(on, &before.digest).await?,
             None => None,
         };
         Ok(agent.map_or_else(Self::default, |agent| {
@@ -216,7 +216,7 @@ async fn rederive_all(
     let none = VerificationKeys::default();
     let mut pairs = Vec::with_capacity(old.len());
     for before in old {
-        let bytes = versions::body_by_digest(&context.store, &before.digest).await?;
+        let bytes = versions::intact_body_by_digest(&context.store, &before.digest).await?;
         let around = CardSurroundings::of_version(&context.store, &before).await?;
         let keys = keys.get(&before.agent_id).unwrap_or(&none);
         let after = rederive(&before, bytes.as_deref(), &around, keys);
@@ -310,7 +310,7 @@ async fn approved_by_person(write: &Write, row: &version::Model) -> Result<bool,
     Ok(last.is_some_and(|made| made.rule == Rule::Person))
 }
 
-/// The row as this build derives it; a row whose bytes are missing or unreadable stays as it is.
+/// The row as this build derives it; a row whose bytes are missing, damaged or unreadable stays as it is.
 fn rederive(
     row: &version::Model,
     bytes: Option<&[u8]>,

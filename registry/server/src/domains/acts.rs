@@ -5,24 +5,26 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::Method;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{account, domain, proof};
+use a2a_registry_search::sees;
+use a2a_registry_store::entity::{account, agent, domain, proof};
 use a2a_registry_store::{Write, accounts, agents, coverage, domains, ownership};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::covering::follow_coverage;
+use crate::agents::policy_facts::{labels_or_decoy, rows_decide};
 use crate::caller::{Account, Caller};
 use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
 use crate::commit::publish::{after_act, after_write};
 use crate::context::Context;
-use crate::domains::rows::listed_of;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
-use crate::ownership::dispute::is_caller_party;
+use crate::ownership::is_party;
 use crate::paging::{PageRequest, cut, page_size};
+use crate::visibility::{Openness, visible_to};
 
 /// Lists live domains by name: all for a caller with [`Permission::SeeAll`], else the caller's own.
 ///
@@ -139,7 +141,7 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
 /// The account with this name, which must be one that may be used.
 pub(crate) async fn usable_account(write: &Write, name: &str) -> Result<account::Model, AppError> {
     let account = accounts::account_by_name(write, name).await?;
-    let account = account.filter(|account| account.disabled_at.is_none());
+    let account = account.filter(account::Model::may_be_used);
     account.ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))
 }
 
@@ -239,42 +241,54 @@ pub async fn domain_recrawl(
     Ok(accepted)
 }
 
-/// The row of a domain, if the caller may see it.
+/// The row of a domain, if the caller may see it. What is read to judge that is the same for a missing domain, so that the
+/// time of an answer does not tell the two apart.
 pub(crate) async fn domain_visible(
     context: &Context,
     caller: &Caller,
     name: &str,
 ) -> Result<domain::Model, AppError> {
     let name = name.trim_end_matches('.').to_lowercase();
-    let missing = || AppError::no_domain(&name);
-    let row = domains::domain_by_name(&context.store, &name)
-        .await?
-        .ok_or_else(missing)?;
-    // While it has no owner, the account that registered it manages it.
-    let keeper = row.owner_at(context.now()).or(row.account_id);
-    if caller.may(Permission::SeeAll)
-        || caller.is(keeper)
-        || is_caller_party(&context.store, caller, &row).await?
-    {
-        return Ok(row);
+    let store = &context.store;
+    let row = domains::domain_by_name(store, &name).await?;
+    // Nothing has this key.
+    let id = row.as_ref().map_or(0, |row| row.id);
+    if let Some(row) = &row {
+        // While it has no owner, the account that registered it manages it.
+        let keeper = row.owner_at(context.now()).or(row.account_id);
+        if caller.may(Permission::SeeAll) || caller.is(keeper) {
+            return Ok(row.clone());
+        }
     }
-    let sources = domains::sources_of(&context.store, &[row.id]).await?;
-    let ids: Vec<i64> = sources.iter().map(|source| source.id).collect();
-    let registrants = coverage::registrants_of(&context.store, &ids).await?;
-    if registrants.iter().any(|one| caller.is(one.account_id)) {
-        return Ok(row);
+    let mut is_known = false;
+    if let Some(account) = &caller.account {
+        let proofs = domains::proofs_of(store, &[id]).await?;
+        is_known |= row
+            .as_ref()
+            .is_some_and(|row| is_party(row, &proofs, account.id));
+        is_known |= coverage::has_registered(store, id, account.id).await?;
+        let claims = ownership::challenges_of(store, &[id]).await?;
+        is_known |= claims.iter().any(|claim| claim.account_id == account.id);
     }
-    let claims = ownership::challenges_of(&context.store, &[row.id]).await?;
-    if claims.iter().any(|claim| caller.is(Some(claim.account_id))) {
-        return Ok(row);
+    is_known |= is_one_listed(context, caller, id).await?;
+    row.filter(|_| is_known)
+        .ok_or_else(|| AppError::no_domain(&name))
+}
+
+/// Whether an agent of a domain is listed for the caller.
+async fn is_one_listed(context: &Context, caller: &Caller, id: i64) -> Result<bool, AppError> {
+    let restricted = caller.account.is_some();
+    let rows = agents::agents_listed_of(&context.store, id, restricted).await?;
+    let labels = caller.labels(&context.policies.in_force());
+    if rows_decide(context) {
+        let seen =
+            |row: &agent::Model| sees(&labels, &visible_to(row, Openness::Listed, None, &[]));
+        return Ok(rows.iter().any(seen));
     }
-    let agents = agents::agents_of(&context.store, &[row.id]).await?;
-    let listed = listed_of(context, agents, caller).await?;
-    if listed.is_empty() {
-        Err(missing())
-    } else {
-        Ok(row)
-    }
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let carried = labels_or_decoy(context, rows).await?;
+    let seen = |id: &Uuid| carried.get(id).is_some_and(|one| sees(&labels, one));
+    Ok(ids.iter().any(seen))
 }
 
 /// The proof row of an admin's vouch for a domain, and for the sources of the account that it names.

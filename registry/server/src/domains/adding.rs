@@ -1,22 +1,23 @@
 //! Adds sources to a domain, and the caller to the registrants of existing ones, within the limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, source, source_registrant};
-use a2a_registry_store::{Write, coverage, domains};
+use a2a_registry_store::{Write, agents, coverage, domains};
 use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
 use crate::context::Context;
+use crate::domains::detail_level::is_owner;
 use crate::domains::target::Target;
 use crate::error::{AppError, ErrorKind};
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
-use crate::sources::{asked_for, new_source};
+use crate::sources::{asked_for, asks_for_a_card, new_source};
 
 /// The sources that a registration has added.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ pub(crate) struct AddedSources {
     pub(crate) sources: bool,
     /// The sources of other registrants that the caller has registered too.
     pub(crate) registrants_of: Vec<source::Model>,
+    /// Whether the caller owns the domain, registered it first or sees everything.
+    pub(crate) sees_all: bool,
 }
 
 impl AddedSources {
@@ -49,24 +52,65 @@ pub(crate) async fn add_sources(
     now: Timestamp,
 ) -> Result<AddedSources, AppError> {
     let adding = SourceAdder::load(context, write, caller, row, approve, now).await?;
-    let mut quota = quota(&context.config.limits, adding.asked.values().copied());
-    let mut added = AddedSources::default();
+    let mut quota = adding.quota();
+    let mut added = AddedSources {
+        sees_all: adding.sees_all,
+        ..AddedSources::default()
+    };
     for (kind, url) in &new.sources {
+        let source = source::Model {
+            approve_as: adding.approve_as,
+            ..new_source(row.id, *kind, url.clone(), now)
+        };
+        if !kind.is_catalog() && !adding.is_place_known(*kind, url) {
+            adding.take_place(&mut quota, &source, new)?;
+        }
         let same = |one: &&source::Model| one.kind == *kind && one.url == *url;
         if let Some(known) = adding.all.iter().find(same) {
             adding.join(*kind, known, &mut added).await?;
             continue;
         }
-        let source = source::Model {
-            approve_as: adding.approve_as,
-            ..new_source(row.id, *kind, url.clone(), now)
-        };
-        if !kind.is_catalog() && !adding.asked.contains_key(&asked_for(*kind, url)) {
-            adding.take_place(&mut quota, &source, new)?;
-        }
         adding.begin(*kind, source, &mut added).await?;
     }
     Ok(added)
+}
+
+/// The target of a card source (see [`asked_for`]).
+type CardTarget = (bool, String);
+
+/// The target of a source; `None` for a kind that only a later build knows.
+fn target_of(source: &source::Model) -> Option<CardTarget> {
+    let kind = source.kind.known()?;
+    Some(asked_for(kind, &source.url))
+}
+
+/// What of the taken places a registrant knows, and what counts twice for it (see [`SourceAdder`]); `listed` are the agents that
+/// everybody finds.
+fn places_of(
+    by: &source_registrant::Model,
+    all: &[source::Model],
+    standings: &SourceCoverage,
+    listed: &[Uuid],
+) -> (BTreeSet<CardTarget>, BTreeMap<CardTarget, CoverageLevel>) {
+    let is_listed = |one: &source::Model| one.agent_id.is_some_and(|id| listed.contains(&id));
+    let is_own = |one: &source::Model| {
+        let all = standings.registrants(one.id);
+        all.iter().any(|one| is_same(one, by))
+    };
+    let is_others = |one: &source::Model| {
+        let all = standings.registrants(one.id);
+        all.is_empty() || all.iter().any(|one| !is_same(one, by))
+    };
+    let cards = || all.iter().filter(|one| asks_for_a_card(one));
+    let others = cards().filter(|one| is_others(one));
+    let others: BTreeSet<CardTarget> = others.filter_map(target_of).collect();
+    let known = cards().filter(|one| is_own(one) || is_listed(one));
+    let own = cards().filter(|one| is_own(one) && !is_listed(one));
+    let shared = own.filter_map(|one| {
+        let target = target_of(one).filter(|target| others.contains(target))?;
+        Some((target, standings.of_new(one, by, [].iter())))
+    });
+    (known.filter_map(target_of).collect(), shared.collect())
 }
 
 /// The state of a domain before sources are added to it.
@@ -82,7 +126,15 @@ struct SourceAdder<'a> {
     all: Vec<source::Model>,
     standings: SourceCoverage,
     /// The card URLs that they fetch, with the coverage of each.
-    asked: BTreeMap<(bool, String), CoverageLevel>,
+    asked: BTreeMap<CardTarget, CoverageLevel>,
+    /// Whether the caller owns the domain, registered it first or sees everything.
+    sees_all: bool,
+    /// The card URLs of which the caller knows that they are registered: all of them, or for whoever neither owns the domain
+    /// nor registered it first those that it has registered itself and those of listed agents.
+    known: BTreeSet<CardTarget>,
+    /// The card URLs that such a caller has registered although others have too, with the coverage that they would have as
+    /// new ones. They count twice: what was registered before must not leave the caller more places than what was not.
+    shared: BTreeMap<CardTarget, CoverageLevel>,
 }
 
 impl<'a> SourceAdder<'a> {
@@ -98,6 +150,15 @@ impl<'a> SourceAdder<'a> {
         let standings = SourceCoverage::load(write, [row], &all, now).await?;
         let asked = cards_asked_for(all.iter(), |one| standings.of_source(one, all.iter()));
         let account = caller.account.as_ref().filter(|_| approve);
+        let proofs = domains::proofs_of(write, &[row.id]).await?;
+        let listed = agents::agents_listed_of(write, row.id, false).await?;
+        let listed: Vec<Uuid> = listed.iter().map(|agent| agent.id).collect();
+        let sees_all = caller.may(Permission::SeeAll) || is_owner(caller, row, &proofs, now);
+        let sees_all = sees_all || caller.is(row.account_id);
+        let (known, shared) = match sees_all {
+            true => (asked.keys().cloned().collect(), BTreeMap::new()),
+            false => places_of(&registrant(caller, 0, now), &all, &standings, &listed),
+        };
         Ok(Self {
             context,
             write,
@@ -108,7 +169,21 @@ impl<'a> SourceAdder<'a> {
             all,
             standings,
             asked,
+            sees_all,
+            known,
+            shared,
         })
+    }
+
+    /// The places that are taken, as the caller may know of them.
+    fn quota(&self) -> AgentQuota {
+        let taken = self.asked.values().chain(self.shared.values());
+        quota(&self.context.config.limits, taken.copied())
+    }
+
+    /// Whether a card URL takes no further place.
+    fn is_place_known(&self, kind: SourceKind, url: &str) -> bool {
+        self.known.contains(&asked_for(kind, url))
     }
 
     /// Adds the caller to the registrants of an existing source.
@@ -126,12 +201,12 @@ impl<'a> SourceAdder<'a> {
         if others.iter().any(|one| is_same(one, &own)) {
             return Ok(());
         }
+        may_add(self.context, self.write, self.caller, kind).await?;
         // Networks are stored to be counted, and no more of them than the limit; an account is always stored.
         let limit = self.context.config.limits.networks_per_source;
         if self.caller.account.is_none() && others.len() >= limit {
             return Ok(());
         }
-        may_add(self.context, self.write, self.caller, kind).await?;
         if self.write.registrant_add(own).await? {
             added.note(kind, &known.url);
             added.registrants_of.push(known.clone());
@@ -147,7 +222,13 @@ impl<'a> SourceAdder<'a> {
         new: &Target,
     ) -> Result<(), AppError> {
         let by = registrant(self.caller, 0, self.now);
-        let standing = self.standings.of_new(source, &by, self.all.iter());
+        // What the URL is to others must not show in a refusal.
+        let beside = if self.sees_all {
+            self.all.as_slice()
+        } else {
+            &[]
+        };
+        let standing = self.standings.of_new(source, &by, beside.iter());
         let refusal = quota.refusal(&self.row.name, standing);
         if let Some(refusal) = refusal.filter(|_| !self.caller.may(Permission::Administer)) {
             return Err(limit_reached(new, format!("{refusal}.")));

@@ -12,9 +12,11 @@ use a2a_registry_store::entity::{agent, domain, hold, source, version};
 use a2a_registry_store::versions;
 use uuid::Uuid;
 
+use crate::agents::records::{name_in, shown_version};
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::is_provable;
+use crate::pages::text::{self, LINE};
 use crate::sources::is_catalog;
 
 /// The most sentences for one domain.
@@ -29,13 +31,15 @@ pub(crate) async fn not_listed<'a>(
     holds: &[hold::Model],
 ) -> Result<Vec<String>, AppError> {
     let state = row.state()?;
-    let pending = |agent: &&agent::Model| agent.lifecycle == Lifecycle::Pending;
-    let newest: Vec<Uuid> = agents
+    let is_held = |agent: &&agent::Model| holds.iter().any(|hold| hold.agent_id == agent.id);
+    let shown = agents
         .iter()
-        .filter(pending)
-        .filter_map(|agent| agent.newest_version)
-        .collect();
-    let versions = versions::versions_by_ids(&context.store, &newest).await?;
+        .filter(|agent| agent.domain_id == row.id && (!is_found(agent) || is_held(agent)))
+        .filter_map(shown_version);
+    let shown: Vec<Uuid> = shown.take(MOST).collect();
+    let versions = versions::versions_by_ids(&context.store, &shown).await?;
+    let named = |version: &version::Model| Some((version.agent_id, name_in(version)?));
+    let names: HashMap<Uuid, String> = versions.iter().filter_map(named).collect();
     let told = |version: &version::Model| {
         let standing = version.standing.known();
         let facts = Facts {
@@ -51,7 +55,33 @@ pub(crate) async fn not_listed<'a>(
         (version.agent_id, obstacles(&facts, &context.rules))
     };
     let obstacles: HashMap<Uuid, Vec<Obstacle>> = versions.iter().map(told).collect();
-    Ok(sentences((row, state), sources, agents, holds, &obstacles))
+    let known = KnownOfAgents { obstacles, names };
+    Ok(sentences((row, state), sources, agents, holds, &known))
+}
+
+/// What is read about agents that are not listed.
+struct KnownOfAgents {
+    /// Why the rules do not approve its card.
+    obstacles: HashMap<Uuid, Vec<Obstacle>>,
+    /// Its name in the card that it shows, or would show.
+    names: HashMap<Uuid, String>,
+}
+
+impl KnownOfAgents {
+    /// The agent as sentences name it: by its name, as a text of strangers, and by its id where no card is known.
+    fn name(&self, agent: Uuid) -> String {
+        match self.names.get(&agent) {
+            Some(name) => format!("Agent {}", text::quoted(name, LINE)),
+            None => format!("Agent {agent}"),
+        }
+    }
+}
+
+/// Whether every search that allows it finds an agent, unless it is on hold.
+fn is_found(agent: &agent::Model) -> bool {
+    let lifecycle = agent.lifecycle.known();
+    matches!(lifecycle, Some(Lifecycle::Approved | Lifecycle::Deprecated))
+        && agent.liveness != LivenessState::Gone
 }
 
 fn sentences<'a>(
@@ -59,7 +89,7 @@ fn sentences<'a>(
     sources: impl Iterator<Item = &'a source::Model>,
     agents: &[agent::Model],
     holds: &[hold::Model],
-    obstacles: &HashMap<Uuid, Vec<Obstacle>>,
+    known: &KnownOfAgents,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(by) = &row.opted_out_by {
@@ -107,8 +137,7 @@ fn sentences<'a>(
         }
     }
     for agent in agents.iter().filter(|agent| agent.domain_id == row.id) {
-        let told = obstacles.get(&agent.id).map_or(&[][..], Vec::as_slice);
-        reasons.extend(of_agent((row, state), agent, holds, told));
+        reasons.extend(of_agent((row, state), agent, holds, known));
     }
     reasons.truncate(MOST);
     reasons
@@ -154,7 +183,7 @@ fn waits_for(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> S
     let nominated = obstacles.contains(&Obstacle::Nomination);
     let told = |obstacle: &Obstacle| match obstacle {
         Obstacle::Unproved => unproved(state, is_provable, nominated),
-        // An account that an admin vouches for is no owner.
+        // A registrant that an admin vouches for is no owner.
         Obstacle::Nomination if !is_provable => {
             "nobody has named its URL for whom an admin has vouched; an admin's word (`domain vouch --account`) for an account \
              that registered it lets the rules decide, or it can be named in the domain's catalog"
@@ -185,32 +214,34 @@ fn of_agent(
     (row, state): (&domain::Model, DomainState),
     agent: &agent::Model,
     holds: &[hold::Model],
-    obstacles: &[Obstacle],
+    known: &KnownOfAgents,
 ) -> Vec<String> {
     let id = agent.id;
+    let name = known.name(id);
+    let obstacles = known.obstacles.get(&id).map_or(&[][..], Vec::as_slice);
     let mut reasons: Vec<String> = holds
         .iter()
         .filter(|hold| hold.agent_id == id)
         .map(|hold| {
             let kind = hold.hold.as_str();
-            format!("Agent {id} is on hold ({kind}): {}.", hold.reason)
+            format!("{name} is on hold ({kind}): {}.", hold.reason)
         })
         .collect();
     match agent.lifecycle.known() {
         None => reasons.push(format!(
-            "Agent {id} is shown to nobody: only a later version of this registry knows its state ({}).",
+            "{name} is shown to nobody: only a later version of this registry knows its state ({}).",
             agent.lifecycle.as_str()
         )),
         Some(Lifecycle::Pending) => reasons.push(format!(
-            "Agent {id} waits for its first approval: {}.",
+            "{name} waits for its first approval: {}.",
             waits_for(obstacles, state, is_provable(row))
         )),
         Some(Lifecycle::Rejected) => reasons.push(format!(
-            "Agent {id} was rejected; a changed card is decided again."
+            "{name} was rejected; a changed card is decided again."
         )),
-        Some(Lifecycle::Retired) => reasons.push(format!("Agent {id} is retired for good.")),
+        Some(Lifecycle::Retired) => reasons.push(format!("{name} is retired for good.")),
         _ if agent.liveness == LivenessState::Gone => reasons.push(format!(
-            "Agent {id} is found only by searches that include gone agents: {}.",
+            "{name} is found only by searches that include gone agents: {}.",
             agent
                 .liveness_reason
                 .as_deref()

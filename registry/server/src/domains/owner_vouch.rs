@@ -131,7 +131,7 @@ async fn refuse_another(
     let present: Vec<_> = present.into_iter().collect();
     let present = accounts::accounts_by_ids(write, &present).await?;
     let (Some(present), Some(until)) = (
-        present.iter().find(|one| one.disabled_at.is_none()),
+        present.iter().find(|one| one.may_be_used()),
         row.vouched_until,
     ) else {
         return Ok(());

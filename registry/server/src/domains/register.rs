@@ -26,10 +26,9 @@ use crate::config::{GovernanceConfig, Registration as WhoRegisters};
 use crate::context::Context;
 use crate::domains::acts::refuse_opted_out;
 use crate::domains::adding::add_sources;
-use crate::domains::detail_level::DetailLevel;
 use crate::domains::target::{Target, target};
 use crate::domains::view::domain_view;
-use crate::domains::visible_part::unfetched;
+use crate::domains::visible_part::recorded;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::{disputed, is_disputed, is_provable};
@@ -90,7 +89,10 @@ pub async fn register(
     after_write(context, &touched);
     context.wake.visits.notify_one();
     context.wake.checks.notify_one();
-    searchable(context, &[&updated, &touched]).await;
+    // Others would see by the wait for the index that the URL already belongs to a listed agent, hidden from them or not.
+    if added.sees_all {
+        searchable(context, &[&updated, &touched]).await;
+    }
     registered_view(context, caller, row.id, &new).await
 }
 
@@ -124,8 +126,7 @@ async fn anonymous_view(
     };
     let view = |source: &source::Model| SourceView {
         id: source_name(context, source),
-        next_due: None,
-        ..unfetched(source, context.now(), DetailLevel::Outside)
+        ..recorded(source, context.now())
     };
     Ok(sources.iter().filter(anonymous_view).map(view).collect())
 }

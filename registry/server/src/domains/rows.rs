@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use a2a_registry_domain::role::Permission;
 use a2a_registry_search::sees;
 use a2a_registry_store::entity::{
     account, agent, attempt, challenge, domain, enrolled_key, owner_marks, proof, proof_check,
     source,
 };
-use a2a_registry_store::{accounts, agents, domains, ownership};
+use a2a_registry_store::{accounts, agents, coverage, domains, ownership};
 use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
@@ -21,6 +22,8 @@ use crate::visibility::{Openness, is_listed, visible_to};
 /// The rows that belong to some domains, of all domains in one list each.
 pub(crate) struct DomainRows {
     pub(crate) sources: Vec<source::Model>,
+    /// The sources that have ended and that the caller has registered, with the time of that.
+    pub(crate) ended: Vec<(source::Model, i64)>,
     pub(crate) standings: SourceCoverage,
     /// By the source, the newest first.
     pub(crate) attempts: HashMap<i64, Vec<attempt::Model>>,
@@ -45,7 +48,13 @@ impl DomainRows {
         let sources = domains::sources_of(store, &ids).await?;
         let now = context.now();
         let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_at(now)).collect();
+        let account = caller.account.as_ref();
+        let ended = match account.filter(|_| !caller.may(Permission::SeeAll)) {
+            Some(account) => coverage::ended_registrations(store, &ids, account.id).await?,
+            None => Vec::new(),
+        };
         Ok(Self {
+            ended,
             standings: SourceCoverage::load(store, rows, &sources, now).await?,
             attempts: attempts_by_source(context, &sources).await?,
             sources,
@@ -89,7 +98,7 @@ async fn agents_for(
 }
 
 /// The agents among these that are listed and visible to the caller.
-pub(crate) async fn listed_of(
+async fn listed_of(
     context: &Context,
     rows: Vec<agent::Model>,
     caller: &Caller,
@@ -105,7 +114,8 @@ pub(crate) async fn listed_of(
         .into_iter()
         .filter(|row| is_listed(row, &[]) && !held.contains(&row.id));
     if rows_decide(context) {
-        let seen = |row: &agent::Model| sees(&labels, &visible_to(row, Openness::Listed, &[]));
+        let seen =
+            |row: &agent::Model| sees(&labels, &visible_to(row, Openness::Listed, None, &[]));
         return Ok(listed.filter(seen).collect());
     }
     let listed: Vec<agent::Model> = listed.collect();

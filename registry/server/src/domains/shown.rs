@@ -17,12 +17,11 @@ use crate::domains::detail_level::{DetailLevel, detail_level};
 use crate::domains::not_listed::not_listed;
 use crate::domains::row_views::{check_view, proof_view};
 use crate::domains::rows::DomainRows;
-use crate::domains::visible_part::{Disclosure, VisiblePart};
+use crate::domains::visible_part::{Disclosure, VisiblePart, recorded};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
-use crate::ownership::{owner_marks, was_never_owned, why_no_challenge};
+use crate::ownership::{keeper_under, owner_marks, why_no_challenge};
 use crate::sources::source_name;
-use crate::visibility::looks_after;
 
 /// A domain, with the part of its fields, sources and agents that the caller sees.
 pub(crate) struct ShownDomain<'a> {
@@ -43,15 +42,9 @@ impl<'a> ShownDomain<'a> {
         row: &'a domain::Model,
         known: &'a DomainRows,
     ) -> Self {
-        let DomainRows {
-            sources,
-            standings,
-            proofs,
-            agents,
-            ..
-        } = known;
+        let DomainRows { proofs, agents, .. } = known;
         let now = context.now();
-        let mut part = VisiblePart::of(caller, row, proofs, sources, standings, agents, now);
+        let mut part = VisiblePart::of(caller, row, known, now);
         if part.sees_all {
             let own = agents.all.iter();
             let own = own.filter(|agent| agent.domain_id == row.id);
@@ -194,19 +187,29 @@ impl<'a> ShownDomain<'a> {
 
     fn sources(&self, attempts: &mut HashMap<i64, Vec<attempt::Model>>) -> Vec<SourceView> {
         let all = &self.known.sources;
-        all.iter()
-            .filter(|source| source.domain_id == self.row.id)
-            .filter_map(|source| {
-                let attempts = attempts.remove(&source.id);
-                let standing = self.known.standings.of_source(source, all.iter());
-                let coverage = standing.coverage();
-                let view = self
-                    .part
-                    .source_view(source, attempts, self.detail_level, coverage)?;
-                let id = source_name(self.context, source);
-                Some(SourceView { id, ..view })
-            })
-            .collect()
+        let live = all.iter().filter(|one| one.domain_id == self.row.id);
+        let live = live.filter_map(|source| {
+            let attempts = attempts.remove(&source.id);
+            let standing = self.known.standings.of_source(source, all.iter());
+            let coverage = standing.coverage();
+            let view = self
+                .part
+                .source_view(source, attempts, self.detail_level, coverage)?;
+            Some((self.part.recorded_at(source), source, view))
+        });
+        let ended = self.part.ended();
+        let ended = ended.map(|(source, at)| (Some(at), source, recorded(source, Timestamp(at))));
+        let mut shown: Vec<_> = live.chain(ended).collect();
+        // The order of the rows shows which of them others had registered before.
+        shown.sort_by(|(at, source, _), (other_at, other, _)| {
+            let place = at.map(|at| (at, &source.url));
+            place.cmp(&other_at.map(|at| (at, &other.url)))
+        });
+        let named = shown.into_iter().map(|(_, source, view)| SourceView {
+            id: source_name(self.context, source),
+            ..view
+        });
+        named.collect()
     }
 
     /// The agents that the caller sees.
@@ -224,9 +227,9 @@ impl<'a> ShownDomain<'a> {
         let sources = known.sources.iter().filter(|source| part.sees(source));
         let waiting: Vec<agent::Model> = self.agents().cloned().collect();
         // The reason of a hold is shown to the owner and curators only.
-        let unowned = was_never_owned(self.row, &known.marks);
-        let disclosure =
-            |agent: &&agent::Model| part.sees_all || looks_after(self.caller, agent, unowned);
+        let now = self.context.now();
+        let keeper = |agent: &agent::Model| keeper_under(agent, self.row, &known.marks, now);
+        let disclosure = |agent: &&agent::Model| part.sees_all || self.caller.is(keeper(agent));
         let disclosure: Vec<Uuid> = waiting
             .iter()
             .filter(disclosure)

@@ -38,7 +38,7 @@ pub(crate) async fn domain_view(
     for source in view
         .sources
         .iter_mut()
-        .filter(|one| one.state != SourceState::New)
+        .filter(|one| one.state != SourceState::New && one.state != SourceState::Recorded)
     {
         let id = names.get(&source.id).copied();
         let of_source = days.iter().filter(|day| Some(day.source_id) == id);

@@ -5,25 +5,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_registry_api::SourceView;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::role::Permission;
-use a2a_registry_domain::source::SourceKind;
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, attempt, domain, hold, proof, source};
 use uuid::Uuid;
 
-use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
 use crate::domains::detail_level::{DetailLevel, is_owner};
 use crate::domains::row_views::source_view;
+use crate::domains::rows::DomainRows;
 use crate::sources::new_source;
 use crate::visibility::visible_to_registrant;
 
-/// The sources and agents of a domain that a caller sees: all of its own domain, else those that it has registered and
-/// those that are listed.
+/// The sources and agents of a domain that a caller sees: all of its own domain, those that it has registered of a domain
+/// that it registered first, and of others those that are listed.
 pub(crate) struct VisiblePart {
     pub(crate) sees_all: bool,
+    /// Whether the caller registered the domain first. Whoever did not sees of the sources that it has registered only that
+    /// they are recorded, until an agent there is listed for it: whatever else it saw would be missing for a hidden agent.
+    is_first: bool,
     /// The sources that the caller has registered, with the time of each registration.
     pub(crate) own: BTreeMap<i64, i64>,
-    /// The agents that are listed for the caller, or have a source of the caller and are not hidden from it.
+    /// The sources that have ended and that the caller has registered, with the time of that. An end with a hidden agent must not
+    /// show, so to all but the first registrant they are recorded like others.
+    ended: Vec<(source::Model, i64)>,
+    /// The agents that are listed for the caller, or have a source of the first registrant and are not hidden from it.
     pub(crate) agents: BTreeSet<Uuid>,
     /// Whether an agent of the domain is listed for the caller.
     is_listed: bool,
@@ -55,15 +61,14 @@ pub(crate) enum Disclosure {
 }
 
 impl VisiblePart {
+    /// The part of a domain that a caller sees at this time; `rows` may include those of other domains.
     pub(crate) fn of(
         caller: &Caller,
         row: &domain::Model,
-        proofs: &[proof::Model],
-        sources: &[source::Model],
-        standings: &SourceCoverage,
-        known: &DomainAgents,
+        rows: &DomainRows,
         now: Timestamp,
     ) -> Self {
+        let (sources, known) = (&rows.sources, &rows.agents);
         let of_domain = sources.iter().filter(|source| source.domain_id == row.id);
         let mut own = BTreeMap::new();
         let mut agents: BTreeSet<Uuid> = known
@@ -73,21 +78,33 @@ impl VisiblePart {
             .map(|agent| agent.id)
             .collect();
         let is_listed = !agents.is_empty();
+        let is_first = caller.is(row.account_id);
         for source in of_domain {
-            let registrants = standings.registrants(source.id);
+            let registrants = rows.standings.registrants(source.id);
             let by_caller = registrants.iter().find(|one| caller.is(one.account_id));
             let Some(by_caller) = by_caller else { continue };
             own.insert(source.id, by_caller.registered_at);
             let mut all = known.all.iter();
-            let is_known = source.kind.known().is_some();
+            let is_known = is_first && source.kind.known().is_some();
             let fed = all.find(|agent| is_known && source.agent_id == Some(agent.id));
             agents.extend(
                 fed.filter(|agent| visible_to_registrant(caller, agent, known.holds(agent.id)))
                     .map(|agent| agent.id),
             );
         }
+        let sees_all = caller.may(Permission::SeeAll) || is_owner(caller, row, &rows.proofs, now);
+        let is_live = |ended: &source::Model| {
+            let mut own = sources.iter().filter(|one| own.contains_key(&one.id));
+            own.any(|one| one.kind == ended.kind && one.url == ended.url)
+        };
+        let ended = rows.ended.iter().filter(|(ended, _)| {
+            let is_own = ended.domain_id == row.id && !sees_all && !is_first;
+            is_own && !is_live(ended)
+        });
         Self {
-            sees_all: caller.may(Permission::SeeAll) || is_owner(caller, row, proofs, now),
+            sees_all,
+            is_first,
+            ended: ended.cloned().collect(),
             own,
             agents,
             is_listed,
@@ -107,20 +124,39 @@ impl VisiblePart {
         if self.sees_all || self.is_listed || trusted || caller.is(row.account_id) {
             Disclosure::Everything
         } else {
+            let ended = self.ended.iter().map(|(_, at)| at);
             Disclosure::Nothing {
-                since: self.own.values().min().copied(),
+                since: self.own.values().chain(ended).min().copied(),
             }
         }
     }
 
     /// Whether the caller sees the results of a source.
     pub(crate) fn sees(&self, source: &source::Model) -> bool {
-        let hidden = source.agent_id.is_some_and(|id| !self.agents.contains(&id));
-        self.sees_all || (self.own.contains_key(&source.id) && !hidden)
+        let agent = source.agent_id;
+        let is_shown = agent.map_or(self.is_first, |id| self.agents.contains(&id));
+        self.sees_all || (self.own.contains_key(&source.id) && is_shown)
     }
 
-    /// The view of a source with its coverage; `None` if the caller does not see it. The source of a hidden agent looks
-    /// like one that was never fetched.
+    /// Whether the caller sees of a source that it has registered no more than that: the time of that registration.
+    pub(crate) fn recorded_at(&self, source: &source::Model) -> Option<i64> {
+        let at = self.own.get(&source.id).copied();
+        at.filter(|_| !self.is_first && !self.sees(source))
+    }
+
+    /// The views of the sources that have ended, by the time of their registration, each place once.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = (&source::Model, i64)> {
+        let mut places = BTreeSet::new();
+        let ended = self.ended.iter();
+        let once = ended.filter(move |(source, _)| {
+            places.insert((source.kind.as_str().to_owned(), source.url.clone()))
+        });
+        once.map(|(source, at)| (source, *at))
+    }
+
+    /// The view of a source with its coverage; `None` if the caller does not see it. Of the sources that the caller has
+    /// registered, that of a hidden agent looks to the domain's first registrant like one that was never fetched, and all of
+    /// them look alike to others.
     pub(crate) fn source_view(
         &self,
         source: &source::Model,
@@ -128,6 +164,9 @@ impl VisiblePart {
         detail_level: DetailLevel,
         coverage: Coverage,
     ) -> Option<SourceView> {
+        if let Some(at) = self.recorded_at(source) {
+            return Some(recorded(source, Timestamp(at)));
+        }
         let own = self.own.contains_key(&source.id);
         let agent = source.agent_id.filter(|id| self.agents.contains(id));
         let view = if self.sees_all {
@@ -156,12 +195,17 @@ impl VisiblePart {
     }
 }
 
+/// The view of a source of which the caller sees that it has registered it, and nothing else.
+pub(crate) fn recorded(source: &source::Model, since: Timestamp) -> SourceView {
+    SourceView {
+        state: SourceState::Recorded.into(),
+        next_due: None,
+        ..unfetched(source, since, DetailLevel::Outside)
+    }
+}
+
 /// The view of a source as if the caller had been the first to register it, and it was never fetched.
-pub(crate) fn unfetched(
-    source: &source::Model,
-    since: Timestamp,
-    detail_level: DetailLevel,
-) -> SourceView {
+fn unfetched(source: &source::Model, since: Timestamp, detail_level: DetailLevel) -> SourceView {
     let new = source::Model {
         id: source.id,
         kind: source.kind.clone(),

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{agent, domain, source, source_registrant};
-use a2a_registry_store::{Write, accounts, agents};
+use a2a_registry_store::{Write, accounts, agents, coverage};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::covering::{DomainCoverage, follow_coverage};
+use crate::agents::views::agent_visible;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
@@ -23,6 +24,7 @@ use crate::entry_rows::{end_entries_from, end_entries_of};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::authorization::require_owner_or_curator;
+use crate::ownership::dispute::is_caller_party;
 use crate::ownership::{disputed, is_disputed};
 use crate::sources::source_name;
 
@@ -53,12 +55,24 @@ pub async fn source_withdraw(
     let id = sources
         .find(|known| source_name(context, known) == source)
         .map(|known| known.id)
-        .filter(|id| registered.is_own(account.id, *id))
-        .ok_or_else(missing)?;
+        .filter(|id| registered.is_own(account.id, *id));
+    let ended = coverage::ended_registrations(&write, &[row.id], account.id).await?;
+    let ended = ended
+        .iter()
+        .filter(|(known, _)| source_name(context, known) == source);
+    let ended: Vec<i64> = ended.map(|(known, _)| known.id).collect();
+    if id.is_none() && ended.is_empty() {
+        return Err(missing());
+    }
     if is_disputed(&row)? && !caller.may(Permission::Curate) {
         return Err(disputed(&row));
     }
-    let ending = registered.ending(account.id, &[id]);
+    write.registrations_end(&ended, account.id).await?;
+    let Some(id) = id else {
+        write.commit().await?;
+        return Ok(());
+    };
+    let mut ending = registered.ending(account.id, &[id]);
     let approved = registered
         .sources
         .iter()
@@ -67,7 +81,15 @@ pub async fn source_withdraw(
             let mut all = registered.agents.iter();
             all.find(|agent| source.agent_id == Some(agent.id) && is_approved(agent))
         });
-    if let Some(agent) = approved {
+    let is_seen = match approved {
+        Some(agent) => sees(context, caller, agent).await?,
+        None => false,
+    };
+    if approved.is_some() && !is_seen {
+        // The source stays for the agent; a refusal would tell of an agent that is hidden from the caller.
+        ending.clear();
+    }
+    if let Some(agent) = approved.filter(|_| is_seen) {
         return Err(AppError::new(
             ErrorKind::Conflict,
             format!(
@@ -82,6 +104,15 @@ pub async fn source_withdraw(
         ending,
     };
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
+}
+
+/// Whether a caller sees an agent.
+async fn sees(context: &Context, caller: &Caller, agent: &agent::Model) -> Result<bool, AppError> {
+    match agent_visible(context, caller, &agent.id.to_string()).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Deletes a domain: its agents are retired, and its name can be registered again. A caller who has only registered it
@@ -105,8 +136,15 @@ pub async fn domain_delete(
         .map(|source| source.id)
         .filter(|id| registered.is_own(account.id, *id))
         .collect();
+    let ended = coverage::ended_registrations(&write, &[row.id], account.id).await?;
+    let ended: Vec<i64> = ended.iter().map(|(source, _)| source.id).collect();
     let may_delete = caller.may(Permission::Curate) || caller.is(row.owner_at(context.now()));
-    if may_delete || registered.is_proved || (own.is_empty() && !caller.is(row.account_id)) {
+    let is_first = caller.is(row.account_id);
+    let is_party = is_caller_party(&write, caller, &row).await?;
+    // Whoever is neither party nor first registrant does not see whether the domain is proved.
+    let is_proved = registered.is_proved && (is_first || is_party);
+    let has_none = own.is_empty() && ended.is_empty();
+    if may_delete || is_proved || (has_none && !is_first) {
         require_owner_or_curator(&write, caller, &row, context.now()).await?;
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
@@ -118,18 +156,22 @@ pub async fn domain_delete(
         .collect();
     let others: BTreeSet<Uuid> = rest.iter().filter_map(|source| source.agent_id).collect();
     let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
-    if let Some(agent) = registered.agents.iter().find(is_others) {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!(
-                "{} has approved agents that others have registered, such as {}; withdraw your own sources one by one.",
-                row.name, agent.id
-            ),
-        ));
+    for agent in registered.agents.iter().filter(is_others) {
+        // A refusal would tell of an agent that is hidden from the caller.
+        if sees(context, caller, agent).await? {
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "{} has approved agents that others have registered, such as {}; withdraw your own sources one by one.",
+                    row.name, agent.id
+                ),
+            ));
+        }
     }
-    if rest.is_empty() {
+    if rest.is_empty() && !registered.is_proved {
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
+    write.registrations_end(&ended, account.id).await?;
     let withdrawal = Withdrawal {
         by: account,
         withdrawn: own,

@@ -3,7 +3,7 @@
 
 use a2a_crawler::catalog::{domain_of_identity, is_publisher};
 use a2a_crawler::guard::Guard;
-use a2a_registry_api::ard::{Entry, Publisher, SearchResult, TrustManifest};
+use a2a_registry_api::ard::{Entry, Publisher, SearchResult};
 use a2a_registry_domain::timestamp::Timestamp;
 use serde_json::{Map, Value};
 use url::Url;
@@ -16,10 +16,14 @@ use crate::context::Context;
 const MAX_IDENTIFIER: usize = 512;
 /// The longest text of any member, in characters; a longer one is cut.
 const MAX_TEXT: usize = 2_000;
-/// The most values of a list and of the metadata; the rest is left out.
+/// The most values of a list; the rest is left out.
 const MAX_VALUES: usize = 32;
 /// What results of peers say in their metadata: nobody here has reviewed them.
 const REVIEWED: &str = "reviewed";
+/// The metadata that is taken: what a card says of its own interfaces, as texts and as true or false. What only this registry
+/// can know of an agent, such as its lifecycle and level of trust, is not.
+const TEXTS: [&str; 3] = ["a2aProtocolVersion", "a2aTransports", "authSchemes"];
+const FLAGS: [&str; 3] = ["a2aStreaming", "a2aPushNotifications", "a2aExtendedCard"];
 
 /// The result, marked as not reviewed; `None` where it cannot be taken.
 pub(super) fn checked(
@@ -44,16 +48,19 @@ fn read(guard: &Guard, base: &str, own: &Url, result: &Value) -> Option<SearchRe
     };
     let identifier = text("identifier").filter(|text| text.len() <= MAX_IDENTIFIER)?;
     let publisher = publisher_of(identifier).filter(|publisher| is_publisher(publisher))?;
-    let trust = trust_manifest(publisher, result.get("trustManifest"))?;
+    if !is_aligned(publisher, result.get("trustManifest")) {
+        return None;
+    }
     let url = text("url").and_then(|url| guard.check_url(url).ok())?;
     let media_type =
         text("type").filter(|kind| kind.contains('/') && kind.len() <= MAX_IDENTIFIER)?;
-    let source = text("source").filter(|source| guard.check_url(source).is_ok());
-    let source = source.unwrap_or(base);
     // Its own results come back from a peer that asks others although it was told not to; or a peer calls its own ours.
-    if is_ours(own, source, publisher) {
+    let is_ours = text("source").is_some_and(|source| is_ours(own, base, source));
+    if is_ours || own.host_str() == Some(publisher) {
         return None;
     }
+    let source = text("source").filter(|source| guard.check_url(source).is_ok());
+    let source = source.unwrap_or(base);
     let score = result
         .get("score")
         .and_then(Value::as_u64)
@@ -74,8 +81,9 @@ fn read(guard: &Guard, base: &str, own: &Url, result: &Value) -> Option<SearchRe
             digest: text("digest").map(cut),
             tags: texts("tags"),
             capabilities: texts("capabilities"),
-            publisher: publisher_object(result.get("publisher"), cut),
-            trust_manifest: trust,
+            publisher: publisher_object(publisher, result.get("publisher"), cut),
+            // Nothing of it was verified here.
+            trust_manifest: None,
             metadata: metadata(result.get("metadata"), cut),
             ..Entry::default()
         },
@@ -84,33 +92,70 @@ fn read(guard: &Guard, base: &str, own: &Url, result: &Value) -> Option<SearchRe
     })
 }
 
-/// Whether a result claims to be of this registry, by the place that has it or by its publisher.
-fn is_ours(own: &Url, source: &str, publisher: &str) -> bool {
-    let source = Url::parse(source).map(|url| url.origin());
-    source.is_ok_and(|origin| origin == own.origin()) || own.host_str() == Some(publisher)
+/// Whether a place is this registry, however it is spelled: its host with any scheme and port, and this machine's names for
+/// itself, which are no address of a registry for whoever reads them. A peer that the operator has set on the same host is
+/// another registry.
+fn is_ours(own: &Url, base: &str, place: &str) -> bool {
+    let Some(place) = Place::of(place) else {
+        return false;
+    };
+    let own = Place::of(own.as_str());
+    let is_local = place.host == LOCAL || own.as_ref().is_some_and(|own| own.host == place.host);
+    let is_peer = Place::of(base).is_some_and(|peer| peer == place);
+    own.as_ref() == Some(&place) || (is_local && !is_peer)
 }
 
-/// The manifest, as far as it says who the publisher is; `None` where it names another one (ARD section 4.5.1).
-#[allow(
-    clippy::option_option,
-    reason = "a manifest may be absent, or a reason to refuse the result"
-)]
-fn trust_manifest(publisher: &str, manifest: Option<&Value>) -> Option<Option<TrustManifest>> {
-    let Some(manifest) = manifest.filter(|manifest| !manifest.is_null()) else {
-        return Some(None);
-    };
-    let identity = manifest.get("identity").and_then(Value::as_str)?;
-    let kind = manifest.get("identityType").and_then(Value::as_str);
-    let aligned = domain_of_identity(identity).as_deref() == Some(publisher);
-    aligned.then(|| {
-        Some(TrustManifest {
-            identity: identity.chars().take(MAX_IDENTIFIER).collect(),
-            identity_type: kind
-                .filter(|kind| kind.len() <= MAX_IDENTIFIER)
-                .map(str::to_owned),
-            attestations: Vec::new(),
+/// The host of every name and address of a machine for itself.
+const LOCAL: &str = "localhost";
+
+/// A host and port, in one spelling.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    host: String,
+    port: Option<u16>,
+}
+
+impl Place {
+    /// The place in a URL, or in what is one but for its scheme.
+    fn of(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let whole = || Url::parse(text).ok().filter(Url::has_host);
+        let url = whole().or_else(|| {
+            let rest = text.trim_start_matches('/');
+            let url = Url::parse(&format!("https://{rest}")).ok()?;
+            let is_host = |host: &str| host.contains('.') || host == LOCAL || host.contains(':');
+            url.host_str().is_some_and(is_host).then_some(url)
+        })?;
+        // Other schemes keep the host as it is written.
+        let host = url.host_str()?.trim_end_matches('.').to_lowercase();
+        let host = match url::Host::parse(&host) {
+            Ok(url::Host::Domain(name)) if name == LOCAL || name.ends_with(".localhost") => {
+                LOCAL.to_owned()
+            }
+            Ok(url::Host::Ipv4(address)) if is_own_address(address.into()) => LOCAL.to_owned(),
+            Ok(url::Host::Ipv6(address)) if is_own_address(address.into()) => LOCAL.to_owned(),
+            Ok(parsed) => parsed.to_string(),
+            Err(_) => host,
+        };
+        Some(Self {
+            host,
+            port: url.port_or_known_default(),
         })
-    })
+    }
+}
+
+fn is_own_address(address: std::net::IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || address.is_unspecified()
+}
+
+/// Whether a manifest names the publisher, if there is one (ARD section 4.5.1).
+fn is_aligned(publisher: &str, manifest: Option<&Value>) -> bool {
+    let Some(manifest) = manifest.filter(|manifest| !manifest.is_null()) else {
+        return true;
+    };
+    let identity = manifest.get("identity").and_then(Value::as_str);
+    identity.and_then(domain_of_identity).as_deref() == Some(publisher)
 }
 
 /// A time, as this registry writes times.
@@ -119,31 +164,28 @@ fn moment(text: &str) -> Option<String> {
     Some(at.to_rfc3339())
 }
 
-fn publisher_object(publisher: Option<&Value>, cut: impl Fn(&str) -> String) -> Option<Publisher> {
+/// Who a peer says publishes a result, if that is the domain in its identifier.
+fn publisher_object(
+    domain: &str,
+    publisher: Option<&Value>,
+    cut: impl Fn(&str) -> String,
+) -> Option<Publisher> {
     let text = |name: &str| publisher?.get(name)?.as_str();
-    Some(Publisher {
-        identifier: cut(text("identifier")?),
+    let named = text("identifier").and_then(domain_of_identity)?;
+    (named == domain).then_some(Publisher {
+        identifier: format!("did:web:{domain}"),
         display_name: cut(text("displayName")?),
     })
 }
 
-/// Scalars of the metadata, and that nobody here has reviewed the result.
+/// The members of the metadata that are taken, and that nobody here has reviewed the result.
 fn metadata(metadata: Option<&Value>, cut: impl Fn(&str) -> String) -> Map<String, Value> {
-    let members = metadata.and_then(Value::as_object);
-    let mut kept: Map<String, Value> = members
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| name.len() <= MAX_IDENTIFIER && name.as_str() != REVIEWED)
-        .filter_map(|(name, value)| {
-            let value = match value {
-                Value::String(text) => Value::String(cut(text)),
-                Value::Bool(_) | Value::Number(_) => value.clone(),
-                _ => return None,
-            };
-            Some((name.clone(), value))
-        })
-        .take(MAX_VALUES)
-        .collect();
+    let member = |name: &str| metadata?.get(name);
+    let text = |name: &'static str| Some((name, Value::String(cut(member(name)?.as_str()?))));
+    let flag = |name: &'static str| Some((name, Value::Bool(member(name)?.as_bool()?)));
+    let texts = TEXTS.into_iter().filter_map(text);
+    let kept = texts.chain(FLAGS.into_iter().filter_map(flag));
+    let mut kept: Map<String, Value> = kept.map(|(name, value)| (name.to_owned(), value)).collect();
     kept.insert(REVIEWED.to_owned(), Value::Bool(false));
     kept
 }
@@ -169,7 +211,11 @@ mod tests {
             "score": 90,
             "source": "https://third.agents-test.com/ard",
             "tags": ["one", 2, "three"],
-            "metadata": {"location": "eu", "nested": {"a": 1}, "none": null, "reviewed": true},
+            "metadata": {
+                "a2aProtocolVersion": "1.0", "a2aStreaming": true, "a2aExtendedCard": "yes", "location": "eu",
+                "lifecycle": "approved", "trustLevel": "L3", "authority": "domain-verified", "nested": {"a": 1},
+                "authSchemes": null, "reviewed": true,
+            },
             "unknown": "member",
         });
         for (name, value) in change.as_object().unwrap() {
@@ -185,13 +231,92 @@ mod tests {
         assert_eq!(found.entry.tags, ["one", "three"]);
         assert_eq!(found.source, "https://third.agents-test.com/ard");
         let metadata = Value::Object(found.entry.metadata);
-        assert_eq!(metadata, json!({"location": "eu", "reviewed": false}));
-        let aligned = json!({"trustManifest": {"identity": "did:web:A.agents-test.com", "attestations": [{"type": "SOC2"}]}});
-        let trust = taken(aligned).unwrap().entry.trust_manifest.unwrap();
         assert_eq!(
-            (trust.identity.as_str(), trust.attestations.len()),
-            ("did:web:A.agents-test.com", 0)
+            metadata,
+            json!({"a2aProtocolVersion": "1.0", "a2aStreaming": true, "reviewed": false})
         );
+        let aligned = json!({"trustManifest": {"identity": "did:web:A.agents-test.com", "attestations": [{"type": "SOC2"}]}});
+        assert_eq!(taken(aligned).unwrap().entry.trust_manifest, None);
+    }
+
+    #[test]
+    fn a_publisher_is_the_domain_of_the_identifier_or_none() {
+        for (identifier, is_taken) in [
+            ("did:web:a.agents-test.com", true),
+            ("did:web:A.agents-test.com:users:x", true),
+            ("did:web:victim.agents-test.com", false),
+            ("did:web:agents-test.com", false),
+            ("did:key:z6Mk", false),
+        ] {
+            let named = json!({"publisher": {"identifier": identifier, "displayName": "X"}});
+            let publisher = taken(named).unwrap().entry.publisher;
+            let found = publisher.map(|publisher| publisher.identifier);
+            let expected = is_taken.then(|| "did:web:a.agents-test.com".to_owned());
+            assert_eq!(found, expected, "{identifier}");
+        }
+    }
+
+    #[test]
+    fn this_registry_is_recognised_in_every_spelling() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        for (own, base, place, expected) in [
+            (OWN, BASE, "https://own.agents-test.com/ard", true),
+            (OWN, BASE, "http://OWN.agents-test.com./", true),
+            (OWN, BASE, "https://own.agents-test.com:8443", true),
+            (OWN, BASE, "own.agents-test.com", true),
+            (OWN, BASE, "//own.agents-test.com/ard", true),
+            (OWN, BASE, "ard://Own.Agents-Test.com/ard", true),
+            (OWN, BASE, "https://user@own.agents-test.com/", true),
+            (OWN, BASE, "localhost", true),
+            (OWN, BASE, "localhost:8080/ard", true),
+            (OWN, BASE, "http://LOCALHOST./ard", true),
+            (OWN, BASE, "http://registry.localhost/", true),
+            (OWN, BASE, "http://127.0.0.1:8080/ard", true),
+            (OWN, BASE, "http://127.1/ard", true),
+            (OWN, BASE, "http://2130706433/", true),
+            (OWN, BASE, "http://[::1]:8080/", true),
+            (OWN, BASE, "http://[::ffff:127.0.0.1]/", true),
+            (OWN, BASE, "http://0.0.0.0/", true),
+            (
+                OWN,
+                BASE,
+                "https://own.agents-test.com.evil.example/",
+                false,
+            ),
+            (OWN, BASE, "https://peer.agents-test.com/ard", false),
+            (OWN, BASE, "relative", false),
+            (
+                "https://xn--bcher-kva.example",
+                BASE,
+                "https://b\u{fc}cher.example/ard",
+                true,
+            ),
+            (
+                "https://xn--bcher-kva.example",
+                BASE,
+                "https://B\u{dc}CHER.example",
+                true,
+            ),
+            // Several registries on one host are told apart by the port that the operator has set.
+            (
+                "http://127.0.0.1:8080",
+                "http://127.0.0.1:9090/ard",
+                "http://localhost:9090/ard",
+                false,
+            ),
+            (
+                "http://127.0.0.1:8080",
+                "http://127.0.0.1:9090/ard",
+                "http://localhost:8080/ard",
+                true,
+            ),
+        ] {
+            assert_eq!(
+                is_ours(&url(own), base, place),
+                expected,
+                "{place} for {own}"
+            );
+        }
     }
 
     #[test]

@@ -16,19 +16,15 @@ struct Merged {
 }
 
 /// Merges this registry's results with those of its peers: each identifier once, as this registry has it or else the first
-/// peer. `known` are identifiers that this registry knows, shown to the caller or not: no peer speaks for them.
-pub(crate) fn merge(
-    own: Vec<SearchResult>,
-    peers: Vec<Vec<SearchResult>>,
-    known: &HashSet<String>,
-) -> Vec<SearchResult> {
+/// peer.
+pub(crate) fn merge(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> Vec<SearchResult> {
     let mut merged: BTreeMap<String, Merged> = BTreeMap::new();
     let own_list = std::iter::once((true, own));
     for (is_own, list) in own_list.chain(peers.into_iter().map(|list| (false, list))) {
         let mut seen = HashSet::new();
         for (place, result) in (1_u32..).zip(list) {
             let identifier = result.entry.identifier.clone();
-            if !seen.insert(identifier.clone()) || (!is_own && known.contains(&identifier)) {
+            if !seen.insert(identifier.clone()) {
                 continue;
             }
             let rank = 1.0 / (SMOOTHING + f64::from(place));
@@ -88,14 +84,8 @@ mod tests {
     #[test]
     fn each_identifier_stands_once_and_this_registry_speaks_first() {
         let own = list("own", &["a", "b", "c"]);
-        let peers = vec![list("p1", &["d", "b", "x", "d"]), list("p2", &["d", "e"])];
-        let known = HashSet::from([
-            "a".to_owned(),
-            "b".to_owned(),
-            "c".to_owned(),
-            "x".to_owned(),
-        ]);
-        let merged = merge(own, peers, &known);
+        let peers = vec![list("p1", &["d", "f", "d"]), list("p2", &["d", "e"])];
+        let merged = merge(own, peers);
         let shown: Vec<(&str, &str)> = merged
             .iter()
             .map(|one| (one.entry.identifier.as_str(), one.source.as_str()))
@@ -107,12 +97,13 @@ mod tests {
                 ("a", "own"),
                 ("b", "own"),
                 ("e", "p2"),
+                ("f", "p1"),
                 ("c", "own")
             ]
         );
         let scores: Vec<u8> = merged.iter().map(|one| one.score).collect();
         assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
         assert_eq!(scores.first(), Some(&100));
-        assert!(merge(Vec::new(), Vec::new(), &known).is_empty());
+        assert!(merge(Vec::new(), Vec::new()).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Readiness: checks of database, index, disk, policies and crawler.
+//! Readiness: checks of database, index, disk, policies, cards and crawler.
 
 use std::fs::{File, remove_file};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_domain::timestamp::SECOND;
-use a2a_registry_store::{StoreErrorKind, agents, events};
+use a2a_registry_store::{MAX_DAMAGED_BODIES, StoreErrorKind, agents, events};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -41,6 +41,18 @@ pub struct Readiness {
     pub checks: Vec<Check>,
 }
 
+impl Readiness {
+    /// The same without what the checks have found, which tells how much the registry does and holds.
+    #[must_use]
+    pub fn without_details(mut self) -> Self {
+        for check in &mut self.checks {
+            let word = if check.ok { "passes" } else { "fails" };
+            word.clone_into(&mut check.detail);
+        }
+        self
+    }
+}
+
 /// One readiness check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Check {
@@ -48,11 +60,11 @@ pub struct Check {
     pub name: String,
     /// True if it passes.
     pub ok: bool,
-    /// Result, as a sentence.
+    /// Result, as a sentence; for callers who may not read events only `passes` or `fails`.
     pub detail: String,
 }
 
-/// Checks database, index, disk and crawler, and reports models if there are any.
+/// Checks database, index, disk, policies and crawler, and reports damaged cards, and models if there are any.
 pub async fn readiness(context: &Context) -> Readiness {
     let mut checks = Vec::new();
     let mut check = |name: &str, outcome: Result<String, String>| {
@@ -76,6 +88,7 @@ pub async fn readiness(context: &Context) -> Readiness {
     check("index", index);
     check("disk", disk);
     check("policies", context.policies.standing());
+    check("cards", Ok(damaged_cards(context)));
     check("crawler", Ok(crawler_standing(context)));
     for progress in meaning_progress(context) {
         check("model", Ok(progress.sentence()));
@@ -135,6 +148,24 @@ fn crawler_standing(context: &Context) -> String {
             since.to_rfc3339()
         ),
         None => "fetches succeed; states of agents are updated".into(),
+    }
+}
+
+/// How many stored cards were found damaged. All others are served, so it never makes a process unready. Which ones they
+/// are is not for everybody.
+fn damaged_cards(context: &Context) -> String {
+    match context.damaged_cards() {
+        0 => "no stored card was found damaged".into(),
+        count => {
+            let more = if count < MAX_DAMAGED_BODIES {
+                ""
+            } else {
+                "at least "
+            };
+            format!(
+                "{more}{count} stored cards are damaged and not served; `a2a-registry doctor --verify` names them"
+            )
+        }
     }
 }
 

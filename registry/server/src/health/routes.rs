@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::error::AppError;
 use crate::health::readiness::{Readiness, readiness};
+use crate::http::auth::{AnyoneOr, ReadEvents};
 use crate::http::problem::{Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::http::{answer, problem_kinds};
@@ -43,7 +44,8 @@ struct NotReady {
 
 /// Check that this process is ready for requests
 ///
-/// The response 503 is a problem document that also has the members of the response 200.
+/// The response 503 is a problem document that also has the members of the response 200. What each check has found is
+/// shown to callers who may read events; others see whether it passes.
 #[utoipa::path(
     tag = "operation",
     responses(
@@ -53,8 +55,20 @@ struct NotReady {
     )
 )]
 #[get("/readyz")]
-pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+pub async fn readyz(
+    state: web::Data<State>,
+    auditor: Result<AnyoneOr<ReadEvents>, Problem>,
+) -> Result<HttpResponse, Problem> {
+    let sees_details = match auditor {
+        Ok(auditor) => auditor.is_permitted,
+        Err(problem) if problem.kind().status.is_client_error() => return Err(problem),
+        // A database that does not answer knows no token, and is what a caller asks about.
+        Err(_) => false,
+    };
     let mut readiness = readiness(&state.context).await;
+    if !sees_details {
+        readiness = readiness.without_details();
+    }
     // From here on new connections are refused; those that still ask shall go elsewhere.
     readiness.ready &= !state.shutdown.is_cancelled();
     if readiness.ready {
@@ -77,7 +91,9 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
 
 /// Get the metrics of this process, for Prometheus
 ///
-/// The response is 404 if the configuration gives the metrics a port of their own (`server.metrics_listen`).
+/// Callers who may read events get all of them; others get those of the process alone: its requests under way, its
+/// connections and its streams. The response is 404 if the configuration gives the metrics a port of their own
+/// (`server.metrics_listen`).
 #[utoipa::path(
     tag = "operation",
     responses(
@@ -87,9 +103,16 @@ pub async fn readyz(state: web::Data<State>) -> Result<HttpResponse, Problem> {
     )
 )]
 #[get("/metrics")]
-pub async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+pub async fn metrics(
+    state: web::Data<State>,
+    auditor: AnyoneOr<ReadEvents>,
+) -> Result<HttpResponse, Problem> {
     match state.context.config().server.metrics_listen {
-        None => metrics_text(state).await,
+        None if auditor.is_permitted => metrics_text(state).await,
+        None => {
+            let text = state.metrics.process_text(open_streams(&state));
+            open_metrics(text)
+        }
         Some(_) => no_metrics().await,
     }
 }
@@ -110,20 +133,23 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
     let index = state.context.index();
     let applied_seq = index.applied_seq();
     let appended = *state.context.event_signal().borrow();
-    let open = state
-        .context
-        .config()
-        .limits
-        .streams
-        .saturating_sub(state.streams.available_permits())
-        + state.task_streams.anonymous_open();
     let text = state.metrics.text(ProcessGauges {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),
         agents: listed_agents(&state.context).await,
-        streams: i64::try_from(open).unwrap_or(i64::MAX),
+        streams: open_streams(&state),
         crawl_braked: breaker_open_since(&state.context).is_some(),
+        damaged_cards: i64::try_from(state.context.damaged_cards()).unwrap_or(i64::MAX),
     });
+    open_metrics(text)
+}
+
+/// The event streams and streams of tasks that are open.
+fn open_streams(state: &State) -> i64 {
+    i64::try_from(state.streams.count()).unwrap_or(i64::MAX)
+}
+
+fn open_metrics(text: Result<String, std::fmt::Error>) -> Result<HttpResponse, Problem> {
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()
         .insert_header((

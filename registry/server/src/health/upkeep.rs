@@ -1,4 +1,5 @@
-//! Upkeep in the background: derives the cards of older builds again, and deletes expired rows.
+//! Upkeep in the background: derives the cards of older builds again, deletes expired rows, reports damaged cards, and writes
+//! down refused sign-ins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +7,10 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::refusals::write_refusals;
 use crate::context::Context;
 use crate::crawl::derivation::derive_again;
+use crate::health::damaged_cards::report_damaged_cards;
 use crate::health::housekeeping::{forget_ended, housekeep};
 
 /// The pause after a failure.
@@ -16,10 +19,10 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// How often expired rows are deleted.
 const HOUSEKEEPING: Duration = Duration::from_secs(3600);
 
-/// How often the memory of expired cache entries is freed.
-const GIVING_BACK: Duration = Duration::from_secs(60);
+/// How often the memory of expired cache entries is freed, and refused sign-ins are written down.
+const EACH_MINUTE: Duration = Duration::from_secs(60);
 
-/// Derives old cards again, page by page, then deletes expired rows; frees memory all the while.
+/// Derives old cards again, page by page, then deletes expired rows; frees memory and reports damaged cards all the while.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
@@ -28,8 +31,25 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
             keep_house(&context, &cancel).await;
         };
         // Derivation may take long, or keep failing.
-        tokio::join!(derived, give_back(&context, &cancel));
+        let damaged = report_damage(&context, &cancel);
+        tokio::join!(derived, each_minute(&context, &cancel), damaged);
     })
+}
+
+/// Reports damaged cards as they are found.
+async fn report_damage(context: &Context, cancel: &CancellationToken) {
+    while !cancel.is_cancelled() {
+        let reported = report_damaged_cards(context).await;
+        if let Err(error) = &reported {
+            let error = error.internal.as_ref().unwrap_or(&error.public);
+            tracing::error!(error, "damaged cards could not be reported");
+        }
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(PAUSE), if reported.is_err() => {}
+            () = context.store.damaged_bodies().noted() => {}
+        }
+    }
 }
 
 /// Derives again the cards of older builds, and verifies again the cards whose keys have changed.
@@ -54,11 +74,18 @@ async fn derive(context: &Context, cancel: &CancellationToken) {
     }
 }
 
-async fn give_back(context: &Context, cancel: &CancellationToken) {
+async fn each_minute(context: &Context, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = tokio::time::sleep(GIVING_BACK) => forget_ended(context),
+            () = tokio::time::sleep(EACH_MINUTE) => forget_ended(context),
+        }
+        // At the end too, so that a restart loses none.
+        if let Err(error) = write_refusals(context).await {
+            tracing::warn!(
+                error = error.for_log(),
+                "refused sign-ins are written down later"
+            );
         }
     }
 }

@@ -89,6 +89,13 @@ problem_kinds! {
     NOT_A_CARD = UNPROCESSABLE_ENTITY "not-a-card" "The document is not an agent card"
         "The document is JSON, but no agent card of any protocol version: an agent card is an object with the agent's \
          `name`, nested at most 64 levels deep.";
+    NO_PERMIT = UNPROCESSABLE_ENTITY "no-permit" "The policies permit nobody to find an agent"
+        "A set without an enforced permit about `discover` hides every agent from everybody but its owner, curators, auditors \
+         and admins. Nothing was changed. Keep a permit in the set, such as the template `everybody`, or say with \
+         `allow_no_permit` that this is what you want.";
+    PREVIEW_NEEDED = PRECONDITION_REQUIRED "preview-needed" "The preview of these policies comes first"
+        "The set hides every listed agent from every kind of caller, so it is accepted only from who has seen its preview. \
+         Nothing was changed. Ask for the preview of exactly these policies, and send its `token` as `preview` within an hour.";
     TOO_MANY_REQUESTS = TOO_MANY_REQUESTS "too-many-requests" "Too many requests"
         "This address has made more changes without a token than are allowed in a minute. Wait for as \
          many seconds as `Retry-After` says, or use a token.";
@@ -96,10 +103,10 @@ problem_kinds! {
         "This is a fault of the registry and not of the request. Its log says more, under the id in the \
          header `X-Request-Id`.";
     UNAVAILABLE = SERVICE_UNAVAILABLE "unavailable" "Not now"
-        "The database or the index is away, or too much is under way. Nothing was changed. Try again after \
-         as many seconds as `Retry-After` says.";
+        "The database or the index is away, or too much is under way. Try again after as many seconds as `Retry-After` says. \
+         Where the database went away during a change, it may have been made or not: look before you repeat it.";
     READ_ONLY = SERVICE_UNAVAILABLE "read-only" "The database takes no writes"
-        "Reading works and changing does not, as with a full disk. Nothing was changed. Try again later.";
+        "Reading works and changing does not, as with a full disk. Try again later.";
     NOT_READY = SERVICE_UNAVAILABLE "not-ready" "This process is not ready"
         "One of the checks in `checks` fails, so that this process should be sent no requests for now.";
 }

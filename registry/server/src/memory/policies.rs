@@ -9,10 +9,14 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use crate::policy_sets::CompiledSets;
+
 /// The policy sets of this process.
 #[derive(Debug)]
 pub struct Policies {
     sets: ArcSwap<Sets>,
+    /// What was compiled last.
+    pub(crate) compiled: CompiledSets,
     /// The newest set that this process knows, by which it admits and registers.
     admitting: ArcSwap<PolicySet>,
     /// Agents that may have to be put on hold, or released.
@@ -53,7 +57,7 @@ struct Sets {
 
 impl Policies {
     /// With this set in force; `check` where a newer one may have been made, or agents were not evaluated under it.
-    pub(crate) fn new(in_force: PolicySet, check: bool) -> Self {
+    pub(crate) fn new(in_force: PolicySet, compiled: CompiledSets, check: bool) -> Self {
         let in_force = Arc::new(in_force);
         let sets = Sets {
             in_force: Arc::clone(&in_force),
@@ -61,6 +65,7 @@ impl Policies {
         };
         Self {
             sets: ArcSwap::from_pointee(sets),
+            compiled,
             admitting: ArcSwap::new(in_force),
             unsettled: Mutex::default(),
             settle: Notify::new(),

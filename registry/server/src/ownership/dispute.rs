@@ -19,16 +19,15 @@ pub(crate) async fn refusal_by_dispute(
         Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
         Err(_) => agents::agent_by_urn(&context.store, agent).await?,
     };
-    let domain: Vec<i64> = agent.iter().map(|row| row.domain_id).collect();
-    let domain = domains::domains_by_ids(&context.store, &domain)
+    // The same is read for an agent that is missing; nothing has this key.
+    let domain = [agent.map_or(0, |row| row.domain_id)];
+    let row = domains::domains_by_ids(&context.store, &domain)
         .await?
         .pop();
-    match domain {
-        Some(row) if is_caller_party(&context.store, caller, &row).await? => {
-            Ok(Some(disputed(&row)))
-        }
-        _ => Ok(None),
-    }
+    let proofs = domains::proofs_of(&context.store, &domain).await?;
+    let row = row.zip(caller.account.as_ref());
+    let row = row.filter(|(row, account)| is_party(row, &proofs, account.id));
+    Ok(row.map(|(row, _)| disputed(&row)))
 }
 
 /// Whether the caller is a party to a domain's dispute.

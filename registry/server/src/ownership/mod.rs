@@ -36,6 +36,11 @@ pub(crate) fn was_never_owned(row: &domain::Model, marks: &[entity::owner_marks:
         && !marks.iter().any(|marks| marks.domain_id == row.id)
 }
 
+/// The account that first registered a domain which never had an owner.
+fn first_of_unowned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> Option<Uuid> {
+    row.account_id.filter(|_| was_never_owned(row, marks))
+}
+
 /// The account whose own an agent of this domain is at this time. The agent's row keeps an owner that an admin vouches for
 /// until a job has seen that the vouch has expired.
 pub(crate) fn keeper_under(
@@ -48,7 +53,7 @@ pub(crate) fn keeper_under(
     if expired.is_some() && agent.owner_id == expired {
         return agent.claimed_by;
     }
-    keeper(agent, was_never_owned(row, marks))
+    keeper(agent, first_of_unowned(row, marks))
 }
 
 /// One check of a domain: which proofs are checked, and what may be contacted for that.

@@ -55,7 +55,7 @@ pub(crate) async fn remove_owner_vouch(
 /// Whether an account exists and may be used.
 pub(crate) async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool, AppError> {
     let found = accounts::accounts_by_ids(on, &[account]).await?;
-    Ok(found.iter().any(|account| account.disabled_at.is_none()))
+    Ok(found.iter().any(|account| account.may_be_used()))
 }
 
 /// Why the owner vouch of a domain ends; `None` while it stays, and for a domain without one.
@@ -71,7 +71,7 @@ async fn end_reason(
         return Ok(Some("it has expired".to_owned()));
     }
     if !is_usable(on, owner).await? {
-        return Ok(Some("its account was disabled".to_owned()));
+        return Ok(Some("its account may not be used".to_owned()));
     }
     let proved = owner_vouches::domain_that_proves(on, &row.name).await?;
     Ok(proved.map(|proved| format!("{proved} is proved")))
@@ -106,7 +106,7 @@ async fn end_due(
     Ok(())
 }
 
-/// Ends every owner vouch that has expired, whose account was disabled, or whose host is proved. An expired one permits
+/// Ends every owner vouch that has expired, whose account may not be used, or whose host is proved. An expired one permits
 /// nothing before this: it is what is shown and found that follows here.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 
 pub mod assets;
 pub mod auth;
+pub(crate) mod confirm;
 pub mod findings;
 pub mod frame;
 pub mod moment;

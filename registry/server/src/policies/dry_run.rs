@@ -30,7 +30,7 @@ pub async fn policy_dry_run(
     policy: &str,
 ) -> Result<DryRun, AppError> {
     caller.demand(Permission::SeeAll)?;
-    let set = newest_set(&context.store, &context.rules).await?;
+    let set = newest_set(&context.policies.compiled, &context.store, &context.rules).await?;
     let found = set.policies().iter().find(|one| one.id == policy);
     let found = found.ok_or_else(|| {
         AppError::not_found("There is no policy with this identifier in the newest set.")

@@ -1,17 +1,18 @@
 //! The form of the policy editor, and what its buttons do with what was typed. Nothing but applying changes anything.
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY;
-use a2a_registry_api::{NewPolicies, NewPolicy, PolicyPreview};
+use a2a_registry_api::{NewPolicies, NewPolicy, Policies, PolicyPreview};
 use a2a_registry_policy::{Fault, MAX_POLICIES, PolicyText, TEMPLATES, formatted};
 use serde::Deserialize;
 
 use crate::caller::Caller;
+use crate::commit::approver::check_reason;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::http::forms::FormFields;
 use crate::policies::preview::policies_preview;
 use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of};
-use crate::policy_sets::compiled_beside;
+use crate::policy_sets::compiled_new;
 use crate::precondition::Precondition;
 
 /// The form as a browser sends it.
@@ -24,6 +25,7 @@ pub(crate) struct EditForm {
     text: Vec<String>,
     template: String,
     reason: String,
+    preview: String,
 }
 
 /// What fits into a request of the API fits into the form: no byte takes more than three times its room in JSON.
@@ -38,6 +40,8 @@ pub(super) struct Draft {
     pub seen: u64,
     pub policies: Vec<NewPolicy>,
     pub reason: String,
+    /// The token of the preview that the page has shown with the question whether to apply the set.
+    pub preview: Option<String>,
 }
 
 /// What a button asks for.
@@ -49,6 +53,8 @@ pub(super) enum Act {
     Check,
     Preview,
     Apply,
+    /// Applies what falls away or hides much, after that was shown.
+    Confirm,
     /// Goes on with what was typed, knowing the set with this number.
     GoOn(u64),
 }
@@ -65,10 +71,12 @@ pub(super) enum Outcome {
     /// Every policy is in Cedar's usual form.
     Formatted,
     Previewed(PolicyPreview),
+    /// The set was not made yet: its author must be asked first. These policies would fall away.
+    Asked(PolicyPreview, Vec<String>),
     /// The set was made.
     Applied,
     /// Another set was made since the draft was begun.
-    Lost(Box<a2a_registry_api::Policies>),
+    Lost(Box<Policies>),
 }
 
 impl EditForm {
@@ -84,6 +92,7 @@ impl EditForm {
             (_, "check") => Act::Check,
             (_, "preview") => Act::Preview,
             (_, "apply") => Act::Apply,
+            (_, "confirm") => Act::Confirm,
             (Some(("remove", place)), _) => {
                 Act::Remove(place.parse().map_err(|_| unknown("/act"))?)
             }
@@ -107,6 +116,7 @@ impl EditForm {
                 })
                 .collect(),
             reason: self.reason,
+            preview: Some(self.preview).filter(|_| act == Act::Confirm),
         };
         Ok((act, draft))
     }
@@ -119,17 +129,21 @@ impl Draft {
     /// As the act.
     pub(super) async fn of_newest(context: &Context, caller: &Caller) -> Result<Self, AppError> {
         let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
-        let written = newest.policies.into_iter().filter(|one| !one.shipped);
-        Ok(Self {
-            seen: newest.number,
-            policies: written
-                .map(|one| NewPolicy {
-                    id: one.id,
-                    text: one.text,
-                })
-                .collect(),
-            reason: String::new(),
-        })
+        Ok(Self::of_set(newest))
+    }
+
+    /// The policies of a set that somebody has written, as a draft that follows it.
+    pub(super) fn of_set(set: Policies) -> Self {
+        let written = set.policies.into_iter().filter(|one| !one.shipped);
+        let policies = written.map(|one| NewPolicy {
+            id: one.id,
+            text: one.text,
+        });
+        Self {
+            seen: set.number,
+            policies: policies.collect(),
+            ..Self::default()
+        }
     }
 
     /// Adds a policy: the template of that name, or an empty one.
@@ -163,25 +177,45 @@ impl Draft {
     /// Where the work was aborted.
     pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>, AppError> {
         let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
-        let read = compiled_beside(0, texts, &context.rules).await?;
+        let read = compiled_new(
+            &context.policies.compiled,
+            texts,
+            &context.rules,
+            &context.config.identity,
+        )
+        .await?;
         Ok(read.err().unwrap_or_default())
     }
 
-    /// Puts every policy without a fault into Cedar's usual form.
-    fn format(&mut self, faults: &[Fault]) {
-        for one in &mut self.policies {
-            let is_sound = !faults.iter().any(|fault| fault.policy == one.id);
-            // A text that the formatter does not take stays as it is.
-            if let Some(text) = is_sound.then(|| formatted(&one.text).ok()).flatten() {
-                one.text = text;
+    /// Puts every policy without a fault into Cedar's usual form, away from the threads that answer requests.
+    ///
+    /// # Errors
+    /// `Unavailable` where too many wait, or the work was aborted.
+    async fn format(&mut self, context: &Context, faults: &[Fault]) -> Result<(), AppError> {
+        let turn = context.policies.compiled.turn().await?;
+        let faulty: Vec<String> = faults.iter().map(|fault| fault.policy.clone()).collect();
+        let mut policies = self.policies.clone();
+        let format = move || {
+            let _turn = turn;
+            for one in policies.iter_mut().filter(|one| !faulty.contains(&one.id)) {
+                // A text that the formatter does not take stays as it is.
+                if let Ok(text) = formatted(&one.text) {
+                    one.text = text;
+                }
             }
-        }
+            policies
+        };
+        let done = tokio::task::spawn_blocking(format).await;
+        self.policies =
+            done.map_err(|error| AppError::internal(format!("formatting was aborted: {error}")))?;
+        Ok(())
     }
 
     fn as_new(&self) -> NewPolicies {
         NewPolicies {
             policies: self.policies.clone(),
             reason: self.reason.clone(),
+            ..NewPolicies::default()
         }
     }
 
@@ -207,11 +241,11 @@ impl Draft {
                 return Ok((Outcome::Shown, Vec::new()));
             }
             Act::GoOn(number) => self.seen = *number,
-            Act::Format | Act::Check | Act::Preview | Act::Apply => {}
+            Act::Format | Act::Check | Act::Preview | Act::Apply | Act::Confirm => {}
         }
         let faults = self.faults(context).await?;
         if act == Act::Format {
-            self.format(&faults);
+            self.format(context, &faults).await?;
             // The lines of the faults stay: what has one was not touched.
             return Ok((Outcome::Formatted, faults));
         }
@@ -220,29 +254,69 @@ impl Draft {
         }
         let outcome = match act {
             Act::Preview | Act::GoOn(_) => {
-                let mut new = self.as_new();
-                if new.reason.trim().is_empty() {
-                    // Nothing is made, so nobody needs to give a reason yet.
-                    "preview".clone_into(&mut new.reason);
-                }
-                Outcome::Previewed(policies_preview(context, caller, &new).await?)
+                Outcome::Previewed(self.previewed(context, caller).await?)
             }
-            Act::Apply => self.apply(context, caller).await?,
+            Act::Apply | Act::Confirm => self.apply(context, caller).await?,
             _ => Outcome::Sound,
         };
         Ok((outcome, faults))
     }
 
-    async fn apply(&self, context: &Context, caller: &Caller) -> Result<Outcome, AppError> {
-        let seen = Precondition(Some(format!("\"{}\"", self.seen)));
-        match policies_put(context, caller, &self.as_new(), &seen).await {
-            Ok(_) => Ok(Outcome::Applied),
-            Err(error) if error.kind == ErrorKind::Changed => {
-                let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
-                Ok(Outcome::Lost(Box::new(newest)))
-            }
-            Err(error) => Err(error),
+    async fn previewed(
+        &self,
+        context: &Context,
+        caller: &Caller,
+    ) -> Result<PolicyPreview, AppError> {
+        let mut new = self.as_new();
+        if new.reason.trim().is_empty() {
+            // Nothing is made, so nobody needs to give a reason yet.
+            "preview".clone_into(&mut new.reason);
         }
+        policies_preview(context, caller, &new).await
+    }
+
+    /// Makes the set; one without a policy that the newest set has, or that hides every agent, only after its author was asked.
+    ///
+    /// # Errors
+    /// As the acts.
+    pub(super) async fn apply(
+        &self,
+        context: &Context,
+        caller: &Caller,
+    ) -> Result<Outcome, AppError> {
+        check_reason(&self.reason)?;
+        let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
+        if newest.number != self.seen {
+            return Ok(Outcome::Lost(Box::new(newest)));
+        }
+        let written = newest.policies.iter().filter(|one| !one.shipped);
+        let kept = |id: &str| self.policies.iter().any(|one| one.id == id);
+        let gone: Vec<String> = written
+            .filter(|one| !kept(&one.id))
+            .map(|one| one.id.clone())
+            .collect();
+        if gone.is_empty() || self.preview.is_some() {
+            let new = NewPolicies {
+                allow_no_permit: self.preview.is_some(),
+                preview: self.preview.clone(),
+                ..self.as_new()
+            };
+            let seen = Precondition(Some(format!("\"{}\"", self.seen)));
+            match policies_put(context, caller, &new, &seen).await {
+                Ok(_) => return Ok(Outcome::Applied),
+                Err(error) => match error.kind {
+                    // What was edited after the question is asked about again.
+                    ErrorKind::NoPermit | ErrorKind::PreviewNeeded => {}
+                    ErrorKind::Changed => {
+                        let newest = PoliciesQuery::default();
+                        let newest = policies_show(context, caller, &newest).await?;
+                        return Ok(Outcome::Lost(Box::new(newest)));
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+        Ok(Outcome::Asked(self.previewed(context, caller).await?, gone))
     }
 }
 
@@ -271,6 +345,14 @@ mod tests {
             "permit (principal, action, resource);\n"
         );
         assert_eq!(form("go-on 4", 0).read().unwrap().0, Act::GoOn(4));
+        // A token that another button sends with it confirms nothing.
+        for (act, token) in [("apply", None), ("confirm", Some("t"))] {
+            let typed = EditForm {
+                preview: "t".into(),
+                ..form(act, 1)
+            };
+            assert_eq!(typed.read().unwrap().1.preview.as_deref(), token);
+        }
         for nothing in ["", "remove", "remove x", "remove -1", "go-on", "delete 1"] {
             assert!(form(nothing, 1).read().is_err(), "{nothing}");
         }

@@ -15,7 +15,7 @@ use crate::http::auth::Administer;
 use crate::http::forms::FormOf;
 use crate::http::problem::Problem;
 use crate::http::query;
-use crate::http::visitor::PageOf;
+use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE, grouped};
@@ -53,6 +53,17 @@ struct EditPage {
     problem: Option<String>,
     lost: Option<LostView>,
     preview: Option<PreviewView>,
+    asked: Option<AskedView>,
+}
+
+/// What the author of a set is asked before it is made.
+struct AskedView {
+    /// The policies that fall away.
+    gone: Vec<String>,
+    /// Whether every agent is hidden.
+    hides_all: bool,
+    /// The token of the preview that is shown with the question.
+    token: String,
 }
 
 /// One policy as it is typed.
@@ -165,6 +176,7 @@ pub(crate) async fn submit(
         Outcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
         Outcome::Formatted => {}
         Outcome::Previewed(told) => page.preview = Some(PreviewView::new(&told)),
+        Outcome::Asked(told, gone) => page.ask(&told, &gone),
         Outcome::Lost(newest) => {
             status = StatusCode::PRECONDITION_FAILED;
             page.lost = Some(LostView::new(&newest, context.now()));
@@ -176,6 +188,19 @@ pub(crate) async fn submit(
         }
     }
     Ok(crate::pages::page(status, &page))
+}
+
+/// The page that asks whether to put a draft in force.
+pub(super) fn question(
+    context: &Context,
+    visitor: &Visitor,
+    draft: &Draft,
+    (told, gone): (&PolicyPreview, &[String]),
+) -> HttpResponse {
+    let frame = Frame::of(context.config(), "policies", visitor);
+    let mut page = EditPage::new(frame, draft, &[]);
+    page.ask(told, gone);
+    crate::pages::page(StatusCode::OK, &page)
 }
 
 impl EditPage {
@@ -220,7 +245,18 @@ impl EditPage {
             problem: None,
             lost: None,
             preview: None,
+            asked: None,
         }
+    }
+
+    /// Asks whether to apply what the page shows.
+    fn ask(&mut self, told: &PolicyPreview, gone: &[String]) {
+        self.preview = Some(PreviewView::new(told));
+        self.asked = Some(AskedView {
+            gone: gone.iter().map(|id| text::line(id, LINE)).collect(),
+            hides_all: told.hides_every_agent,
+            token: told.token.clone(),
+        });
     }
 
     /// Has the keyboard go to the last policy where it is new.

@@ -1,7 +1,7 @@
 //! The page of the policy sets that were made, each of which can be put in force again.
 
+use a2a_registry_api::PolicySetEntry;
 use a2a_registry_api::limits::MAX_REASON;
-use a2a_registry_api::{NewPolicies, NewPolicy, PolicySetEntry};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::http::auth::{Administer, SeeAll};
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
@@ -22,8 +22,9 @@ use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::paging::PageRequest;
-use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, policy_history};
-use crate::precondition::Precondition;
+use crate::policies::edit_form::{Draft, Outcome};
+use crate::policies::edit_page::question;
+use crate::policies::sets::{PoliciesQuery, policies_show, policy_history};
 
 /// Which page of the history.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -87,7 +88,7 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Puts an earlier set in force, as a new one, and leads to it.
+/// Puts an earlier set in force, as a new one, and leads to it; asks first where it lacks policies or hides every agent.
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; why else it is not done is said on the page.
@@ -98,30 +99,43 @@ pub(crate) async fn restore(
 ) -> Result<HttpResponse, Problem> {
     let asked = &form.fields;
     let restored = restored(&context, &form.visitor.caller, asked).await;
-    let Err(error) = restored else {
-        return Ok(HttpResponse::SeeOther()
-            .insert_header((LOCATION, "/policies"))
-            .finish());
+    let (status, problem) = match restored {
+        Ok((_, Outcome::Applied)) => {
+            return Ok(HttpResponse::SeeOther()
+                .insert_header((LOCATION, "/policies"))
+                .finish());
+        }
+        Ok((draft, Outcome::Asked(told, gone))) => {
+            return Ok(question(&context, &form.visitor, &draft, (&told, &gone)));
+        }
+        Ok(_) => (StatusCode::PRECONDITION_FAILED, None),
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            (problem.kind().status, Some(problem.to_string()))
+        }
     };
-    let changed = error.kind == ErrorKind::Changed;
-    let problem = Problem::from(error);
-    crate::pages::log(&problem);
     let mut page = HistoryPage::load(&context, &form.visitor, Place::default()).await?;
-    page.problem = Some(match changed {
-        true => format!(
+    page.problem = Some(match problem {
+        None => format!(
             "Set {} was made meanwhile, so nothing was changed. Look at it first.",
             page.newest
         ),
-        false => text::line(&problem.to_string(), BLOCK),
+        Some(problem) => text::line(&problem, BLOCK),
     });
     let number = asked.number.parse::<u64>().ok();
     if let Some(row) = page.sets.iter_mut().find(|row| Some(row.number) == number) {
         row.typed.clone_from(&asked.reason);
     }
-    Ok(crate::pages::page(problem.kind().status, &page))
+    Ok(crate::pages::page(status, &page))
 }
 
-async fn restored(context: &Context, caller: &Caller, form: &RestoreForm) -> Result<u64, AppError> {
+/// What comes of putting an earlier set in force: applied, asked about, or lost to another set.
+async fn restored(
+    context: &Context,
+    caller: &Caller,
+    form: &RestoreForm,
+) -> Result<(Draft, Outcome), AppError> {
     let number = |member: &str, text: &str| {
         text.parse::<u64>()
             .map_err(|_| AppError::invalid(member, "This is no number of a policy set."))
@@ -131,18 +145,13 @@ async fn restored(context: &Context, caller: &Caller, form: &RestoreForm) -> Res
         number: Some(number("/number", &form.number)?),
     };
     let earlier = policies_show(context, caller, &query).await?;
-    let written = earlier.policies.into_iter().filter(|one| !one.shipped);
-    let new = NewPolicies {
-        policies: written
-            .map(|one| NewPolicy {
-                id: one.id,
-                text: one.text,
-            })
-            .collect(),
+    let draft = Draft {
+        seen,
         reason: form.reason.clone(),
+        ..Draft::of_set(earlier)
     };
-    let seen = Precondition(Some(format!("\"{seen}\"")));
-    Ok(policies_put(context, caller, &new, &seen).await?.number)
+    let outcome = draft.apply(context, caller).await?;
+    Ok((draft, outcome))
 }
 
 impl HistoryPage {

@@ -1,6 +1,7 @@
 //! Policy sets and the decisions by them: acts and handlers.
 
 mod agent_names;
+mod apply_checks;
 pub mod decide;
 pub mod dry_run;
 pub mod dry_run_page;
@@ -9,6 +10,7 @@ pub mod edit_page;
 pub mod history_page;
 pub mod job;
 pub mod preview;
+mod preview_inputs;
 pub mod routes;
 pub mod set_page;
 pub mod sets;

@@ -5,33 +5,22 @@ use std::sync::Arc;
 
 use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_policy::{
-    Action, AgentFacts, Effect, Matches, Mode, PolicySet, PolicyText, Principal, PrincipalScope,
-    Verdict,
-};
-use a2a_registry_store::accounts::account_by_name;
+use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet, PolicyText, Principal, Verdict};
 use a2a_registry_store::agents;
-use a2a_registry_store::entity::agent;
-use uuid::Uuid;
 
-use crate::admission::policies::registrant;
-use crate::agents::policy_facts::{facts, waived};
-use crate::agents::records::records;
-use crate::audience::named_by_id;
-use crate::caller::{Caller, INTERNAL, PUBLIC, group_label};
+use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
+use crate::policies::apply_checks::{preview_place, preview_token};
+use crate::policies::preview_inputs::{Callers, Previewed, callers, previewed};
 use crate::policies::sets::{read_set, text_of};
 use crate::policy_sets::{asking_about_present_collections, newest_set};
-use crate::visibility::shown_to;
 
 /// Agents that are read at once.
 const PAGE: u64 = 500;
 /// Agents of a sample.
 const SAMPLE: usize = 20;
-/// Kinds of callers that are compared.
-const MAX_CALLERS: usize = 100;
 
 /// Compares policies with the newest set: every listed agent is decided about under both, for every kind of caller that one
 /// of them names. Policies that both have are evaluated once.
@@ -49,13 +38,9 @@ pub async fn policies_preview(
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
     let after = read_set(context, &texts).await?;
     let after = asking_about_present_collections(&context.store, after).await?;
-    let _alone = context.policies.previewing.try_acquire().map_err(|_| {
-        AppError::new(
-            ErrorKind::Unavailable,
-            "Another preview is under way; try again when it is done.",
-        )
-    })?;
-    let before = newest_set(&context.store, &context.rules).await?;
+    let _alone = preview_place(context)?;
+    let compiled = &context.policies.compiled;
+    let before = newest_set(compiled, &context.store, &context.rules).await?;
     let callers = callers(context, &[&before, &after]).await?;
     let comparison = Arc::new(Comparison::of(before, after, callers)?);
     let mut found = Found::default();
@@ -77,85 +62,11 @@ pub async fn policies_preview(
             .await
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
     }
-    Ok(comparison.told(found))
-}
-
-/// These agents as they are compared. `registrants` are accounts that are known already.
-async fn previewed(
-    context: &Context,
-    rows: Vec<agent::Model>,
-    before: &PolicySet,
-    registrants: &mut HashMap<Option<Uuid>, Principal>,
-) -> Result<Vec<Previewed>, AppError> {
-    let mut asked = Vec::new();
-    let records = records(&context.store, rows).await?;
-    let audiences = records.iter().flat_map(|record| shown_to(&record.agent));
-    let audiences: BTreeSet<Uuid> = audiences.collect();
-    let audiences: Vec<Uuid> = audiences.into_iter().collect();
-    let names = named_by_id(&context.store, &audiences).await?;
-    for record in records {
-        let labels = record.visible_to();
-        let shown_to = names
-            .iter()
-            .filter(|(id, _)| labels.contains(&group_label(**id)));
-        let shown_to = shown_to.map(|(_, name)| name.clone()).collect();
-        let is_public = labels.iter().any(|label| label == PUBLIC);
-        let is_internal = labels.iter().any(|label| label == INTERNAL);
-        let submitter = record.agent.submitter;
-        let registrant = match registrants.get(&submitter) {
-            Some(known) => known.clone(),
-            None => {
-                let found = registrant(&context.store, submitter).await?;
-                registrants.insert(submitter, found.clone());
-                found
-            }
-        };
-        asked.push(Previewed {
-            id: record.agent.id,
-            name: record.card.name.clone(),
-            facts: facts(context, &record),
-            waived: waived(context, &record, before),
-            is_approved: record.agent.approved_version.is_some(),
-            registrant,
-            is_public,
-            is_listed: record.listed(),
-            is_seen_signed_in: is_public || is_internal,
-            shown_to,
-        });
-    }
-    Ok(asked)
-}
-
-/// An agent as it is compared.
-struct Previewed {
-    id: Uuid,
-    name: String,
-    facts: AgentFacts,
-    waived: BTreeSet<u16>,
-    is_listed: bool,
-    is_approved: bool,
-    /// For whom it is admitted.
-    registrant: Principal,
-    is_public: bool,
-    is_seen_signed_in: bool,
-    /// The groups to whose members it is restricted, as policies name them.
-    shown_to: BTreeSet<String>,
-}
-
-impl Previewed {
-    /// Whether a caller sees it, whatever policies say.
-    fn is_seen_by(&self, principal: &Principal) -> bool {
-        let restricted = || {
-            principal
-                .groups
-                .iter()
-                .any(|group| self.shown_to.contains(group))
-        };
-        match principal.account {
-            None => self.is_public,
-            Some(_) => self.is_seen_signed_in || restricted(),
-        }
-    }
+    let number = comparison.before.number();
+    Ok(PolicyPreview {
+        token: preview_token(context, caller, number, &texts)?,
+        ..comparison.told(found)
+    })
 }
 
 /// Where the matches of a policy of the new set come from.
@@ -176,16 +87,13 @@ struct Comparison {
     callers: Callers,
 }
 
-/// The kinds of callers that are compared.
-struct Callers {
-    named: Vec<(String, Principal)>,
-    /// Further ones that policies name.
-    left_out: usize,
-}
-
 #[derive(Default)]
 struct Found {
     agents: u64,
+    /// Whether there is an agent that is listed.
+    any_listed: bool,
+    /// Whether there is one that the new set leaves to anybody.
+    any_found: bool,
     changes: BTreeMap<(Action, usize), AccessChange>,
     /// By the caller: an agent that it loses and that anonymous callers keep.
     better_signed_out: BTreeSet<usize>,
@@ -277,8 +185,14 @@ impl Comparison {
                 );
                 continue;
             }
+            if action == Action::Discover {
+                found.any_listed |= agent.is_listed;
+                found.any_found = found.any_found
+                    || agent.is_found(&self.after, &new, &waived_after, &self.callers);
+            }
             let mut anonymous_keeps = false;
-            for (place, (name, principal)) in self.callers.named.iter().enumerate() {
+            for (place, caller) in self.callers.named.iter().enumerate() {
+                let (name, principal) = (&caller.name, &caller.principal);
                 if !agent.is_listed || !agent.is_seen_by(principal) {
                     continue;
                 }
@@ -298,18 +212,23 @@ impl Comparison {
     fn told(&self, found: Found) -> PolicyPreview {
         let mut warnings: Vec<String> = Vec::new();
         for action in [Action::Discover, Action::Invoke] {
-            let mut about = self.after.about(action);
-            let permits = about
-                .any(|(_, policy)| policy.effect == Effect::Permit && policy.mode == Mode::Enforce);
-            if !permits {
+            if !self.after.permits(action) {
                 warnings.push(format!(
                     "No policy permits `{}`, so it is denied to everybody.",
                     action.as_str()
                 ));
             }
         }
+        let hides_every_agent = found.any_listed && !found.any_found;
+        if hides_every_agent {
+            warnings.push(
+                "Every agent would be hidden from everybody but its owner, curators, auditors and admins, who would see no \
+                 difference."
+                    .to_owned(),
+            );
+        }
         for place in &found.better_signed_out {
-            if let Some((name, _)) = self.callers.named.get(*place) {
+            if let Some(name) = self.callers.named.get(*place).map(|caller| &caller.name) {
                 warnings.push(format!(
                     "{name} would lose agents that they find signed out: a forbid for a group or account does not hold for callers without a token."
                 ));
@@ -327,6 +246,9 @@ impl Comparison {
             agents: found.agents,
             changes: found.changes.into_values().collect(),
             warnings,
+            permits_nothing: !self.after.permits(Action::Discover),
+            hides_every_agent,
+            token: String::new(),
         }
     }
 }
@@ -368,58 +290,6 @@ impl Found {
             });
         }
     }
-}
-
-/// Callers without a token, accounts that no policy names, and everybody whom one names; accounts with the groups that they
-/// are in.
-async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers, AppError> {
-    let mut named = BTreeSet::new();
-    for policy in sets.iter().flat_map(|set| set.policies()) {
-        named.insert(&policy.scope);
-    }
-    // No account has this name.
-    let nobody = || Some(String::new());
-    let mut callers = vec![
-        ("anonymous".to_owned(), Principal::default()),
-        (
-            "anybody signed in".to_owned(),
-            Principal {
-                account: nobody(),
-                groups: Vec::new(),
-            },
-        ),
-    ];
-    callers.extend(named.into_iter().filter_map(|scope| match scope {
-        PrincipalScope::Group(name) => Some((
-            format!("group {name}"),
-            Principal {
-                account: nobody(),
-                groups: vec![name.clone()],
-            },
-        )),
-        PrincipalScope::Account(name) if name != "anonymous" => Some((
-            format!("account {name}"),
-            Principal {
-                account: Some(name.clone()),
-                groups: Vec::new(),
-            },
-        )),
-        _ => None,
-    }));
-    let left_out = callers.len().saturating_sub(MAX_CALLERS);
-    callers.truncate(MAX_CALLERS);
-    for (_, principal) in &mut callers {
-        let Some(name) = principal.account.as_deref().filter(|name| !name.is_empty()) else {
-            continue;
-        };
-        if let Some(account) = account_by_name(&context.store, name).await? {
-            principal.groups = registrant(&context.store, Some(account.id)).await?.groups;
-        }
-    }
-    Ok(Callers {
-        named: callers,
-        left_out,
-    })
 }
 
 /// The policies that differ between two sets, shipped ones left out.

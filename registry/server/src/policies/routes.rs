@@ -48,7 +48,9 @@ pub async fn policies_show(
 /// Make a new policy set
 ///
 /// All agents are evaluated under it first, while the one before decides; then it decides. `in_force` of `GET /v1/policies`
-/// shows when. Going back is putting an earlier set.
+/// shows when. Going back is putting an earlier set. A set without an enforced permit about `discover` is refused unless
+/// `allow_no_permit` is true, and one that hides every listed agent from every kind of caller unless `preview` has the token of
+/// its preview.
 #[utoipa::path(
     tag = "policies",
     params(("If-Match" = Option<String>, Header, description = "The number of the newest set that is known, in quotes")),
@@ -57,6 +59,8 @@ pub async fn policies_show(
     responses(
         (status = 202, description = "The set is accepted", body = PoliciesAccepted),
         (status = 412, description = "Another set was made since"),
+        (status = 422, description = "No policy permits `discover`, and `allow_no_permit` is not true"),
+        (status = 428, description = "The set hides every agent, and `preview` is no token of its preview"),
     )
 )]
 #[put("/v1/policies")]

@@ -19,7 +19,8 @@ use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
-use crate::policy_sets::{compiled, compiled_beside, number_of, written};
+use crate::policies::apply_checks::check_set;
+use crate::policy_sets::{compiled, compiled_new, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -48,7 +49,13 @@ pub async fn policies_show(
         Some(0) => None,
         Some(number) => Some(set_numbered(context, number).await?),
     };
-    let set = compiled(row.clone(), &context.rules).await?;
+    let sets = &context.policies.compiled;
+    // One after another: whoever leafs through old sets has each compiled.
+    let _turn = match query.number {
+        None => None,
+        Some(_) => Some(sets.turn().await?),
+    };
+    let set = compiled(sets, row.clone(), &context.rules).await?;
     Ok(view(context, &set, row.as_ref()))
 }
 
@@ -130,7 +137,8 @@ pub async fn policy_history(
 /// caller knows.
 ///
 /// # Errors
-/// `Invalid` with each fault of the policies; `Changed` where another set was made since.
+/// `Invalid` with each fault of the policies; `NoPermit` and `PreviewNeeded` for a set that hides more than its author has said
+/// or seen; `Changed` where another set was made since.
 pub async fn policies_put(
     context: &Context,
     caller: &Caller,
@@ -142,6 +150,8 @@ pub async fn policies_put(
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
     let set = read_set(context, &texts).await?;
     let seen = seen.number()?;
+    let said = (new.allow_no_permit, new.preview.as_deref());
+    let previewed = check_set(context, caller, &set, &texts, said).await?;
     let write = context.store.write().await?;
     write.policies_lock().await?;
     let newest = policies::policy_set_newest(&write).await?;
@@ -151,6 +161,15 @@ pub async fn policies_put(
             ErrorKind::Changed,
             format!(
                 "The newest policy set is {newest}, not the one that `If-Match` names. Nothing was changed; read it again."
+            ),
+        ));
+    }
+    if let Some(previewed) = previewed.filter(|previewed| *previewed != newest) {
+        return Err(AppError::new(
+            ErrorKind::Changed,
+            format!(
+                "The newest policy set is {newest}, and the preview was compared with set {previewed}. Nothing was changed; \
+                 look at the preview again."
             ),
         ));
     }
@@ -186,7 +205,13 @@ pub(super) async fn read_set(
     context: &Context,
     texts: &[PolicyText],
 ) -> Result<PolicySet, AppError> {
-    let compiled = compiled_beside(0, texts.to_vec(), &context.rules).await?;
+    let compiled = compiled_new(
+        &context.policies.compiled,
+        texts.to_vec(),
+        &context.rules,
+        &context.config.identity,
+    )
+    .await?;
     compiled.map_err(|faults| refused(texts, &faults))
 }
 

@@ -2,7 +2,7 @@
 
 use a2a_registry_api::{PolicyCase, PolicyCaseResult, PolicyCaseResults, PolicyCases};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_policy::{Action, PolicySet, PolicyText, Principal, Verdict};
+use a2a_registry_policy::{ANONYMOUS, Action, PolicySet, PolicyText, Principal, Verdict};
 use a2a_registry_store::agents;
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ pub async fn policies_test(
             let set = read_set(context, &texts).await?;
             asking_about_present_collections(&context.store, set).await?
         }
-        None => newest_set(&context.store, &context.rules).await?,
+        None => newest_set(&context.policies.compiled, &context.store, &context.rules).await?,
     };
     let mut results = Vec::with_capacity(what.cases.len());
     for (at, case) in what.cases.iter().enumerate() {
@@ -84,8 +84,9 @@ async fn decided(
         let detail = "an action is `discover`, `invoke`, `admit` or `register`";
         AppError::invalid("/action", detail)
     })?;
+    let named = case.account.as_ref();
     let principal = Principal {
-        account: case.account.clone(),
+        account: named.filter(|name| *name != ANONYMOUS).cloned(),
         groups: case.groups.clone(),
     };
     if action == Action::Register {

@@ -20,12 +20,13 @@ use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::{PageOf, Visitor};
+use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::policies::agent_names::{AgentName, agent_names};
 use crate::policies::waivers::{
-    MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_list,
+    MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_in_force, waiver_list,
 };
 
 /// The filters of the page's address. Empty ones, which a form sends, are none.
@@ -55,6 +56,8 @@ impl FormFields for GrantForm {}
 #[derive(Debug, Deserialize)]
 pub(crate) struct EndForm {
     id: Uuid,
+    #[serde(default)]
+    confirm: Confirmation,
 }
 
 impl FormFields for EndForm {}
@@ -143,7 +146,7 @@ pub(crate) async fn grant(
     Ok(crate::pages::page(problem.kind().status, &page))
 }
 
-/// Ends a waiver, and leads back to the list.
+/// Ends a waiver once that is confirmed, and leads back to the list.
 ///
 /// # Errors
 /// As the act.
@@ -152,10 +155,45 @@ pub(crate) async fn end(
     context: web::Data<Context>,
     form: FormOf<Curate, EndForm>,
 ) -> Result<HttpResponse, Problem> {
-    waiver_end(&context, &form.visitor.caller, form.fields.id).await?;
+    let (caller, id) = (&form.visitor.caller, form.fields.id);
+    if !form.fields.confirm.is_given() {
+        let waiver = waiver_in_force(&context, caller, id).await?;
+        let asked = end_asked(&context, &form.visitor, &waiver).await?;
+        return Ok(crate::pages::page(StatusCode::OK, &asked));
+    }
+    waiver_end(&context, caller, id).await?;
     Ok(HttpResponse::SeeOther()
         .insert_header((LOCATION, "/waivers"))
         .finish())
+}
+
+/// The page that asks before a waiver ends.
+async fn end_asked(
+    context: &Context,
+    visitor: &Visitor,
+    waiver: &Waiver,
+) -> Result<ConfirmPage, AppError> {
+    let names = agent_names(context, vec![waiver.agent]).await?;
+    let agent = AgentName::new(waiver.agent, &names).name;
+    let policy = text::line(&waiver.policy, LINE);
+    let expires = TimeView::new(waiver.expires_at, context.now()).shown;
+    let granted = format!(
+        "The waiver of {policy} for {agent}, granted by {} until {expires}: {}",
+        waiver.approver, waiver.reason
+    );
+    let counts = match waiver.is_shown {
+        true => format!("{policy} counts for {agent} again at once, and forbids what it forbids."),
+        false => format!("{agent} shows other content, for which {policy} counts anyway."),
+    };
+    Ok(ConfirmPage {
+        frame: Frame::of(context.config(), "policies", visitor),
+        title: format!("End the waiver of {policy} for {agent}"),
+        losses: vec![text::line(&granted, BLOCK), text::line(&counts, BLOCK)],
+        action: "/waivers/end".to_owned(),
+        fields: vec![("id", waiver.id.to_string())],
+        button: "End the waiver",
+        back: "/waivers".to_owned(),
+    })
 }
 
 impl Filters {

@@ -210,15 +210,30 @@ pub async fn waiver_list(
 /// `Forbidden` for a caller who neither decides reviews nor administers; `NotFound`, also for one that has ended.
 pub async fn waiver_end(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
     let account = caller.demand(Permission::Curate)?;
-    let missing = || AppError::no_waiver(id);
-    let row = waivers::waiver_by_id(&context.store, id).await?;
-    let row = row
-        .filter(|row| row.ended_at.is_none())
-        .ok_or_else(missing)?;
+    let row = row_in_force(context, id).await?;
     match end(context, &row, &account.name, "taken back").await? {
         true => Ok(()),
-        false => Err(missing()),
+        false => Err(AppError::no_waiver(id)),
     }
+}
+
+/// A waiver that has not ended, before it is ended.
+///
+/// # Errors
+/// As [`waiver_end`].
+pub(super) async fn waiver_in_force(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+) -> Result<Waiver, AppError> {
+    caller.demand(Permission::Curate)?;
+    one_view(context, row_in_force(context, id).await?).await
+}
+
+async fn row_in_force(context: &Context, id: Uuid) -> Result<waiver::Model, AppError> {
+    let row = waivers::waiver_by_id(&context.store, id).await?;
+    row.filter(|row| row.ended_at.is_none())
+        .ok_or_else(|| AppError::no_waiver(id))
 }
 
 async fn end(

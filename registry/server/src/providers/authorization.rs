@@ -1,8 +1,8 @@
 //! Signing in: the address that a browser is sent to, and what its answer is worth (RFC 6749 section 4.1, with RFC 7636,
 //! RFC 9207 and OpenID Connect).
 //!
-//! Everything secret of an attempt is computed from the cookie of the browser and the attempt's `state`: the provider's
-//! answer is worth nothing in another browser, and nothing secret is stored.
+//! Everything secret of an attempt is computed from its secret, which the browser keeps sealed in a cookie, and its `state`:
+//! the provider's answer is worth nothing in another browser, and nothing secret is stored.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::error::{AppError, ErrorKind};
-use crate::providers::holder::holder;
+use crate::providers::holder::{Completeness, holder};
 use crate::providers::{Holder, Provider};
 
 /// Bytes of the answer with the tokens.
@@ -22,18 +22,18 @@ const MAX_ANSWER: usize = 128 * 1024;
 /// Bytes of a code.
 const MAX_CODE: usize = 4096;
 
-/// An attempt to sign in: the secret of the browser's cookie, and the attempt's `state`.
+/// An attempt to sign in: its secret, and its `state`.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// The secret of the browser's cookie.
-    pub browser: &'a str,
+    /// What only the registry and the cookie of the browser have.
+    pub secret: &'a str,
     /// What the provider hands back.
     pub state: &'a str,
 }
 
 impl Attempt<'_> {
     fn derived(&self, purpose: &str) -> String {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, self.browser.as_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
         let tag = hmac::sign(
             &key,
             format!("a2a-registry {purpose} {}", self.state).as_bytes(),
@@ -120,8 +120,8 @@ impl Provider {
     /// Who has signed in, by the answer to an attempt.
     ///
     /// # Errors
-    /// `Unauthenticated` where the provider refuses or its answer is not in order, `Forbidden` for somebody who is not let
-    /// in, `Unavailable` where it does not respond as it should.
+    /// `Unauthenticated` where the provider refuses or its answer is not in order, `Unavailable` where it does not respond as it
+    /// should.
     pub async fn signed_in(
         self: &Arc<Self>,
         attempt: &Attempt<'_>,
@@ -166,12 +166,15 @@ impl Provider {
             .id_token_claims(&tokens.id_token, &attempt.nonce())
             .await;
         let (mut claims, issued) = verified?;
-        if let (Some(endpoint), Some(token)) = (&document.userinfo_endpoint, &tokens.access_token)
-            && self.lacks_claims(&claims)
-        {
-            self.add_userinfo(&mut claims, endpoint, token).await?;
-        }
-        holder(self.name(), &self.config, &claims, issued, false)
+        let completeness = match (&document.userinfo_endpoint, &tokens.access_token) {
+            (Some(endpoint), Some(token)) if self.lacks_claims(&claims) => {
+                self.add_userinfo(&mut claims, endpoint, token).await?;
+                Completeness::Whole
+            }
+            (Some(_), None) => Completeness::WithoutUserinfo,
+            _ => Completeness::Whole,
+        };
+        holder(self.name(), &self.config, &claims, issued, completeness)
     }
 
     /// The tokens for a code.

@@ -5,76 +5,107 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
 use crate::config::ProviderConfig;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::providers::refused::Refused;
 
 /// Bytes of a subject, as OpenID Connect bounds it.
 const MAX_SUBJECT: usize = 255;
 /// Characters that an account takes over from a name.
 const MAX_NAME: usize = 60;
-/// Groups that one provider may put somebody in.
-const MAX_GROUPS: usize = 100;
+/// Groups that one provider may put somebody in, of those that count.
+pub(super) const MAX_GROUPS: usize = 100;
 /// Bytes of the name of a group.
-const MAX_GROUP_NAME: usize = 200;
+pub(super) const MAX_GROUP_NAME: usize = 200;
 
-/// The holder of a token that was verified, and whom the configuration lets in.
+/// The holder of a token that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The issuer.
     pub issuer: String,
     /// Whom the token is about: never given to anybody else by this issuer.
     pub subject: String,
+    /// When the token was issued, in seconds since 1970.
+    pub issued_at: i64,
+    /// As what the configuration lets the holder in by the claims, or why it does not.
+    pub entry: Result<Entry, EntryRefusal>,
+}
+
+/// As what somebody is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
     /// The name of an account, if one is made: it ends with the provider's name, so that nobody can call themselves what
     /// somebody else is called.
     pub account_name: String,
-    /// The groups, in order; `None` where an access token does not speak of groups.
+    /// The groups that count, in order; `None` where the claims do not speak of groups.
     pub groups: Option<Vec<String>>,
     /// The roles that the map gives for these groups: one at least.
     pub roles: Roles,
-    /// When the token was issued, in seconds since 1970.
-    pub issued_at: i64,
 }
 
-/// The holder of a token with these verified claims. An identity token without a claim for groups says that there are none;
-/// an access token says nothing about them.
+/// Why somebody is not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryRefusal {
+    /// The reason, as whole sentences for whom it is about.
+    pub text: String,
+    /// Whether the provider has said so, which ends the access of an account. A claim that is missing from an access token, or
+    /// cannot be read, says nothing.
+    pub ends_access: bool,
+}
+
+/// How much verified claims say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Completeness {
+    /// Everything: an identity token with what userinfo adds. A claim that is absent is empty.
+    Whole,
+    /// An identity token to which userinfo could not be added.
+    WithoutUserinfo,
+    /// An access token: nothing about claims that it does not carry.
+    AccessToken,
+}
+
+/// The holder of a token with these verified claims.
+///
+/// # Errors
+/// `Unauthenticated` where they do not say whom they are about.
 pub(super) fn holder(
     name: &str,
     config: &ProviderConfig,
     claims: &Map<String, Value>,
     issued_at: i64,
-    is_access_token: bool,
+    completeness: Completeness,
 ) -> Result<Holder, AppError> {
-    let no_entry = |text: &str| Err(AppError::new(ErrorKind::Forbidden, text));
     let subject = subject(claims).map_err(|why| {
         super::refused(
-            if is_access_token {
-                "access token"
-            } else {
-                "sign-in"
+            match completeness {
+                Completeness::AccessToken => "access token",
+                Completeness::Whole | Completeness::WithoutUserinfo => "sign-in",
             },
             why,
         )
     })?;
-    let is_let_in = config.require.as_ref().is_some_and(|require| {
-        let values = texts(claims.get(&require.claim));
-        values.iter().any(|value| require.values.contains(value))
-    });
-    if !is_let_in {
-        return no_entry(match config.require {
-            Some(_) => {
-                "The identity provider knows you, but this registry does not let you in: what its operator demands \
-                 (`require`) is not among your claims."
-            }
-            None => {
-                "Nobody of this identity provider may enter: the operator of this registry has not said who may \
-                 (`require`)."
-            }
-        });
-    }
-    let groups = match claims.get(&config.groups_claim) {
-        None if is_elsewhere(claims, &config.groups_claim) => return no_entry(GROUPS_ELSEWHERE),
-        None if is_access_token => None,
-        claim => Some(groups(claim)?),
+    Ok(Holder {
+        issuer: config.issuer.clone(),
+        entry: entry(name, config, claims, &subject, completeness),
+        subject,
+        issued_at,
+    })
+}
+
+fn entry(
+    name: &str,
+    config: &ProviderConfig,
+    claims: &Map<String, Value>,
+    subject: &str,
+    completeness: Completeness,
+) -> Result<Entry, EntryRefusal> {
+    check_required(config, claims, completeness)?;
+    let claim = claims.get(&config.groups_claim);
+    let groups = match claim {
+        None if is_elsewhere(claims, &config.groups_claim) => {
+            return Err(refusal(GROUPS_ELSEWHERE, false));
+        }
+        None if completeness != Completeness::Whole => None,
+        claim => Some(groups(config, claim)?),
     };
     let mut roles: Vec<_> = config.default_roles.clone();
     for group in groups.iter().flatten() {
@@ -82,19 +113,51 @@ pub(super) fn holder(
     }
     let roles: Roles = roles.into_iter().collect();
     if roles.is_empty() {
-        return no_entry(
-            "The identity provider knows you, but none of your groups has a role in this registry.",
-        );
+        let text =
+            "The identity provider knows you, but none of your groups has a role in this registry.";
+        return Err(refusal(text, groups.is_some()));
     }
     let given = claims.get(&config.name_claim).and_then(Value::as_str);
-    Ok(Holder {
-        issuer: config.issuer.clone(),
-        account_name: account_name(given.unwrap_or(&subject), name),
-        subject,
+    Ok(Entry {
+        account_name: account_name(given.unwrap_or(subject), name),
         groups,
         roles,
-        issued_at,
     })
+}
+
+/// Refuses claims that do not satisfy `require`.
+fn check_required(
+    config: &ProviderConfig,
+    claims: &Map<String, Value>,
+    completeness: Completeness,
+) -> Result<(), EntryRefusal> {
+    let Some(require) = &config.require else {
+        let text = "Nobody of this identity provider may enter: the operator of this registry has not said who may \
+                    (`require`).";
+        return Err(refusal(text, false));
+    };
+    let claim = claims.get(&require.claim);
+    let values = texts(claim);
+    if values.iter().any(|value| require.values.contains(value)) {
+        return Ok(());
+    }
+    let is_absent = claim.is_none_or(Value::is_null);
+    if is_absent && is_elsewhere(claims, &require.claim) {
+        return Err(refusal(GROUPS_ELSEWHERE, false));
+    }
+    let text = "The identity provider knows you, but this registry does not let you in: what its operator demands \
+                (`require`) is not among your claims.";
+    Err(refusal(
+        text,
+        !is_absent || completeness == Completeness::Whole,
+    ))
+}
+
+fn refusal(text: impl Into<String>, ends_access: bool) -> EntryRefusal {
+    EntryRefusal {
+        text: text.into(),
+        ends_access,
+    }
 }
 
 fn subject(claims: &Map<String, Value>) -> Result<String, Refused> {
@@ -121,17 +184,21 @@ fn texts(claim: Option<&Value>) -> Vec<String> {
     }
 }
 
-const GROUPS_ELSEWHERE: &str = "The identity provider does not name your groups itself, but says where they could be asked for, \
-                                which this registry does not do. Its operator can have it name only those that matter here.";
+const GROUPS_ELSEWHERE: &str = "The identity provider has left your groups out, because they are too many for one token. Its operator must have it \
+     send fewer: in Microsoft Entra, choose \"Groups assigned to the application\" for the groups claim (Token \
+     configuration), or send application roles and set `groups_claim = \"roles\"` here.";
 
-/// Whether a claim is left out because others can be asked for it (OpenID Connect Core 5.6.2): it is unknown then, not empty.
+/// Whether a claim is left out because others can be asked for it (OpenID Connect Core 5.6.2), or, as Microsoft Entra says of
+/// groups, because it would be too long: it is unknown then, not empty.
 fn is_elsewhere(claims: &Map<String, Value>, name: &str) -> bool {
     let elsewhere = claims.get("_claim_names").and_then(Value::as_object);
-    elsewhere.is_some_and(|names| names.contains_key(name))
+    let has_groups = texts(claims.get("hasgroups")) == ["true"];
+    elsewhere.is_some_and(|names| names.contains_key(name)) || (name == "groups" && has_groups)
 }
 
-/// The groups of a claim, in order. One that cannot be kept is refused with the whole: a policy may forbid something to it.
-fn groups(claim: Option<&Value>) -> Result<Vec<String>, AppError> {
+/// The groups of a claim that count, in order. One that cannot be kept is refused with the whole: a policy may forbid something
+/// to it.
+fn groups(config: &ProviderConfig, claim: Option<&Value>) -> Result<Vec<String>, EntryRefusal> {
     let named = match claim {
         None | Some(Value::Null) => 0,
         Some(Value::Array(several)) => several.len(),
@@ -139,20 +206,19 @@ fn groups(claim: Option<&Value>) -> Result<Vec<String>, AppError> {
     };
     let mut groups = texts(claim);
     let is_read = groups.len() == named;
+    groups.retain(|name| config.selects_group(name));
     groups.sort_unstable();
     groups.dedup();
     let fits = |name: &String| {
         (1..=MAX_GROUP_NAME).contains(&name.len()) && !name.chars().any(char::is_control)
     };
     if !is_read || groups.len() > MAX_GROUPS || !groups.iter().all(fits) {
-        return Err(AppError::new(
-            ErrorKind::Forbidden,
-            format!(
-                "The identity provider names more than {MAX_GROUPS} groups of yours, or one whose name is empty, longer \
-                 than {MAX_GROUP_NAME} bytes or not plain text. Its operator can have it name only those that matter to \
-                 this registry."
-            ),
-        ));
+        let text = format!(
+            "The identity provider names more than {MAX_GROUPS} groups of yours, or one whose name is empty, longer \
+             than {MAX_GROUP_NAME} bytes or not plain text. Its operator can have it name only those that matter to \
+             this registry, whose operator can select them (`select_groups`)."
+        );
+        return Err(refusal(text, false));
     }
     Ok(groups)
 }
@@ -171,10 +237,10 @@ fn account_name(given: &str, provider: &str) -> String {
     format!("{plain}@{provider}")
 }
 
-impl Holder {
+impl Entry {
     /// Another name of the account, for where somebody else has the first one: no two subjects have the same.
-    pub fn other_account_name(&self) -> String {
-        let hash = short_hash(&self.subject);
+    pub fn other_account_name(&self, subject: &str) -> String {
+        let hash = short_hash(subject);
         match self.account_name.rsplit_once('@') {
             Some((name, provider)) => format!("{name}-{hash}@{provider}"),
             None => format!("{}-{hash}", self.account_name),

@@ -20,7 +20,7 @@ use a2a_crawler::Clock;
 use a2a_crawler::fetch::Fetcher;
 
 pub use authorization::{Attempt, CodeAnswer, redirect_uri};
-pub use holder::Holder;
+pub use holder::{Entry, EntryRefusal, Holder};
 pub use provider::Provider;
 pub use refused::{Refused, refused};
 
@@ -71,6 +71,17 @@ impl Providers {
     /// The one with this issuer.
     pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<Provider>> {
         self.0.iter().find(|provider| provider.issuer() == issuer)
+    }
+
+    /// Whether somebody of a provider may become an admin by its map of roles.
+    pub fn can_make_admins(&self) -> bool {
+        self.0.iter().any(|provider| provider.can_make_admins())
+    }
+
+    /// Whether somebody of this issuer may enter.
+    pub fn admits(&self, issuer: &str) -> bool {
+        self.by_issuer(issuer)
+            .is_some_and(|provider| provider.admits())
     }
 
     /// The one that a token names as its issuer, whether or not it has issued it. `None` for what is no JWT.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use a2a_card::{SignedClaims, TokenFault};
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::{ClientPassword, Fetcher};
+use a2a_registry_domain::role::Role;
 use arc_swap::ArcSwapOption;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
@@ -16,7 +17,7 @@ use tokio::sync::Mutex;
 use crate::config::ProviderConfig;
 use crate::error::AppError;
 use crate::providers::document::{Document, Known, fetch};
-use crate::providers::holder::{Holder, holder};
+use crate::providers::holder::{Completeness, Holder, holder};
 use crate::providers::id_token::Expected;
 use crate::providers::refused::{Refused, refused};
 use crate::providers::{access_token, id_token};
@@ -108,6 +109,19 @@ impl Provider {
     /// Whether people can sign in with it.
     pub fn signs_people_in(&self) -> bool {
         !self.config.client_id.is_empty()
+    }
+
+    /// Whether anybody of it may enter.
+    pub(super) fn admits(&self) -> bool {
+        let takes_tokens = !self.config.audiences.is_empty();
+        self.config.require.is_some() && (self.signs_people_in() || takes_tokens)
+    }
+
+    /// Whether its map of roles makes somebody an admin who may enter.
+    pub(super) fn can_make_admins(&self) -> bool {
+        let mapped = self.config.roles.values().flatten();
+        let mut roles = self.config.default_roles.iter().chain(mapped);
+        self.admits() && roles.any(|role| *role == Role::Admin)
     }
 
     pub(super) fn away(&self, reason: String) -> AppError {
@@ -240,8 +254,7 @@ impl Provider {
     /// The holder of an access token.
     ///
     /// # Errors
-    /// `Unauthenticated` for a token that is not in order, `Forbidden` for a holder who is not let in, `Unavailable` where
-    /// the keys of the provider are not known.
+    /// `Unauthenticated` for a token that is not in order, `Unavailable` where the keys of the provider are not known.
     pub async fn access_token_holder(self: &Arc<Self>, token: &str) -> Result<Holder, AppError> {
         let no = |why| refused("access token", why);
         let read = SignedClaims::read(token).map_err(|fault| no(fault.into()))?;
@@ -250,7 +263,7 @@ impl Provider {
         let now = self.now();
         let issued = access_token::check(read.typ(), &claims, self.issuer(), &own.audiences, now)
             .map_err(no)?;
-        holder(&self.name, own, &claims, issued, true)
+        holder(&self.name, own, &claims, issued, Completeness::AccessToken)
     }
 
     /// The claims of the identity token of an attempt to sign in, and when it was issued.

@@ -18,6 +18,7 @@ use ring::signature::Ed25519KeyPair;
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
+use super::holder::{Completeness, MAX_GROUP_NAME, MAX_GROUPS};
 use super::id_token::Expected;
 use super::*;
 use crate::config::{ProviderConfig, RequireConfig};
@@ -142,9 +143,14 @@ fn config() -> ProviderConfig {
     }
 }
 
-fn held(config: &ProviderConfig, changes: Value, access: bool) -> Result<Holder, ErrorKind> {
-    let found = holder::holder("corp", config, &claims(changes), NOW, access);
-    found.map_err(|error| error.kind)
+fn held(config: &ProviderConfig, changes: Value, access: bool) -> Result<Entry, ErrorKind> {
+    let completeness = match access {
+        true => Completeness::AccessToken,
+        false => Completeness::Whole,
+    };
+    let found = holder::holder("corp", config, &claims(changes), NOW, completeness);
+    let entry = found.map_err(|error| error.kind)?.entry;
+    entry.map_err(|_| ErrorKind::Forbidden)
 }
 
 #[test]
@@ -174,6 +180,150 @@ fn nobody_enters_but_by_what_is_required() {
     assert_eq!(held(&no_role, json!({}), false), Err(ErrorKind::Forbidden));
     let lead = json!({"groups": ["staff", "leads"]});
     assert!(held(&no_role, lead, false).is_ok());
+}
+
+/// Whether claims are refused, and if so whether that ends the access of an account.
+fn ends_access(config: &ProviderConfig, changes: Value, of: Completeness) -> Option<bool> {
+    let found = holder::holder("corp", config, &claims(changes), NOW, of);
+    found
+        .unwrap()
+        .entry
+        .err()
+        .map(|refusal| refusal.ends_access)
+}
+
+/// Only what a provider has said ends anything: a claim that is missing from an access token, cannot be read or is kept
+/// elsewhere says nothing.
+#[test]
+fn claims_end_access_only_where_they_say_enough() {
+    use Completeness::{AccessToken, Whole, WithoutUserinfo};
+    let elsewhere = json!({"groups": null, "_claim_names": {"groups": "src1"}});
+    let overage = json!({"groups": null, "hasgroups": true});
+    for (changes, whole, partial, access) in [
+        (json!({}), None, None, None),
+        (
+            json!({"groups": ["visitors"]}),
+            Some(true),
+            Some(true),
+            Some(true),
+        ),
+        (json!({"groups": []}), Some(true), Some(true), Some(true)),
+        (
+            json!({"groups": null}),
+            Some(true),
+            Some(false),
+            Some(false),
+        ),
+        (elsewhere, Some(false), Some(false), Some(false)),
+        (overage, Some(false), Some(false), Some(false)),
+    ] {
+        for (of, wanted) in [
+            (Whole, whole),
+            (WithoutUserinfo, partial),
+            (AccessToken, access),
+        ] {
+            let found = ends_access(&config(), changes.clone(), of);
+            assert_eq!(found, wanted, "{changes} {of:?}");
+        }
+    }
+    let mut null = claims(json!({}));
+    null.insert("groups".into(), Value::Null);
+    for (of, wanted) in [
+        (Whole, true),
+        (WithoutUserinfo, false),
+        (AccessToken, false),
+    ] {
+        let found = holder::holder("corp", &config(), &null, NOW, of).unwrap();
+        assert_eq!(found.entry.unwrap_err().ends_access, wanted, "{of:?}");
+    }
+    // Groups that are too many, where another claim lets the person in.
+    let by_kind = ProviderConfig {
+        require: Some(RequireConfig {
+            claim: "kind".into(),
+            values: vec!["employee".into()],
+        }),
+        ..config()
+    };
+    let many: Vec<usize> = (0..101).collect();
+    let many = json!({"kind": "employee", "groups": many});
+    assert_eq!(ends_access(&by_kind, many, Whole), Some(false));
+    // No role is as much as no entry, where the groups are known.
+    let no_role = ProviderConfig {
+        default_roles: Vec::new(),
+        ..by_kind
+    };
+    let staff = json!({"kind": "employee"});
+    assert_eq!(ends_access(&no_role, staff, AccessToken), Some(true));
+    let silent = json!({"kind": "employee", "groups": null});
+    assert_eq!(
+        ends_access(&no_role, silent.clone(), AccessToken),
+        Some(false)
+    );
+    assert_eq!(ends_access(&no_role, silent, Whole), Some(true));
+    // An operator who has not said who may enter has ended nothing.
+    let nobody = ProviderConfig {
+        require: None,
+        ..config()
+    };
+    assert_eq!(ends_access(&nobody, json!({}), Whole), Some(false));
+}
+
+/// Entra sends up to 200 groups, of which few matter.
+#[test]
+fn the_limit_of_groups_holds_for_those_that_are_selected() {
+    let selecting = |entries: &[&str]| ProviderConfig {
+        select_groups: entries.iter().map(ToString::to_string).collect(),
+        ..config()
+    };
+    let some = selecting(&["a2a-*", "leads"]);
+    let mut groups: Vec<String> = (0..200).map(|number| format!("g{number}")).collect();
+    groups.extend(["staff", "leads", "leads-2", "a2a-x", "a2a-"].map(str::to_owned));
+    groups.push("x".repeat(MAX_GROUP_NAME + 1));
+    let entry = held(&some, json!({"groups": groups}), false).unwrap();
+    assert_eq!(entry.groups.unwrap(), ["a2a-", "a2a-x", "leads"]);
+    assert!(entry.roles.has(Role::Curator));
+    // `require` asks the whole claim.
+    let none = selecting(&["a2a-*"]);
+    let entry = held(&none, json!({}), false).unwrap();
+    assert_eq!(entry.groups, Some(Vec::new()));
+    let many = |count: usize| {
+        let groups = (0..count).map(|number| format!("a2a-{number}"));
+        json!({"groups": groups.chain(["staff".to_owned()]).collect::<Vec<_>>()})
+    };
+    assert!(held(&some, many(MAX_GROUPS), false).is_ok());
+    assert!(held(&some, many(MAX_GROUPS + 1), false).is_err());
+    assert!(held(&config(), many(MAX_GROUPS), false).is_err());
+}
+
+#[test]
+fn groups_that_a_provider_leaves_out_are_refused_with_what_to_configure() {
+    let by_kind = ProviderConfig {
+        require: Some(RequireConfig {
+            claim: "kind".into(),
+            values: vec!["employee".into()],
+        }),
+        ..config()
+    };
+    for changes in [
+        json!({"groups": null, "hasgroups": true}),
+        json!({"groups": null, "hasgroups": "true"}),
+        json!({"groups": null, "_claim_names": {"groups": "src1"}}),
+    ] {
+        for config in [&config(), &by_kind] {
+            let mut changes = changes.clone();
+            changes["kind"] = json!("employee");
+            let found = holder::holder("corp", config, &claims(changes), NOW, Completeness::Whole);
+            let text = found.unwrap().entry.unwrap_err().text;
+            assert!(text.contains("groups_claim = \"roles\""), "{text}");
+        }
+    }
+    // What is said of `groups` says nothing about another claim.
+    let by_roles = ProviderConfig {
+        groups_claim: "roles".into(),
+        ..by_kind
+    };
+    let told = json!({"kind": "employee", "groups": null, "hasgroups": true, "roles": ["leads"]});
+    assert!(held(&by_roles, told, false).is_ok());
 }
 
 #[test]
@@ -213,7 +363,7 @@ fn groups_are_those_of_the_claim_and_give_the_roles_of_the_map() {
 fn the_name_of_an_account_ends_with_its_provider() {
     let named = |name: Value| {
         let held = held(&config(), json!({"preferred_username": name}), false).unwrap();
-        assert!(held.account_name.len() <= 100 && held.other_account_name().len() <= 100);
+        assert!(held.account_name.len() <= 100 && held.other_account_name("ann").len() <= 100);
         held.account_name
     };
     assert_eq!(named(json!("ann.lee")), "ann.lee@corp");
@@ -237,8 +387,8 @@ fn the_name_of_an_account_ends_with_its_provider() {
 }
 
 #[test]
-fn what_an_attempt_keeps_secret_depends_on_browser_and_state() {
-    let attempt = |browser, state| Attempt { browser, state };
+fn what_an_attempt_keeps_secret_depends_on_its_secret_and_state() {
+    let attempt = |secret, state| Attempt { secret, state };
     let one = attempt("b", "s");
     let others = [attempt("c", "s"), attempt("b", "t")];
     for other in others {
@@ -437,7 +587,7 @@ async fn known_keys_go_on_while_a_provider_is_away() {
     site.wait(24 * 3600);
     assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
     let attempt = Attempt {
-        browser: "b",
+        secret: "b",
         state: "s",
     };
     let begun = provider.authorization_url(&attempt, "https://a/").await;

@@ -108,7 +108,7 @@ pub(crate) fn may_decide(account: &account::Model, parties: &BTreeSet<Uuid>) -> 
     let decides = account
         .roles()
         .is_ok_and(|roles| roles.iter().any(|role| role.may(Permission::Approve)));
-    account.disabled_at.is_none() && decides && !parties.contains(&account.id)
+    account.may_be_used() && decides && !parties.contains(&account.id)
 }
 
 /// Whether an account may break the glass now: it decides reviews and is an admin.
@@ -117,7 +117,7 @@ pub(crate) fn may_break_glass(account: &account::Model) -> bool {
         return false;
     };
     let may = |permission| roles.iter().any(|role| role.may(permission));
-    account.disabled_at.is_none() && may(Permission::Approve) && may(Permission::Administer)
+    account.may_be_used() && may(Permission::Approve) && may(Permission::Administer)
 }
 
 /// The accounts of these approvals that may decide now: only their approvals count.

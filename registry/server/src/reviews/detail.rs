@@ -82,17 +82,15 @@ pub(crate) async fn review_detail(
         return Ok(without_card(review));
     };
     let binding = key_binding(context, agent.domain_id).await?;
-    let diff = match &before {
-        Some(before) => diff_stored(context, &agent, before, &about, &binding).await?,
-        None => None,
-    };
+    let bytes = versions::intact_body_by_digest(&context.store, &about.digest).await?;
+    let newer = (&about, bytes.as_deref());
+    let diff = diff_stored(context, &agent, before.as_ref(), newer, &binding).await?;
     let card: AgentCard = serde_json::from_str(&about.model).map_err(|error| {
         AppError::internal(format!(
             "the stored model of version {} cannot be parsed: {error}",
             about.id
         ))
     })?;
-    let bytes = versions::body_by_digest(&context.store, &about.digest).await?;
     let (similar, duplicates) = others_like(context, caller, &agent).await?;
     let notes = Notes::load(context, caller, row).await?;
     let account = caller.account.as_ref();
@@ -130,19 +128,19 @@ async fn confirmed_by(
     }
 }
 
-/// The difference, if both cards are still stored: the rest is enough to decide.
+/// The difference, if both cards are still stored and undamaged: the rest is enough to decide.
 async fn diff_stored(
     context: &Context,
     agent: &agent::Model,
-    before: &version::Model,
-    about: &version::Model,
+    before: Option<&version::Model>,
+    (about, after): (&version::Model, Option<&[u8]>),
     binding: &KeyBinding,
 ) -> Result<Option<Diff>, AppError> {
-    match diff_of(context, agent, before, about, binding).await {
-        Ok(diff) => Ok(Some(diff)),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let (Some(before), Some(after)) = (before, after) else {
+        return Ok(None);
+    };
+    let bytes = versions::intact_body_by_digest(&context.store, &before.digest).await?;
+    Ok(bytes.map(|bytes| diff_of(context, agent, (before, &bytes), (about, after), binding)))
 }
 
 fn skill(skill: &a2a_card::Skill) -> HitSkill {

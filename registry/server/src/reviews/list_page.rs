@@ -388,13 +388,13 @@ impl RowView {
 impl ResultView {
     fn new((id, result): &ItemResult) -> Self {
         let (text, is_done) = match result {
-            Ok(review) if review.state == ReviewState::Open => {
-                let name = text::line(&review.name, LINE);
-                (format!("{name}: {} approvals", approvals(review)), true)
-            }
             Ok(review) => {
-                let (name, state) = (text::line(&review.name, LINE), review.state.as_str());
-                (format!("{name}: {state}"), true)
+                let name = text::line(&review.name, LINE);
+                let what = match review.state == ReviewState::Open {
+                    true => format!("{} approvals", approvals(review)),
+                    false => review.state.as_str().to_owned(),
+                };
+                (format!("{name}: {what}{}", review.served_clause()), true)
             }
             Err(error) => (text::line(&error.public, 300), false),
         };

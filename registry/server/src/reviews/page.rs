@@ -2,8 +2,8 @@
 
 use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
 use a2a_registry_api::{
-    Change, Hit, HitSkill, Interface, MatchingPolicy, NewComment, ReviewDecision, ReviewDetail,
-    ReviewPatch,
+    Change, Hit, HitSkill, Interface, MatchingPolicy, NewComment, Review, ReviewDecision,
+    ReviewDetail, ReviewPatch,
 };
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
@@ -19,6 +19,7 @@ use crate::agent_page::diff::ChangeView;
 use crate::agent_page::parts::GlassView;
 use crate::caller::Caller;
 use crate::context::Context;
+use crate::domains::register_page::sentence;
 use crate::http::auth::{Read, Register};
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::ReviewId;
@@ -75,6 +76,8 @@ pub(crate) struct ReviewPage {
     change: Badge,
     state: String,
     is_open: bool,
+    /// The state of what it decides, and what is served now.
+    outcome: String,
     /// Whether it is about reports of the agent.
     is_report: bool,
     facts: Vec<(&'static str, String)>,
@@ -208,6 +211,7 @@ impl ReviewPage {
             change: change_badge(review),
             state: text::line(review.state.as_str(), LINE),
             is_open: review.state == ReviewState::Open,
+            outcome: outcome(review),
             is_report: review.kind == ReviewKind::Report,
             facts: facts(detail),
             opened: TimeView::new(review.created_at, now),
@@ -275,6 +279,12 @@ impl GlassPart {
             sets_due: !ends_by_itself,
         }
     }
+}
+
+/// The state of what a review decides, and what is served now, in a sentence.
+fn outcome(review: &Review) -> String {
+    let (subject, served) = (review.subject(), review.served_clause());
+    sentence(&format!("{subject} is {}{served}", review.state))
 }
 
 /// Whether the caller may waive one of the policies.

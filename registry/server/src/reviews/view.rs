@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_api::{Review, ReviewApproval};
+use a2a_registry_api::{Review, ReviewApproval, ServedCard};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{account, agent, review, review_approval, version};
+use a2a_registry_store::entity::{account, agent, hold, review, review_approval, version};
 use a2a_registry_store::{
     StoreError, accounts, agents, domains, ownership, review_notes, reviews, versions,
 };
 use uuid::Uuid;
 
+use crate::agents::records::name_in;
 use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
@@ -20,6 +21,7 @@ use crate::error::AppError;
 use crate::ownership::keeper_under;
 use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
+use crate::visibility::is_listed;
 
 /// The most agents of an account whose reviews are listed.
 const MAX_OWN: u64 = 5000;
@@ -36,17 +38,18 @@ pub(super) async fn review_visible(
     caller: &Caller,
     id: Uuid,
 ) -> Result<(review::Model, bool), AppError> {
-    let row = review_row(context, id).await?;
-    let mut found = agents::agents_by_ids(&context.store, &[row.agent_id]).await?;
+    let row = reviews::review_by_id(&context.store, id).await?;
+    // The same is read for a review that is missing and for one that is hidden.
+    let agent = row.as_ref().map_or(Uuid::nil(), |row| row.agent_id);
+    let mut found = agents::agents_by_ids(&context.store, &[agent]).await?;
     let is_own = match found.pop() {
         Some(agent) => owns(context, caller, &agent).await?,
         None => false,
     };
-    if is_own || caller.may(Permission::SeeAll) {
-        Ok((row, is_own))
-    } else {
-        Err(AppError::no_review(id))
-    }
+    let is_shown = is_own || caller.may(Permission::SeeAll);
+    let row = row.filter(|_| is_shown);
+    row.map(|row| (row, is_own))
+        .ok_or_else(|| AppError::no_review(id))
 }
 
 /// The agents that are an account's own.
@@ -59,7 +62,8 @@ pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<U
     let now = context.now();
     let own = found.into_iter().filter(|agent| {
         let row = rows.iter().find(|row| row.id == agent.domain_id);
-        row.is_some_and(|row| keeper_under(agent, row, &marks, now) == Some(account))
+        let keeper = row.map_or(agent.owner_id, |row| keeper_under(agent, row, &marks, now));
+        keeper == Some(account)
     });
     Ok(own.map(|agent| agent.id).collect())
 }
@@ -80,14 +84,10 @@ pub(super) async fn views(
     rows: Vec<review::Model>,
 ) -> Result<Vec<Review>, AppError> {
     let on = &context.store;
-    let version_ids: Vec<Uuid> = rows
-        .iter()
-        .flat_map(|row| [Some(row.version_id), row.previous_version])
-        .flatten()
-        .collect();
     let agent_ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
-    let found = versions::versions_by_ids(on, &version_ids).await?;
     let owners = agents::agents_by_ids(on, &agent_ids).await?;
+    let holds = agents::holds_of(on, &agent_ids).await?;
+    let found = versions::versions_by_ids(on, &version_ids(&rows, &owners)).await?;
     let domain_ids: Vec<i64> = owners.iter().map(|owner| owner.domain_id).collect();
     let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
     let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
@@ -125,6 +125,7 @@ pub(super) async fn views(
             approvals,
             submitter: row.submitter,
             reason: row.reason,
+            served: owner.map(|owner| served_card(owner, &holds, &found)),
             created_at: Timestamp(row.created_at),
             decided_at: row.decided_at.map(Timestamp),
         })
@@ -135,10 +136,29 @@ pub(super) async fn views(
     Ok(views.filter_map(Result::ok).collect())
 }
 
-/// The name of the agent in a version of its card.
-fn name_in(about: &version::Model) -> Option<String> {
-    let card: serde_json::Value = serde_json::from_str(&about.model).ok()?;
-    card.get("name")?.as_str().map(str::to_owned)
+/// The versions that reviews are about, those approved before, and those that their agents serve.
+fn version_ids(rows: &[review::Model], owners: &[agent::Model]) -> Vec<Uuid> {
+    rows.iter()
+        .flat_map(|row| [Some(row.version_id), row.previous_version])
+        .chain(owners.iter().map(|owner| owner.approved_version))
+        .flatten()
+        .collect()
+}
+
+/// What an agent serves now, of these holds and versions.
+fn served_card(
+    owner: &agent::Model,
+    holds: &[hold::Model],
+    versions: &[version::Model],
+) -> ServedCard {
+    let holds = holds.iter().filter(|hold| hold.agent_id == owner.id);
+    let holds: Vec<hold::Model> = holds.cloned().collect();
+    let mut versions = versions.iter();
+    let approved = versions.find(|row| Some(row.id) == owner.approved_version);
+    ServedCard {
+        digest: approved.map(|row| row.digest.clone()),
+        listed: is_listed(owner, &holds),
+    }
 }
 
 /// The accounts that decided: all whose approvals counted, else the one that closed it.

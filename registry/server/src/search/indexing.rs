@@ -101,8 +101,12 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
 
 /// Whether an event may change for which accounts and groups agents are admitted.
 fn changes_who_registered(row: &event::Model) -> bool {
-    use EventKind::{AccountChanged, AccountDisabled, AccountEnabled, GroupChanged, GroupDeleted};
+    use EventKind::{
+        AccountAccessEnded, AccountChanged, AccountDisabled, AccountEnabled, GroupChanged,
+        GroupDeleted,
+    };
     let kinds = [
+        AccountAccessEnded,
         AccountChanged,
         AccountDisabled,
         AccountEnabled,

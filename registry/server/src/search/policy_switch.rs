@@ -21,7 +21,8 @@ pub async fn follow_newest(
     context: &Context,
     cancelled: impl Fn() -> bool,
 ) -> Result<bool, IndexingError> {
-    let newest = Arc::new(newest_set(&context.store, &context.rules).await?);
+    let newest =
+        Arc::new(newest_set(&context.policies.compiled, &context.store, &context.rules).await?);
     context.policies.admit_by(Arc::clone(&newest));
     context.policies.note_all_changed();
     if newest.is_plain(Action::Discover) {

@@ -15,6 +15,10 @@ use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::SearchId;
 use crate::http::problem::Problem;
 use crate::http::state::State;
+use crate::pages::confirm::{ConfirmPage, Confirmation};
+use crate::pages::frame::Frame;
+use crate::pages::page;
+use crate::pages::text::{self, BLOCK, LINE};
 use crate::search::saved;
 
 /// List the caller's saved searches
@@ -83,6 +87,7 @@ impl FormFields for SaveForm {}
 #[serde(default)]
 pub(crate) struct DeleteForm {
     id: String,
+    confirm: Confirmation,
 }
 
 impl FormFields for DeleteForm {}
@@ -104,7 +109,7 @@ pub(crate) async fn save(
     Ok(to_account())
 }
 
-/// Deletes a saved search of who is signed in.
+/// Deletes a saved search of who is signed in, once that is confirmed.
 ///
 /// # Errors
 /// `form-refused`, and as the act.
@@ -115,8 +120,28 @@ pub(crate) async fn forget(
 ) -> Result<HttpResponse, Problem> {
     let missing = || AppError::no_saved_search(&form.fields.id);
     let id = form.fields.id.parse().map_err(|_| missing())?;
-    saved::saved_search_delete(&context, &form.visitor.caller, id).await?;
-    Ok(to_account())
+    let caller = &form.visitor.caller;
+    if form.fields.confirm.is_given() {
+        saved::saved_search_delete(&context, caller, id).await?;
+        return Ok(to_account());
+    }
+    let own = saved::saved_search_list(&context, caller).await?.searches;
+    let search = own.into_iter().find(|search| search.id == id);
+    let search = search.ok_or_else(missing)?;
+    let name = text::line(&search.name, LINE);
+    let asked = ConfirmPage {
+        frame: Frame::of(context.config(), "account", &form.visitor),
+        title: format!("Delete the saved search {name}"),
+        losses: vec![text::line(
+            &format!("The saved search {name}: {}", search.query),
+            BLOCK,
+        )],
+        action: "/account/searches/delete".to_owned(),
+        fields: vec![("id", id.to_string())],
+        button: "Delete the saved search",
+        back: "/account#searches".to_owned(),
+    };
+    Ok(page(StatusCode::OK, &asked))
 }
 
 fn to_account() -> HttpResponse {

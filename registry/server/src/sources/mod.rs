@@ -51,9 +51,20 @@ pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     }
 }
 
-/// The id of a source for callers, which reveals neither the number nor the order of sources.
+/// The id of a source for callers, which reveals neither the number nor the order of sources. Of what is registered it is
+/// that of the place: registered again after it was withdrawn, it has the same one, whether others keep it or not.
 pub(crate) fn source_name(context: &Context, source: &source::Model) -> String {
-    let number = context.signer.number(&["source", &source.id.to_string()]);
+    let number = match source.kind.known() {
+        Some(SourceKind::Entry) | None => {
+            let id = source.id.to_string();
+            context.signer.number(&["source", &id])
+        }
+        Some(kind) => {
+            let domain = source.domain_id.to_string();
+            let place = ["place", &domain, kind.as_str(), &source.url];
+            context.signer.number(&place)
+        }
+    };
     format!("{number:016x}")
 }
 

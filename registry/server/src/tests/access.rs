@@ -216,7 +216,9 @@ fn body(id: &str) -> Option<Value> {
         "token_create" => json!({"account": "another", "role": "publisher", "name": "test"}),
         "account_create" => json!({"name": "somebody", "roles": ["reader"]}),
         "account_patch" => json!({"roles": ["reader"]}),
-        "policies_put" | "policies_preview" => json!({"policies": [], "reason": "a test"}),
+        "policies_put" | "policies_preview" => {
+            json!({"policies": [], "reason": "a test", "allow_no_permit": true})
+        }
         "policies_test" => {
             json!({"cases": [{"action": "register", "resource": "example.com", "expect": "allow"}]})
         }

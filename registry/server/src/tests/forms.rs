@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::http::visitor::form_token;
 use crate::identity::account_of;
-use crate::providers::Holder;
+use crate::providers::{Entry, Holder};
 use crate::tests::sessions::{near, sign_in, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 
@@ -95,7 +95,7 @@ async fn a_curator_makes_changes_and_deletes_a_collection() {
         &registry,
         &curator,
         path,
-        &[("act", "delete"), ("seen", &seen)],
+        &[("act", "delete"), ("seen", &seen), ("confirm", "yes")],
     )
     .await;
     assert_eq!(late.status, 412);
@@ -105,7 +105,7 @@ async fn a_curator_makes_changes_and_deletes_a_collection() {
         &registry,
         &curator,
         path,
-        &[("act", "delete"), ("seen", &seen)],
+        &[("act", "delete"), ("seen", &seen), ("confirm", "yes")],
     )
     .await;
     assert_eq!(
@@ -144,10 +144,12 @@ async fn a_collection_is_saved_as_its_page_shows_it() {
     let holder = Holder {
         issuer: issuer.into(),
         subject: "1".into(),
-        account_name: "ann@corp".into(),
-        groups: Some(groups.clone()),
-        roles: [Role::Reader].into_iter().collect(),
         issued_at: 1,
+        entry: Ok(Entry {
+            account_name: "ann@corp".into(),
+            groups: Some(groups.clone()),
+            roles: [Role::Reader].into_iter().collect(),
+        }),
     };
     account_of(registry.context(), &holder).await.unwrap();
     let audience = groups.iter().map(|name| format!("{issuer}#{name}"));
@@ -197,7 +199,8 @@ async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
         !again.contains(&address) && again.contains("Give it a new address"),
         "{again}"
     );
-    let ended = send(&registry, &secret, "/account/feed/end", &[]).await;
+    let sure = [("confirm", "yes")];
+    let ended = send(&registry, &secret, "/account/feed/end", &sure).await;
     assert_eq!(ended.status, 303);
     assert_eq!(registry.get(&address).await.status, 404);
 
@@ -212,10 +215,11 @@ async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
     assert!(!text(&anybody).contains("id=\"save\""));
     let section = page.split_once("id=\"searches\"").unwrap().1;
     let forget = [("id", field(section, "id"))];
-    let forget: Vec<_> = forget
+    let mut forget: Vec<_> = forget
         .iter()
         .map(|(name, id)| (*name, id.as_str()))
         .collect();
+    forget.push(("confirm", "yes"));
     let gone = send(&registry, &secret, "/account/searches/delete", &forget).await;
     assert_eq!(gone.status, 303);
     assert!(

@@ -1,5 +1,6 @@
 //! Headers that every response carries, or must not carry.
 
+use a2a_registry_domain::role::{Role, Scope};
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::json;
@@ -185,7 +186,9 @@ async fn metrics_count_by_route_and_never_by_name() {
     let registry = Registry::new().await;
     registry.get("/v1/agents/some-agent/card").await;
     registry.get("/nowhere/some-agent").await;
-    let text = String::from_utf8(registry.get("/metrics").await.body.to_vec()).unwrap();
+    let request = TestRequest::get().uri("/metrics");
+    let all = registry.as_with(ADMIN, request).await;
+    let text = String::from_utf8(all.body.to_vec()).unwrap();
     let line = "a2a_registry_http_requests_total{route=\"/v1/agents/{agent}/card\",method=\"GET\",status=\"4xx\"} 1";
     assert!(text.contains(line), "{text}");
     assert!(
@@ -193,6 +196,60 @@ async fn metrics_count_by_route_and_never_by_name() {
         "{text}"
     );
     assert!(!text.contains("some-agent"), "{text}");
+}
+
+/// Everybody sees how the process does; how much the registry does and holds only who may read events.
+#[actix_web::test]
+async fn figures_of_the_registry_are_for_auditors() {
+    let registry = Registry::new().await;
+    registry.state.metrics.crawl_outcome("card");
+    let of_registry = [
+        "a2a_registry_http_requests_total",
+        "a2a_registry_http_request_duration",
+        "a2a_registry_crawl_",
+        "a2a_registry_index_",
+    ];
+    let mut tokens = vec![(None, false)];
+    for role in [Role::Reader, Role::Publisher] {
+        tokens.push((Some(registry.token(role).await), false));
+    }
+    let deciding = registry.scoped(Role::Auditor, &[Scope::Decide]).await;
+    tokens.push((Some(deciding), false));
+    for role in [Role::Curator, Role::Auditor] {
+        tokens.push((Some(registry.token(role).await), true));
+    }
+    tokens.push((Some(ADMIN.to_owned()), true));
+    for (token, sees_all) in tokens {
+        let get = async |path: &str| {
+            let request = TestRequest::get().uri(path);
+            match &token {
+                Some(token) => registry.as_with(token, request).await,
+                None => registry.ask(request).await,
+            }
+        };
+        let metrics = get("/metrics").await;
+        assert_eq!(metrics.status, 200);
+        let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+        assert!(
+            text.contains("a2a_registry_http_requests_in_flight"),
+            "{text}"
+        );
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        for name in of_registry {
+            assert_eq!(text.contains(name), sees_all, "{name}: {token:?}");
+        }
+        let ready = get("/readyz").await.json();
+        assert_eq!(ready["ready"], true);
+        for check in ready["checks"].as_array().unwrap() {
+            let is_bare = check["detail"] == "passes";
+            assert_eq!(is_bare, !sees_all, "{check}: {token:?}");
+        }
+    }
+    let bad = TestRequest::get().uri("/readyz");
+    registry
+        .as_with("no-token", bad)
+        .await
+        .problem(401, "unauthenticated");
 }
 
 #[actix_web::test]

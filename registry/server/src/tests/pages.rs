@@ -8,6 +8,7 @@ use crate::config::Registration;
 use crate::context::Context;
 use crate::domains::acts::domain_show;
 use crate::error::ErrorKind;
+use crate::tests::sessions::{near, sign_in, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 
 const CARD: &str = "http%3A%2F%2F127.0.0.1%3A9%2Fcard.json";
@@ -209,7 +210,7 @@ async fn empty_members_of_a_search_form_are_none() {
     let answer = page(&registry, "/?q=&tag=&sort=").await;
     assert_eq!(answer.status, 200);
     let html = text(&answer);
-    assert!(html.contains("No agent is listed yet"), "{html}");
+    assert!(html.contains("Nothing is public here"), "{html}");
     assert!(
         answer
             .header("content-security-policy")
@@ -316,10 +317,26 @@ async fn the_page_of_a_kind_of_problem_and_the_api_reference_lead_back() {
 async fn the_first_page_of_an_empty_registry_says_what_to_do_first() {
     let registry = Registry::new().await;
     let html = text(&page(&registry, "/").await);
-    assert!(html.contains("No agent is listed yet"), "{html}");
-    assert!(
-        html.contains("a2a-registry register agents.example.com"),
-        "{html}"
-    );
+    for told in [
+        "Nothing is public here",
+        "href=\"/sign-in\"",
+        "href=\"/register\"",
+    ] {
+        assert!(html.contains(told), "{told}: {html}");
+    }
     assert!(!html.contains("Popular tags"), "{html}");
+    let admin = sign_in(&registry, ADMIN).await;
+    let reader = sign_in(&registry, &registry.token(Role::Reader).await).await;
+    for (secret, told) in [
+        (admin, "No agent is listed yet"),
+        (reader, "No agent is listed for you yet"),
+    ] {
+        for path in ["/", "/?q="] {
+            let request = near(TestRequest::get().uri(path));
+            let html = text(&registry.ask(with(request, &secret)).await);
+            assert!(html.contains(told), "{told}: {html}");
+            let command = "a2a-registry register agents.example.com";
+            assert!(html.contains(command), "{html}");
+        }
+    }
 }

@@ -163,6 +163,11 @@ async fn the_last_enabled_admin_stays() {
             .status,
         200
     );
+    // Nor does one who cannot get in: its tokens have ended when it was disabled.
+    patch(&registry, "admin", json!({"disabled": true}))
+        .await
+        .problem(409, "conflict");
+    registry.admin_alone().await;
     assert_eq!(
         patch(&registry, "admin", json!({"disabled": true}))
             .await
@@ -388,6 +393,8 @@ async fn groups_and_their_members_are_bounded() {
             role: Role::Reader.into(),
             roles: None,
             disabled_at: None,
+            claims_valid_at: None,
+            access_ended_at: None,
             news_seen_at: None,
             created_at: 0,
         };

@@ -71,11 +71,24 @@ impl<'a> Signed<'a> {
             fields.extend([("id", *id), ("text", *text)]);
         }
         fields.push(("template", "deny-tag"));
-        if act == "apply" {
+        if let Some(token) = act.strip_prefix("confirm ") {
+            fields[0].1 = "confirm";
+            fields.push(("preview", token));
+        }
+        if act == "apply" || act.starts_with("confirm ") {
             fields.push(("reason", "as <b>agreed</b>"));
         }
         self.browse("/policies/edit", &fields).await
     }
+}
+
+/// The token of the preview that a page shows with its question.
+#[track_caller]
+fn token(page: &TestResponse) -> String {
+    let html = text(page);
+    let begin = html.split("name=\"preview\" value=\"").nth(1);
+    let token = begin.and_then(|rest| rest.split('"').next());
+    token.unwrap_or_else(|| panic!("{html}")).to_owned()
 }
 
 #[track_caller]
@@ -247,7 +260,28 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
         "No policy permits <code>discover</code>",
     ];
     assert_shows(&preview, 200, &told);
-    let applied = admin.edit("apply", "0", &closed).await;
+    let asked = admin.edit("apply", "0", &closed).await;
+    let told = [
+        "id=\"asked\"",
+        "falls away: <code>everybody</code>",
+        "Nothing was changed yet",
+        "No policy permits <code>discover</code>",
+        "value=\"as &#60;b&#62;agreed",
+    ];
+    assert_shows(&asked, 200, &told);
+    assert_shows(&admin.get("/policies").await, 200, &["Policy set 0"]);
+    // The key that sends a form from a field presses its first button.
+    let html = text(&asked);
+    assert!(html.find("value=\"check\"") < html.find("value=\"confirm\""));
+    let confirm = format!("confirm {}", token(&asked));
+    for other in ["confirm ", "confirm made.up"] {
+        let again = admin.edit(other, "0", &closed).await;
+        assert_shows(&again, 200, &["id=\"asked\""]);
+    }
+    let edited = [("hide", closed[0].1), ("more", closed[0].1)];
+    let again = admin.edit(&confirm, "0", &edited).await;
+    assert_shows(&again, 200, &["id=\"asked\"", "add <code>more</code>"]);
+    let applied = admin.edit(&confirm, "0", &closed).await;
     assert_eq!(applied.status, 303, "{applied:?}");
     assert_eq!(applied.header("location"), "/policies");
     let told = [
@@ -299,7 +333,10 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
     ];
     let silent = admin.browse("/policies/edit", &fields).await;
     assert_shows(&silent, 400, &["A reason has 1 to", "value=\"mine\""]);
-    assert_eq!(admin.edit("apply", "1", &mine).await.status, 303);
+    let asked = admin.edit("apply", "1", &mine).await;
+    assert_shows(&asked, 200, &["falls away: <code>hide</code>"]);
+    let confirm = format!("confirm {}", token(&asked));
+    assert_eq!(admin.edit(&confirm, "1", &mine).await.status, 303);
 
     let history = admin.get("/policies/history").await;
     assert_shows(
@@ -314,26 +351,32 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
         412,
         &["Set 2 was made meanwhile", "value=\"back again\""],
     );
-    assert_eq!(
-        admin.browse("/policies/history", &again("2")).await.status,
-        303
-    );
+    // What falls away is asked about here too, on the page on which the set can be looked at.
+    let asked = admin.browse("/policies/history", &again("2")).await;
+    let told = [
+        "id=\"asked\"",
+        "falls away: <code>mine</code>",
+        "value=\"back again\"",
+        "action=\"/policies/edit\"",
+    ];
+    assert_shows(&asked, 200, &told);
+    let confirm = format!("confirm {}", token(&asked));
+    assert_eq!(admin.edit(&confirm, "2", &closed).await.status, 303);
     assert_shows(
         &admin.get("/policies").await,
         200,
-        &["Policy set 3", "back again", "id=\"policy-hide\""],
+        &["Policy set 3", "id=\"policy-hide\""],
     );
-    let shipped = [("number", "0"), ("seen", "3"), ("reason", "as before")];
-    assert_eq!(
-        admin.browse("/policies/history", &shipped).await.status,
-        303
-    );
+    let both = [closed[0], mine[0]];
+    assert_eq!(admin.edit("apply", "3", &both).await.status, 303);
+    let twice = [("number", "4"), ("seen", "4"), ("reason", "as before")];
+    assert_eq!(admin.browse("/policies/history", &twice).await.status, 303);
     assert_shows(
         &admin.get("/policies").await,
         200,
-        &["Policy set 4", "id=\"policy-everybody\""],
+        &["Policy set 5", "as before", "id=\"policy-mine\""],
     );
-    let missing = [("number", "9"), ("seen", "4"), ("reason", "nothing")];
+    let missing = [("number", "9"), ("seen", "5"), ("reason", "nothing")];
     let missing = admin.browse("/policies/history", &missing).await;
     assert_shows(&missing, 404, &["There is no policy set 9"]);
 }

@@ -338,7 +338,8 @@ async fn sessions_are_listed_revoked_and_bounded() {
         let caller = crate::authentication::authenticate(context, &own)
             .await
             .unwrap();
-        let begun = crate::accounts::sessions::session_begin(context, &caller, "curl").await;
+        let client = crate::accounts::sessions::SessionClient::default();
+        let begun = crate::accounts::sessions::session_begin(context, &caller, &client).await;
         secrets.push(begun.unwrap());
     }
     assert_eq!(account_page(&registry, &secrets[0]).await.status, 303);
@@ -382,7 +383,11 @@ async fn sessions_are_listed_revoked_and_bounded() {
     // One's own from the page, somebody else's not.
     let secret = &secrets[1];
     let id = id_of(&secrets[2]).await;
-    let fields = [("id", id.as_str()), ("form_token", &form_token(secret))];
+    let fields = [
+        ("id", id.as_str()),
+        ("form_token", &form_token(secret)),
+        ("confirm", "yes"),
+    ];
     let page = form("/account/sessions/revoke", &fields);
     assert_eq!(registry.ask(with(page, secret)).await.status, 303);
     let foreign = sign_in(&registry, &stranger).await;
@@ -408,7 +413,7 @@ async fn attempts_to_sign_in_are_limited_by_address() {
 
 /// A clock that stands still until it is moved.
 #[derive(Debug)]
-struct MovedClock(Mutex<OffsetDateTime>);
+pub(super) struct MovedClock(pub(super) Mutex<OffsetDateTime>);
 
 impl Clock for MovedClock {
     fn now(&self) -> OffsetDateTime {

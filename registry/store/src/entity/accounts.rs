@@ -24,6 +24,12 @@ pub mod account {
         pub roles: Option<String>,
         /// Microseconds; null while it may be used.
         pub disabled_at: Option<i64>,
+        /// When its identity provider issued the last claims that let it in; microseconds. Null for an account of no provider,
+        /// and for one of a provider until the first start that counts its absence.
+        pub claims_valid_at: Option<i64>,
+        /// Since when the claims of its identity provider do not let it in; microseconds. Null while they do, and for an
+        /// account of no provider.
+        pub access_ended_at: Option<i64>,
         /// Up to when it has seen the news of its agents; microseconds.
         pub news_seen_at: Option<i64>,
         /// Microseconds.
@@ -31,6 +37,11 @@ pub mod account {
     }
 
     impl Model {
+        /// Whether it may be used: no admin has disabled it, and its identity provider has not ended its access.
+        pub const fn may_be_used(&self) -> bool {
+            self.disabled_at.is_none() && self.access_ended_at.is_none()
+        }
+
         /// What it may do.
         ///
         /// # Errors
@@ -189,7 +200,29 @@ pub mod identity {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// An attempt to sign in with an identity provider, until its answer comes.
+/// An attempt to sign in with an identity provider that has begun a session, until it expires.
+pub mod used_attempt {
+    use sea_orm::entity::prelude::*;
+
+    /// An attempt to sign in that was used.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "used_sign_in_attempts")]
+    pub struct Model {
+        /// SHA-256 of what the provider hands back, lower hex.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub state: String,
+        /// Microseconds.
+        pub expires_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// An attempt to sign in as the version before keeps it, which may run beside this one. Nothing here reads it.
 pub mod sign_in_attempt {
     use sea_orm::entity::prelude::*;
 

@@ -134,6 +134,8 @@ mod tests {
         let account = |role: &str| account::Model {
             roles: None,
             disabled_at: None,
+            claims_valid_at: None,
+            access_ended_at: None,
             news_seen_at: None,
             id: Uuid::from_u128(7),
             name: "somebody".into(),

@@ -173,9 +173,10 @@ impl Group {
         let state = |source: &source::Model| match source.liveness.known() {
             Some(SourceState::Fresh) => LivenessState::Fresh,
             Some(SourceState::Gone) => LivenessState::Gone,
-            Some(SourceState::New | SourceState::Stale | SourceState::Absent) | None => {
-                LivenessState::Stale
-            }
+            Some(
+                SourceState::New | SourceState::Recorded | SourceState::Stale | SourceState::Absent,
+            )
+            | None => LivenessState::Stale,
         };
         let fed = || {
             self.sources

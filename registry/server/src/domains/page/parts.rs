@@ -63,6 +63,7 @@ pub(crate) struct SourceView {
     pub state: String,
     pub tone: &'static str,
     pub asked: bool,
+    pub recorded: bool,
     /// The newest first.
     pub attempts: Vec<AttemptView>,
     pub uptime: Option<String>,
@@ -150,7 +151,8 @@ impl SourceView {
             url: text::line(&source.url, ADDRESS / 4),
             kind: kind_name(&source.kind),
             nominated: source.coverage == Coverage::Nomination,
-            asked: source.state != NEW,
+            asked: source.state != NEW && source.state != SourceState::Recorded,
+            recorded: source.state == SourceState::Recorded,
             state: state_words(&source.state),
             tone: state_tone(&source.state),
             attempts: source
@@ -183,6 +185,7 @@ fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
 fn state_words(state: &OpenEnum<SourceState>) -> String {
     let words = match state.known() {
         Some(SourceState::New) => "new",
+        Some(SourceState::Recorded) => "recorded",
         Some(SourceState::Fresh) => "fetched",
         Some(SourceState::Stale) => "last fetch failed",
         Some(SourceState::Gone) => "unreachable",
@@ -198,7 +201,7 @@ fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
         Some(SourceState::Fresh) => "good",
         Some(SourceState::Stale) => "warn",
         Some(SourceState::Gone) => "bad",
-        Some(SourceState::New | SourceState::Absent) | None => "plain",
+        Some(SourceState::New | SourceState::Recorded | SourceState::Absent) | None => "plain",
     }
 }
 

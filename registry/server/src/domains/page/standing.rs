@@ -24,8 +24,10 @@ pub(crate) struct StandingView {
 /// A step on the way to a listed agent.
 pub(crate) struct StepView {
     pub done: bool,
-    /// Whether it is the first one that is not done.
+    /// Whether it is the first one that is not done and can be done.
     pub next: bool,
+    /// Whether it cannot be done for this domain; the agents are listed without it.
+    pub impossible: bool,
     pub title: &'static str,
     pub text: String,
     /// Whether the records to publish are below.
@@ -35,10 +37,16 @@ pub(crate) struct StepView {
 }
 
 impl StepView {
+    /// Whether somebody can still do it.
+    const fn is_open(&self) -> bool {
+        !self.done && !self.impossible
+    }
+
     fn new(done: bool, title: &'static str, text: String) -> Self {
         Self {
             done,
             next: false,
+            impossible: false,
             title,
             text,
             to_records: false,
@@ -133,6 +141,11 @@ fn is_unfetched(view: &DomainView) -> bool {
     view.sources.iter().all(|source| source.state == NEW)
 }
 
+/// Whether the caller sees of a source only that it has registered it.
+fn is_recorded(source: &SourceView) -> bool {
+    source.state == SourceState::Recorded
+}
+
 fn steps(view: &DomainView, agents: &[NamedAgent], now: Timestamp) -> Vec<StepView> {
     let registered = TimeView::new(view.created_at, now);
     let mut steps = vec![
@@ -141,7 +154,7 @@ fn steps(view: &DomainView, agents: &[NamedAgent], now: Timestamp) -> Vec<StepVi
         proved(view, now),
         approved(agents),
     ];
-    if let Some(next) = steps.iter_mut().find(|step| !step.done) {
+    if let Some(next) = steps.iter_mut().find(|step| step.is_open()) {
         next.next = true;
     }
     steps
@@ -157,6 +170,9 @@ fn fetched(view: &DomainView) -> StepView {
     let text = match cards.max(view.agents.len()) {
         0 if is_unfetched(view) => {
             "The first crawl has not finished; it takes a moment.".to_owned()
+        }
+        0 if view.sources.iter().any(is_recorded) => {
+            "What it gives shows once an agent there is listed that you may see.".to_owned()
         }
         0 => {
             let places: Vec<String> = view
@@ -202,6 +218,7 @@ fn proved(view: &DomainView, now: Timestamp) -> StepView {
             .to_owned(),
     };
     StepView {
+        impossible: !done && view.no_challenge.is_some(),
         to_records: !done && !view.challenges.is_empty(),
         ..StepView::new(done, "Domain proved", text)
     }
@@ -307,6 +324,28 @@ mod tests {
         );
         view.state = DomainState::OptedOut.into();
         assert!(next(&view, &listed).0.contains("opted out"));
+    }
+
+    /// A host that cannot be proved is listed by a decision alone, and nobody is sent to what is impossible.
+    #[test]
+    fn a_step_that_is_impossible_is_never_the_next_one() {
+        let mut view = domain("x");
+        view.state = DomainState::Unverified.into();
+        view.proofs.clear();
+        view.challenges.clear();
+        let pending = [agent(ShownLifecycle::Pending)];
+        let listed = [agent(ShownLifecycle::Approved)];
+        assert_eq!(next(&view, &pending).1, Some("Domain proved"));
+        view.no_challenge = Some("127.0.0.1:9 cannot be proved".to_owned());
+        assert_eq!(next(&view, &pending).1, Some("Reviewed and listed"));
+        assert_eq!(next(&view, &listed).1, None);
+        let standing = StandingView::new(&view, &listed, NOW);
+        let proved = &standing.steps[2];
+        assert!(proved.impossible && !proved.done && proved.text.contains("cannot be proved"));
+        // An admin's word counts as a proof.
+        view.state = DomainState::Verified.into();
+        let standing = StandingView::new(&view, &listed, NOW);
+        assert!(standing.steps[2].done && !standing.steps[2].impossible);
     }
 
     #[test]

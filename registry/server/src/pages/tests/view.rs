@@ -14,7 +14,7 @@ use crate::domains::lint_form::{LintResultView, LintedView};
 use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::http::visitor::Visitor;
-use crate::pages::frame::Frame;
+use crate::pages::frame::{Frame, FrameAccount};
 use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples;
 use crate::pages::tests::samples::{NOW, REGISTRY};
@@ -170,11 +170,39 @@ fn what_matched_is_marked() {
     assert!(html.contains("1\u{202f}247"), "with the exact total");
 }
 
+/// Code in a sentence is code on the page, wherever on it the sentence stands.
+#[test]
+fn no_backtick_of_a_sentence_is_left_on_the_page_of_a_domain() {
+    let mut view = samples::domain("x");
+    view.challenges.clear();
+    view.no_challenge = Some("An admin vouches: `a2a-registry domain vouch x`.".to_owned());
+    view.not_listed = vec!["Remove the record (`policy=none`).".to_owned()];
+    let html = DomainPage::new(frame("domain"), &view, Vec::new(), None, NOW)
+        .render()
+        .unwrap();
+    assert!(!html.contains('`'), "{html}");
+    for code in ["a2a-registry domain vouch x", "policy=none"] {
+        assert!(
+            html.contains(&format!("<code>{code}</code>")),
+            "{code}: {html}"
+        );
+    }
+}
+
 #[test]
 fn an_empty_registry_says_how_to_fill_it_and_an_unlucky_search_how_to_widen_it() {
     let nothing = || Ok(samples::found(samples::list(Vec::new(), 0)));
+    let who = FrameAccount {
+        name: "admin".to_owned(),
+        form_token: String::new(),
+        sees_all: true,
+    };
+    let signed_in = || Frame {
+        who: Some(who.clone()),
+        ..frame("search")
+    };
     let render = |address: &str| {
-        SearchPage::new(frame("search"), &query(address), nothing(), REGISTRY, NOW)
+        SearchPage::new(signed_in(), &query(address), nothing(), REGISTRY, NOW)
             .1
             .render()
             .unwrap()

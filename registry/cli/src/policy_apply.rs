@@ -1,0 +1,242 @@
+//! `policy apply` and `rollback`: policies are compared with the set in force, and whoever applies them is asked where some fall
+//! away or every agent is hidden.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use a2a_registry_api::{NewPolicies, PoliciesAccepted, PolicyPreview};
+use clap::Args;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::client::Client;
+use super::confirm::confirm_knowing;
+use super::console::Console;
+use super::failure::{CommandOutcome, Failure};
+use super::policy_files::{Change, changes};
+use super::refusal::ClientError;
+use super::terminal;
+
+/// How often the registry is asked whether a new set decides.
+const ASKED_EVERY: Duration = Duration::from_millis(200);
+
+/// What `policy apply` takes.
+#[derive(Args, Debug, Clone)]
+pub struct ApplyArgs {
+    /// Files named *.cedar, or folders of them
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
+    pub reason: Option<String>,
+    /// Only say what would change; the exit code is 1 if anything would
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub how: HowToApply,
+}
+
+/// How policies are put in force.
+#[derive(Args, Debug, Clone, Default)]
+pub struct HowToApply {
+    /// Return only when the new set decides; after SECONDS the exit code is 1
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "600",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    wait: Option<u64>,
+    /// Apply without asking, also where policies fall away or every agent is hidden
+    #[arg(long, short)]
+    yes: bool,
+    /// Apply policies of which none permits `discover`, so that nobody finds any agent
+    #[arg(long)]
+    allow_no_permit: bool,
+}
+
+/// Puts policies in force. The outcome is "no" where `dry_run` shows changes.
+///
+/// # Errors
+/// Where the registry is away or refuses, nobody confirms what must be confirmed, or the set does not decide in time.
+pub async fn apply(
+    new: NewPolicies,
+    how: &HowToApply,
+    dry_run: bool,
+    client: &Client,
+    console: &Console,
+) -> Result<CommandOutcome, Failure> {
+    let before = client.policies(None).await?.value;
+    let changes = changes(&before, &new.policies);
+    if changes.is_empty() || dry_run {
+        if console.json {
+            console.json(&json!({"number": before.number, "changes": changes}))?;
+        } else {
+            list(&changes, console)?;
+            if changes.is_empty() {
+                console.line(&format!("set {} has these policies already", before.number))?;
+            }
+        }
+        return Ok(match changes.is_empty() {
+            true => CommandOutcome::Done,
+            false => CommandOutcome::No,
+        });
+    }
+    let new = NewPolicies {
+        allow_no_permit: how.allow_no_permit,
+        ..new
+    };
+    let gone: Vec<&str> = changes
+        .iter()
+        .filter(|change| change.what == "remove")
+        .map(|change| change.id.as_str())
+        .collect();
+    let accepted = put(new, before.number, &gone, how.yes, client).await?;
+    let in_force = match how.wait {
+        Some(seconds) => wait_in_force(client, accepted.number, seconds).await?,
+        None => accepted.in_force,
+    };
+    if console.json {
+        console
+            .json(&json!({"number": accepted.number, "in_force": in_force, "changes": changes}))?;
+        return Ok(CommandOutcome::Done);
+    }
+    list(&changes, console)?;
+    console.line(&match in_force == accepted.number {
+        true => format!("set {} is in force", accepted.number),
+        false => format!(
+            "set {} is accepted; set {in_force} is in force until all agents are evaluated",
+            accepted.number
+        ),
+    })?;
+    Ok(CommandOutcome::Done)
+}
+
+fn list(changes: &[Change], console: &Console) -> Result<(), Failure> {
+    for change in changes {
+        console.line(&format!("{} {}", change.what, change.id))?;
+    }
+    Ok(())
+}
+
+/// Makes the set; where policies fall away or every agent is hidden, only when that was shown and confirmed.
+async fn put(
+    mut new: NewPolicies,
+    newest: u64,
+    gone: &[&str],
+    yes: bool,
+    client: &Client,
+) -> Result<PoliciesAccepted, Failure> {
+    if gone.is_empty() {
+        match client.put_policies(&new, newest).await {
+            Err(error) if error.is_problem("preview-needed") => {}
+            Err(error) => return Err(refused(error, newest)),
+            Ok(accepted) => return Ok(accepted.value),
+        }
+    }
+    let told = client.preview_policies(&new).await?.value;
+    if told.number != newest {
+        return Err(Failure::new(format!(
+            "set {} was made meanwhile, so nothing was changed; compare with it and apply again",
+            told.number
+        )));
+    }
+    if told.permits_nothing && !new.allow_no_permit {
+        return Err(no_permit(gone));
+    }
+    show_losses(&told);
+    let consequence = format!("`policy rollback {newest}` goes back");
+    if !confirm_knowing(&question(&told, gone), &consequence, yes)? {
+        return Err(Failure::No("nothing was changed".to_owned()));
+    }
+    // A registry of an earlier version asks for no preview.
+    new.preview = Some(told.token).filter(|token| !token.is_empty());
+    let accepted = client.put_policies(&new, newest).await;
+    accepted
+        .map(|accepted| accepted.value)
+        .map_err(|error| refused(error, newest))
+}
+
+/// What is to be confirmed.
+fn question(told: &PolicyPreview, gone: &[&str]) -> String {
+    let mut what = match gone.is_empty() {
+        true => "applying these policies".to_owned(),
+        false => format!(
+            "applying these policies removes {} of set {}",
+            gone.join(", "),
+            told.number
+        ),
+    };
+    if told.hides_every_agent {
+        let joined = if gone.is_empty() { "" } else { " and" };
+        what.push_str(&format!(
+            "{joined} hides every agent from everybody but owners, curators, auditors and admins"
+        ));
+    }
+    what
+}
+
+/// Says on standard error who loses what, and what speaks against the set.
+fn show_losses(told: &PolicyPreview) {
+    for change in told.changes.iter().filter(|change| change.lost > 0) {
+        terminal::note(&format!(
+            "{} loses {} of {} agents ({})",
+            change.caller, change.lost, told.agents, change.action
+        ));
+    }
+    for warning in &told.warnings {
+        terminal::note(&format!("warning: {warning}"));
+    }
+}
+
+/// The failure of a set that permits nothing.
+fn no_permit(gone: &[&str]) -> Failure {
+    let gone = match gone.is_empty() {
+        true => String::new(),
+        false => format!(" (it lacks {} of the present set)", gone.join(", ")),
+    };
+    Failure::new(format!(
+        "no policy of this set permits `discover`{gone}, so nobody would find any agent; nothing was changed. `policy template \
+         everybody > everybody.cedar` writes the shipped permit, --allow-no-permit applies the set as it is"
+    ))
+}
+
+/// The failure of a set that was sent.
+fn refused(error: ClientError, newest: u64) -> Failure {
+    match error {
+        error if error.is_problem("no-permit") => no_permit(&[]),
+        ClientError::OutcomeUnknown(_) => Failure::new(format!(
+            "{error}: `policy history` shows whether set {} was made",
+            newest + 1
+        )),
+        error => error.into(),
+    }
+}
+
+/// Waits until this set, or a later one, is in force. The set is made: whatever goes wrong here says so.
+async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64, Failure> {
+    let began = Instant::now();
+    let mut heard = began;
+    loop {
+        let waited = match client.policies(None).await {
+            Ok(shown) if shown.value.in_force >= number => return Ok(shown.value.in_force),
+            Ok(shown) => {
+                heard = Instant::now();
+                Failure::No(format!(
+                    "set {number} is accepted, and after {seconds} s set {} still decides; `policy show` says when that changes",
+                    shown.value.in_force
+                ))
+            }
+            Err(error) => {
+                let failure = Failure::new(format!(
+                    "set {number} is accepted, and it is not known whether it decides yet: {error}; `policy show` says so"
+                ));
+                let passes = error.status().is_none_or(|status| status >= 500);
+                if !passes || heard.elapsed() >= client.patience() {
+                    return Err(failure);
+                }
+                failure
+            }
+        };
+        if began.elapsed() >= Duration::from_secs(seconds) {
+            return Err(waited);
+        }
+        tokio::time::sleep(ASKED_EVERY).await;
+    }
+}

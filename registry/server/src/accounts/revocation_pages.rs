@@ -1,0 +1,227 @@
+//! The forms of the account page that end something: a token, a session, the feed. Each asks first, and names what ends.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpResponse, post, web};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::accounts::page::AccountPage;
+use crate::accounts::sessions::{session_revoke, session_show};
+use crate::accounts::tokens::{RevocableToken, token_revocable, token_revoke};
+use crate::caller::{Caller, Credential};
+use crate::context::Context;
+use crate::http::auth::Read;
+use crate::http::forms::{FormFields, FormOf};
+use crate::http::problem::Problem;
+use crate::http::visitor::Visitor;
+use crate::pages::confirm::{ConfirmPage, Confirmation};
+use crate::pages::frame::Frame;
+use crate::pages::moment::TimeView;
+use crate::pages::text::LINE;
+use crate::pages::{page, text};
+use crate::reviews::feed::{feed_renew, feed_revoke, feed_since};
+
+/// A row to revoke.
+#[derive(Deserialize)]
+pub(crate) struct RevokeForm {
+    id: Uuid,
+    #[serde(default)]
+    confirm: Confirmation,
+}
+
+impl FormFields for RevokeForm {}
+
+/// The form of the feed, of which an account has one.
+#[derive(Deserialize)]
+pub(crate) struct FeedForm {
+    #[serde(default)]
+    confirm: Confirmation,
+}
+
+impl FormFields for FeedForm {}
+
+/// Revokes a token, once that is confirmed.
+///
+/// # Errors
+/// As the act.
+#[post("/account/tokens/revoke")]
+pub(crate) async fn token_end(
+    context: web::Data<Context>,
+    form: FormOf<Read, RevokeForm>,
+) -> Result<HttpResponse, Problem> {
+    let (caller, id) = (&form.visitor.caller, form.fields.id);
+    if form.fields.confirm.is_given() {
+        token_revoke(&context, caller, id).await?;
+        return Ok(back());
+    }
+    let found = token_revocable(&context, caller, id).await?;
+    let name = text::line(&found.token.name, LINE);
+    let asked = ConfirmPage {
+        title: format!("Revoke the token {name}"),
+        losses: token_losses(&context, caller, &found),
+        action: "/account/tokens/revoke".to_owned(),
+        fields: vec![("id", id.to_string())],
+        button: "Revoke the token",
+        ..asking(&context, &form.visitor)
+    };
+    Ok(page(StatusCode::OK, &asked))
+}
+
+fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> Vec<String> {
+    let token = &found.token;
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    let used = match TimeView::maybe(token.last_used_at, context.now()) {
+        Some(used) => format!("It was last used {}.", used.distance),
+        None => "It was not used yet.".to_owned(),
+    };
+    let of = format!(
+        "The token {} ({}…) of the account {}, with the scopes {}: whoever uses it is refused. Its secret cannot be restored. {used}",
+        token.name,
+        token.prefix,
+        token.account,
+        scopes.join(", ")
+    );
+    let sessions = match found.sessions.len() {
+        0 => None,
+        1 => Some("The session that was begun with it.".to_owned()),
+        count => Some(format!("The {count} sessions that were begun with it.")),
+    };
+    let is_own = |id: &Uuid| Some(*id) == session_of(caller);
+    let signs_out = found.sessions.iter().any(is_own);
+    let own = signs_out.then(|| OWN_SESSION.to_owned());
+    let losses = [Some(of), sessions, own].into_iter().flatten();
+    losses.map(|loss| text::line(&loss, text::BLOCK)).collect()
+}
+
+const OWN_SESSION: &str = "Your own session on this page: you will be signed out.";
+
+/// Revokes a session, once that is confirmed.
+///
+/// # Errors
+/// As the act.
+#[post("/account/sessions/revoke")]
+pub(crate) async fn session_end(
+    context: web::Data<Context>,
+    form: FormOf<Read, RevokeForm>,
+) -> Result<HttpResponse, Problem> {
+    let (caller, id) = (&form.visitor.caller, form.fields.id);
+    if form.fields.confirm.is_given() {
+        session_revoke(&context, caller, id).await?;
+        return Ok(back());
+    }
+    let session = session_show(&context, caller, id).await?;
+    let began = TimeView::new(session.created_at, context.now());
+    let browser = text::line(&session.browser, LINE);
+    let mut losses = vec![text::line(
+        &format!(
+            "The session {browser} of the account {}, begun {}: whoever uses it is signed out.",
+            session.account, began.distance
+        ),
+        text::BLOCK,
+    )];
+    if Some(id) == session_of(caller) {
+        losses.push(OWN_SESSION.to_owned());
+    }
+    let asked = ConfirmPage {
+        title: format!("Revoke the session {browser}"),
+        losses,
+        action: "/account/sessions/revoke".to_owned(),
+        fields: vec![("id", id.to_string())],
+        button: "Revoke the session",
+        ..asking(&context, &form.visitor)
+    };
+    Ok(page(StatusCode::OK, &asked))
+}
+
+/// Gives the feed a new address, and shows it; once that is confirmed, where it takes an address away.
+///
+/// # Errors
+/// As the act.
+#[post("/account/feed")]
+pub(crate) async fn feed_renewed(
+    context: web::Data<Context>,
+    form: FormOf<Read, FeedForm>,
+) -> Result<HttpResponse, Problem> {
+    let caller = &form.visitor.caller;
+    if !form.fields.confirm.is_given()
+        && let Some(loss) = feed_loss(&context, caller).await?
+    {
+        let asked = ConfirmPage {
+            title: "Give the feed a new address".to_owned(),
+            losses: vec![loss],
+            action: "/account/feed".to_owned(),
+            button: "Give it a new address",
+            ..asking(&context, &form.visitor)
+        };
+        return Ok(page(StatusCode::OK, &asked));
+    }
+    let made = feed_renew(&context, caller).await?;
+    let mut found = AccountPage::load(&context, &form.visitor).await?;
+    found.feed_made = Some(made.url);
+    Ok(page(StatusCode::CREATED, &found))
+}
+
+/// Ends the feed, once that is confirmed.
+///
+/// # Errors
+/// As the act.
+#[post("/account/feed/end")]
+pub(crate) async fn feed_ended(
+    context: web::Data<Context>,
+    form: FormOf<Read, FeedForm>,
+) -> Result<HttpResponse, Problem> {
+    let caller = &form.visitor.caller;
+    if !form.fields.confirm.is_given()
+        && let Some(loss) = feed_loss(&context, caller).await?
+    {
+        let asked = ConfirmPage {
+            title: "End the feed".to_owned(),
+            losses: vec![loss],
+            action: "/account/feed/end".to_owned(),
+            button: "End the feed",
+            ..asking(&context, &form.visitor)
+        };
+        return Ok(page(StatusCode::OK, &asked));
+    }
+    feed_revoke(&context, caller).await?;
+    Ok(back())
+}
+
+/// What is lost with the address of the caller's feed; `None` where there is none.
+async fn feed_loss(context: &Context, caller: &Caller) -> Result<Option<String>, Problem> {
+    let since = feed_since(context, caller).await?;
+    Ok(TimeView::maybe(since, context.now()).map(|since| {
+        format!(
+            "The address that the feed has had since {}: readers that know it get nothing any more. It cannot be restored.",
+            since.shown
+        )
+    }))
+}
+
+/// The session that the caller uses.
+fn session_of(caller: &Caller) -> Option<Uuid> {
+    match caller.account.as_ref()?.credential {
+        Credential::Session(id) => Some(id),
+        Credential::Token(_) | Credential::AccessToken(_) | Credential::Feed => None,
+    }
+}
+
+/// A confirmation page that leads back to the account; what it asks is still empty.
+fn asking(context: &Context, visitor: &Visitor) -> ConfirmPage {
+    ConfirmPage {
+        frame: Frame::of(context.config(), "account", visitor),
+        title: String::new(),
+        losses: Vec::new(),
+        action: String::new(),
+        fields: Vec::new(),
+        button: "",
+        back: "/account".to_owned(),
+    }
+}
+
+fn back() -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((LOCATION, "/account"))
+        .finish()
+}

@@ -1,0 +1,89 @@
+//! Refuses to start where a group that the configuration leaves out (`select_groups`) still has a meaning: a policy of the newest
+//! set, or the audience of a collection or of an agent, names it, and would be about nobody.
+
+use std::collections::HashMap;
+
+use a2a_registry_store::{StoreError, agents, collections, groups};
+use uuid::Uuid;
+
+use crate::audience::groups_in;
+use crate::context::Context;
+use crate::error::StartError;
+use crate::policy_sets::deselections;
+
+/// Audiences of agents that are read at once.
+const AUDIENCES: u64 = 1_000;
+
+/// Checks that nothing names a group that the configuration leaves out.
+///
+/// # Errors
+/// What names such a group, or that the database fails.
+pub(crate) async fn check_selected_groups(context: &Context) -> Result<(), StartError> {
+    let identity = &context.config.identity;
+    let set = context.policies.in_force();
+    if let Some((policy, text)) = deselections(&set, identity).next() {
+        return Err(StartError(format!(
+            "{text}: the policy {} of policy set {} is about it",
+            policy.id,
+            set.number()
+        )));
+    }
+    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
+    let deselected = deselected_groups(context).await.map_err(failed)?;
+    match first_audience(context, &deselected).await.map_err(failed)? {
+        None => Ok(()),
+        Some((text, named_by)) => Err(StartError(format!("{text}: {named_by} names it"))),
+    }
+}
+
+/// The groups that exist and that the configuration leaves out, each with what it says of it.
+async fn deselected_groups(context: &Context) -> Result<HashMap<Uuid, String>, StoreError> {
+    let identity = &context.config.identity;
+    let mut deselected = HashMap::new();
+    for provider in identity.providers.values() {
+        if provider.select_groups.is_empty() {
+            continue;
+        }
+        for group in groups::groups_of_origin(&context.store, &provider.issuer).await? {
+            let text = identity.deselection(&format!("{}#{}", group.origin, group.name));
+            deselected.extend(text.map(|text| (group.id, text)));
+        }
+    }
+    Ok(deselected)
+}
+
+/// What is said of the first of these groups that an audience names, and whose audience it is.
+async fn first_audience(
+    context: &Context,
+    deselected: &HashMap<Uuid, String>,
+) -> Result<Option<(String, String)>, StoreError> {
+    if deselected.is_empty() {
+        return Ok(None);
+    }
+    let named_in = |audience: Option<&str>| {
+        let groups = groups_in(audience);
+        groups
+            .iter()
+            .find_map(|group| deselected.get(group))
+            .cloned()
+    };
+    for collection in collections::collections(&context.store).await? {
+        if let Some(text) = named_in(collection.audience.as_deref()) {
+            let by = format!("the audience of the collection {}", collection.name);
+            return Ok(Some((text, by)));
+        }
+    }
+    let mut after = None;
+    loop {
+        let audiences = agents::agent_audiences(&context.store, after, AUDIENCES).await?;
+        let Some((last, _)) = audiences.last() else {
+            return Ok(None);
+        };
+        after = Some(*last);
+        for (agent, audience) in &audiences {
+            if let Some(text) = named_in(Some(audience)) {
+                return Ok(Some((text, format!("the audience of the agent {agent}"))));
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Bodies of cards that were found not to have their digest, since this process started.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Most digests that are remembered. Reads of further ones fail too, and are remembered once an earlier one is mended.
+pub const MAX_DAMAGED_BODIES: usize = 1_000;
+
+/// The digests of damaged bodies, and which of them still have to be reported.
+#[derive(Debug, Default)]
+pub struct DamagedBodies {
+    /// By digest, whether it was reported.
+    found: Mutex<BTreeMap<String, bool>>,
+    wake: Notify,
+}
+
+impl DamagedBodies {
+    /// The number of digests.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Waits until another digest is noted. One that was noted before this is called counts too.
+    pub async fn noted(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Up to that many digests that were not reported yet.
+    pub fn unreported(&self, limit: usize) -> Vec<String> {
+        let found = self.lock();
+        let open = found.iter().filter(|(_, reported)| !**reported);
+        open.map(|(digest, _)| digest.clone()).take(limit).collect()
+    }
+
+    /// Marks a digest as reported.
+    pub fn set_reported(&self, digest: &str) {
+        if let Some(reported) = self.lock().get_mut(digest) {
+            *reported = true;
+        }
+    }
+
+    /// Notes a body that does not have its digest.
+    pub(super) fn note(&self, digest: &str) {
+        let mut found = self.lock();
+        if found.len() < MAX_DAMAGED_BODIES && !found.contains_key(digest) {
+            found.insert(digest.to_owned(), false);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Forgets a body that has its digest again.
+    pub(super) fn forget(&self, digest: &str) {
+        self.lock().remove(digest);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_remembered_digests_is_bounded() {
+        let bodies = DamagedBodies::default();
+        for number in 0..MAX_DAMAGED_BODIES + 10 {
+            bodies.note(&format!("sha256:{number:04}"));
+        }
+        assert_eq!(bodies.count(), MAX_DAMAGED_BODIES);
+        bodies.set_reported("sha256:0000");
+        assert_eq!(bodies.unreported(1), ["sha256:0001"]);
+        // A mended one makes room.
+        bodies.forget("sha256:0000");
+        bodies.note("sha256:9999");
+        assert_eq!(bodies.count(), MAX_DAMAGED_BODIES);
+        // A second read of a damaged body is no news.
+        bodies.set_reported("sha256:9999");
+        bodies.note("sha256:9999");
+        let open = bodies.unreported(MAX_DAMAGED_BODIES);
+        assert!(!open.contains(&"sha256:9999".to_owned()));
+    }
+}

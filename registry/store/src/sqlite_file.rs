@@ -1,0 +1,118 @@
+//! The file of an SQLite database, which is refused where it is there and holds no registry.
+//!
+//! SQLite takes an empty file for an empty database. A file that was cut off, or copied without its log, would so begin a
+//! new registry in the place of the old one.
+
+use std::fs::{metadata, remove_file, write};
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+
+use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sea_orm::sqlx::{self, Connection as _};
+
+use super::{StoreError, StoreOptions};
+
+/// Suffix of SQLite's log beside a database.
+const LOG: &str = "-wal";
+
+/// Suffix of the file that stands beside a database until its first start is complete, so that a start that was killed
+/// can be repeated.
+const UNFINISHED: &str = ".unfinished";
+
+/// Refuses a file that is there and holds no registry. Neither the file nor its log is changed.
+pub(super) async fn check(options: &StoreOptions) -> Result<(), StoreError> {
+    let Some(file) = options.sqlite_file() else {
+        return Ok(());
+    };
+    let log = beside(&file, LOG);
+    let (shown, shown_log) = (file.display(), log.display());
+    let Some(size) = size_of(&file)? else {
+        // SQLite would apply the log to the new database.
+        return match size_of(&log)? {
+            None | Some(0) => Ok(()),
+            Some(_) => Err(StoreError::other(format!(
+                "the file {shown} is missing, but its log {shown_log} is there; put the file back, or remove the log to begin a new registry"
+            ))),
+        };
+    };
+    if beside(&file, UNFINISHED).exists() {
+        return Ok(());
+    }
+    if size == 0 {
+        return Err(StoreError::other(format!(
+            "the file {shown} is empty, so what it held is lost; put the database back from a backup, or remove the file to begin a new registry"
+        )));
+    }
+    if !holds_registry(options).await? {
+        return Err(StoreError::other(format!(
+            "the file {shown} ({size} bytes) holds no registry: it belongs to another program, or was copied without {shown_log}; copy both files while the registry is stopped, or remove the file to begin a new registry"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether the database has accounts, as every registry has after its first start.
+async fn holds_registry(options: &StoreOptions) -> Result<bool, StoreError> {
+    let connect = SqliteConnectOptions::from_str(&options.url)?
+        .create_if_missing(false)
+        .read_only(true);
+    let mut connection = SqliteConnection::connect_with(&connect).await?;
+    let mut counted: Result<i64, sqlx::Error> = sqlx::query_scalar(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('seaql_migrations', 'accounts')",
+    )
+    .fetch_one(&mut connection)
+    .await;
+    if matches!(counted, Ok(2)) {
+        counted = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM accounts)")
+            .fetch_one(&mut connection)
+            .await;
+    } else {
+        counted = counted.map(|_| 0);
+    }
+    connection.close().await?;
+    Ok(counted? > 0)
+}
+
+/// Marks a database that is about to be made as unfinished.
+pub(super) fn begin(options: &StoreOptions) -> Result<(), StoreError> {
+    let Some(file) = options.sqlite_file() else {
+        return Ok(());
+    };
+    if size_of(&file)?.is_some() || !options.url.contains("mode=rwc") {
+        return Ok(());
+    }
+    let mark = beside(&file, UNFINISHED);
+    write(&mark, "").map_err(|error| unusable(&mark, &error))
+}
+
+/// Ends what [`begin`] has begun.
+pub(super) fn finish(options: &StoreOptions) -> Result<(), StoreError> {
+    let Some(file) = options.sqlite_file() else {
+        return Ok(());
+    };
+    let mark = beside(&file, UNFINISHED);
+    match remove_file(&mark) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(unusable(&mark, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// The size of a file; `None` if it does not exist.
+fn size_of(file: &Path) -> Result<Option<u64>, StoreError> {
+    match metadata(file) {
+        Ok(found) => Ok(Some(found.len())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unusable(file, &error)),
+    }
+}
+
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn unusable(file: &Path, error: &Error) -> StoreError {
+    StoreError::other(format!("the file {}: {error}", file.display()))
+}

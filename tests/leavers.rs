@@ -1,0 +1,339 @@
+//! People whom their identity provider does not let in any more, and those whom it has not confirmed for long: what they had ends
+//! or rests, on both databases and in every replica.
+
+use a2a_registry_api::{AccountPatch, NewToken, Token};
+use a2a_registry_domain::role::{Permission, Role};
+use a2a_registry_server::accounts::people::{account_patch, account_show};
+use a2a_registry_server::accounts::sessions::{session_begin, session_begin_with_provider};
+use a2a_registry_server::accounts::tokens::{token_create, token_list};
+use a2a_registry_server::authentication::{authenticate, authenticate_session};
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::events::list::events_after;
+use a2a_registry_server::identity::account_of;
+use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::providers::{EntryRefusal, Holder};
+use a2a_registry_store::accounts::account_by_name;
+use a2a_registry_store::entity::feed;
+use a2a_registry_store::feeds::feed_of;
+use a2a_registry_store::groups::groups_of;
+use futures::future::join_all;
+use time::Duration;
+
+use crate::people::holder;
+use crate::support::both_databases;
+use crate::support::database::Database;
+use crate::support::setup::ADMIN;
+use crate::support::stage::Stage;
+
+both_databases!(
+    newer_claims_that_do_not_let_somebody_in_end_everything,
+    claims_that_say_too_little_or_are_older_end_nothing,
+    roles_that_an_admin_has_set_rest_until_the_next_sign_in,
+    the_last_admin_keeps_the_role_alone,
+    whoever_is_not_confirmed_for_long_is_suspended_until_the_next_sign_in,
+    absence_is_counted_from_the_upgrade,
+    of_claims_that_come_at_once_the_newest_count
+);
+
+const ISSUER: &str = "https://login.example";
+const NAME: &str = "ann@corp";
+
+/// Somebody whom the claims do not let in.
+fn refused(after: i64, ends_access: bool) -> Holder {
+    Holder {
+        entry: Err(EntryRefusal {
+            text: "not let in".into(),
+            ends_access,
+        }),
+        ..holder("1", &[], after)
+    }
+}
+
+/// What somebody has to be authenticated by.
+struct Credentials {
+    token: String,
+    session: String,
+}
+
+impl Credentials {
+    /// A token, a session and a feed of the account that has come.
+    async fn of(stage: &Stage) -> Self {
+        let account = account_by_name(&stage.store, NAME).await.unwrap().unwrap();
+        let new = NewToken {
+            account: NAME.into(),
+            name: "a test".into(),
+            ..NewToken::default()
+        };
+        let made = token_create(&stage.app, &stage.admin, &new).await.unwrap();
+        let session = session_begin_with_provider(&stage.app, account.id, ISSUER, "x").await;
+        let write = stage.store.write().await.unwrap();
+        let feed = feed::Model {
+            account_id: account.id,
+            hash: format!("{}", account.id),
+            created_at: 0,
+            scopes: Some("read".into()),
+        };
+        write.feed_put(feed).await.unwrap();
+        write.commit().await.unwrap();
+        Self {
+            token: made.secret,
+            session: session.unwrap(),
+        }
+    }
+
+    /// Whether the token and the session open anything.
+    async fn open(&self, stage: &Stage) -> (bool, bool) {
+        let by_token = authenticate(&stage.app, &self.token).await;
+        if let Err(error) = &by_token {
+            assert_eq!(error.kind, ErrorKind::Unauthenticated);
+        }
+        let by_session = authenticate_session(&stage.app, &self.session, false).await;
+        (by_token.is_ok(), by_session.unwrap().is_some())
+    }
+}
+
+/// The kinds of the events about accounts, oldest first.
+async fn kinds(stage: &Stage) -> Vec<String> {
+    let events = events_after(&stage.app, &stage.admin, 0, 1_000)
+        .await
+        .unwrap();
+    let kinds = events.iter().map(|event| event.kind.to_string());
+    kinds.filter(|kind| kind.starts_with("account.")).collect()
+}
+
+async fn come(stage: &Stage, holder: &Holder) -> Result<String, ErrorKind> {
+    let account = account_of(&stage.app, holder).await;
+    account
+        .map(|account| account.roles.unwrap())
+        .map_err(|error| error.kind)
+}
+
+async fn newer_claims_that_do_not_let_somebody_in_end_everything(url: &str) {
+    let stage = Stage::new(url).await;
+    let come = async |holder: Holder| come(&stage, &holder).await;
+    assert_eq!(
+        come(holder("1", &["leads"], 0)).await.unwrap(),
+        "reader,curator"
+    );
+    let before = Credentials::of(&stage).await;
+    assert_eq!(before.open(&stage).await, (true, true));
+    assert_eq!(come(refused(10, true)).await, Err(ErrorKind::Forbidden));
+    assert_eq!(before.open(&stage).await, (false, false));
+    let row = account_by_name(&stage.store, NAME).await.unwrap().unwrap();
+    assert!(!row.may_be_used() && row.roles().unwrap().is_empty());
+    assert!(feed_of(&stage.store, row.id).await.unwrap().is_none());
+    assert!(groups_of(&stage.store, &[row.id]).await.unwrap().is_empty());
+    let shown = account_show(&stage.app, &stage.admin, NAME).await.unwrap();
+    assert!(shown.access_ended_at.is_some() && shown.roles.is_empty());
+    assert_eq!(
+        kinds(&stage).await,
+        ["account.created", "account.access_ended"]
+    );
+    // No admin makes it a token by mistake.
+    let new = NewToken {
+        account: NAME.into(),
+        name: "a test".into(),
+        ..NewToken::default()
+    };
+    let made = token_create(&stage.app, &stage.admin, &new).await;
+    assert_eq!(made.unwrap_err().kind, ErrorKind::Conflict);
+    // What was issued before it, or at the same time, lets nobody in again, and the same said again is no news.
+    for issued in [0, 5, 10] {
+        let again = come(holder("1", &["leads"], issued)).await;
+        assert_eq!(again, Err(ErrorKind::Forbidden), "{issued}");
+    }
+    for issued in [10, 20] {
+        assert_eq!(come(refused(issued, true)).await, Err(ErrorKind::Forbidden));
+    }
+    assert_eq!(
+        come(holder("1", &["leads"], 15)).await,
+        Err(ErrorKind::Forbidden)
+    );
+    assert_eq!(kinds(&stage).await.len(), 2);
+    // Newer claims do, with the roles that they give; what has ended stays ended.
+    assert_eq!(come(holder("1", &[], 30)).await.unwrap(), "reader");
+    assert_eq!(before.open(&stage).await, (false, false));
+    let after = Credentials::of(&stage).await;
+    assert_eq!(after.open(&stage).await, (true, true));
+    assert_eq!(kinds(&stage).await[2..], ["account.changed"]);
+}
+
+async fn claims_that_say_too_little_or_are_older_end_nothing(url: &str) {
+    let stage = Stage::new(url).await;
+    // Whoever has no account gets none.
+    for ends_access in [true, false] {
+        let none = come(&stage, &refused(0, ends_access)).await;
+        assert_eq!(none, Err(ErrorKind::Forbidden));
+    }
+    assert!(account_by_name(&stage.store, NAME).await.unwrap().is_none());
+    come(&stage, &holder("1", &["leads"], 10)).await.unwrap();
+    let own = Credentials::of(&stage).await;
+    for (issued, ends_access) in [(0, true), (9, true), (10, true), (11, false), (50, false)] {
+        let none = come(&stage, &refused(issued, ends_access)).await;
+        assert_eq!(none, Err(ErrorKind::Forbidden));
+        assert_eq!(own.open(&stage).await, (true, true), "{issued}");
+    }
+    // Nor has any of them moved the time of what was applied last.
+    assert_eq!(come(&stage, &holder("1", &[], 20)).await.unwrap(), "reader");
+    assert_eq!(kinds(&stage).await, ["account.created", "account.changed"]);
+}
+
+async fn roles_that_an_admin_has_set_rest_until_the_next_sign_in(url: &str) {
+    let stage = Stage::new(url).await;
+    come(&stage, &holder("1", &[], 0)).await.unwrap();
+    let patch = AccountPatch {
+        roles: Some(vec![Role::Publisher, Role::Curator]),
+        ..AccountPatch::default()
+    };
+    let any = Precondition::default();
+    account_patch(&stage.app, &stage.admin, NAME, &patch, &any)
+        .await
+        .unwrap();
+    let own = Credentials::of(&stage).await;
+    come(&stage, &refused(10, true)).await.unwrap_err();
+    assert_eq!(own.open(&stage).await, (false, false));
+    let row = account_by_name(&stage.store, NAME).await.unwrap().unwrap();
+    assert_eq!(row.roles.as_deref(), Some("publisher,curator"));
+    assert!(!row.may_be_used());
+    let back = come(&stage, &holder("1", &["leads"], 20)).await.unwrap();
+    assert_eq!(back, "publisher,curator");
+    let after = Credentials::of(&stage).await;
+    let caller = authenticate(&stage.app, &after.token).await.unwrap();
+    assert!(caller.may(Permission::Approve));
+}
+
+async fn the_last_admin_keeps_the_role_alone(url: &str) {
+    let stage = Stage::new(url).await;
+    let admin = |after: i64| {
+        let mut holder = holder("1", &[], after);
+        if let Ok(entry) = &mut holder.entry {
+            entry.roles = [Role::Admin, Role::Curator].into_iter().collect();
+        }
+        holder
+    };
+    come(&stage, &admin(0)).await.unwrap();
+    let own = Credentials::of(&stage).await;
+    let disable = async |disabled: bool| {
+        let by = authenticate(&stage.app, &own.token).await.unwrap();
+        let patch = AccountPatch {
+            disabled: Some(disabled),
+            ..AccountPatch::default()
+        };
+        let any = Precondition::default();
+        account_patch(&stage.app, &by, "admin", &patch, &any)
+            .await
+            .unwrap();
+    };
+    disable(true).await;
+    come(&stage, &refused(10, true)).await.unwrap_err();
+    assert_eq!(own.open(&stage).await, (false, false));
+    let row = account_by_name(&stage.store, NAME).await.unwrap().unwrap();
+    assert_eq!(row.roles.as_deref(), Some("admin"));
+    // It follows the provider still.
+    let back = come(&stage, &holder("1", &[], 20)).await.unwrap();
+    assert_eq!(back, "admin", "nobody else is one");
+    assert_eq!(come(&stage, &admin(30)).await.unwrap(), "curator,admin");
+}
+
+/// The tokens of the account, as an admin sees them.
+async fn tokens(stage: &Stage) -> Vec<Token> {
+    let page = PageRequest::default();
+    let list = token_list(&stage.app, &stage.admin, &page).await.unwrap();
+    let own = list
+        .tokens
+        .into_iter()
+        .filter(|token| token.account == NAME);
+    own.collect()
+}
+
+async fn whoever_is_not_confirmed_for_long_is_suspended_until_the_next_sign_in(url: &str) {
+    let stage = Stage::with(url, |config| config.identity.max_absence = 1).await;
+    come(&stage, &holder("1", &[], 0)).await.unwrap();
+    let mut own = Credentials::of(&stage).await;
+    stage.advance(Duration::hours(20));
+    let by_token = authenticate(&stage.app, &own.token).await.unwrap();
+    own.session = session_begin(&stage.app, &by_token, "x").await.unwrap();
+    stage.advance(Duration::hours(4) - Duration::seconds(1));
+    assert_eq!(own.open(&stage).await, (true, true));
+    assert_eq!(tokens(&stage).await[0].suspended_at, None);
+    stage.advance(Duration::seconds(1));
+    assert_eq!(own.open(&stage).await, (false, false));
+    let error = authenticate(&stage.app, &own.token).await.unwrap_err();
+    assert!(error.public.contains("suspended"), "{error:?}");
+    assert_eq!(
+        tokens(&stage).await[0].suspended_at,
+        Some(stage.now().into())
+    );
+    // The registry's own accounts have nobody who confirms them.
+    assert!(authenticate(&stage.app, ADMIN).await.is_ok());
+    // An older token confirms nothing, and nothing has ended.
+    come(&stage, &holder("1", &[], 0)).await.unwrap();
+    assert_eq!(own.open(&stage).await, (false, false));
+    come(&stage, &holder("1", &[], 24 * 3600)).await.unwrap();
+    assert_eq!(own.open(&stage).await, (true, true));
+    assert_eq!(tokens(&stage).await[0].suspended_at, None);
+    assert_eq!(kinds(&stage).await, ["account.created"]);
+    // Switched off, nobody is suspended.
+    let stage = stage
+        .restart(|config| config.identity.max_absence = 0)
+        .await;
+    stage.advance(Duration::days(60));
+    assert!(own.open(&stage).await.0);
+}
+
+/// Accounts that an earlier version has made have all the days before them, once.
+async fn absence_is_counted_from_the_upgrade(url: &str) {
+    let stage = Stage::new(url).await;
+    come(&stage, &holder("1", &[], 0)).await.unwrap();
+    let own = Credentials::of(&stage).await;
+    stage.advance(Duration::days(20));
+    let mut row = account_by_name(&stage.store, NAME).await.unwrap().unwrap();
+    row.claims_valid_at = None;
+    let write = stage.store.write().await.unwrap();
+    write.account_update(&row).await.unwrap();
+    write.commit().await.unwrap();
+    let mut stage = stage.restart(|_| ()).await;
+    for _ in 0..2 {
+        stage.advance(Duration::days(3));
+        assert!(own.open(&stage).await.0);
+        stage = stage.restart(|_| ()).await;
+    }
+    stage.advance(Duration::days(1));
+    assert!(!own.open(&stage).await.0);
+    let admin = account_by_name(&stage.store, "admin").await.unwrap();
+    assert_eq!(admin.unwrap().claims_valid_at, None);
+}
+
+/// Whatever comes first and however many, the newest claims decide.
+async fn of_claims_that_come_at_once_the_newest_count(url: &str) {
+    let stage = Stage::new(url).await;
+    come(&stage, &holder("1", &["leads"], 0)).await.unwrap();
+    let mut begin = 10;
+    for last_ends in [true, false, true] {
+        let claims = (0..8).map(|at| match (at % 2 == 1) == last_ends {
+            true => refused(begin + at, true),
+            false => holder("1", &["leads"], begin + at),
+        });
+        let claims: Vec<Holder> = claims.collect();
+        join_all(claims.iter().map(|holder| come(&stage, holder))).await;
+        let row = account_by_name(&stage.store, NAME).await.unwrap().unwrap();
+        assert_eq!(row.may_be_used(), !last_ends);
+        begin += 10;
+    }
+}
+
+/// What one replica ends is worth nothing at the next request to another.
+#[tokio::test]
+async fn access_ends_at_once_in_every_replica() {
+    let database = Database::postgres().await;
+    let first = Stage::new(database.url()).await;
+    let second = Stage::new(database.url()).await;
+    come(&first, &holder("1", &["leads"], 0)).await.unwrap();
+    let own = Credentials::of(&first).await;
+    assert_eq!(own.open(&second).await, (true, true));
+    come(&first, &refused(10, true)).await.unwrap_err();
+    assert_eq!(own.open(&second).await, (false, false));
+    let older = come(&second, &holder("1", &["leads"], 10)).await;
+    assert_eq!(older, Err(ErrorKind::Forbidden));
+}

@@ -1,0 +1,211 @@
+//! Forms of pages: what Enter in a field does, and what one click does.
+//!
+//! A browser that is told Enter in a field presses the first submit button of the form. With several buttons nobody has
+//! said which one was meant, so the first one must change nothing, or be disabled, which sends nothing.
+
+use std::fs;
+
+use super::assert_tidy;
+use super::tree::root;
+
+/// Buttons that change nothing: they show something about what was typed.
+const HARMLESS: [(&str, &str); 2] = [
+    ("policy_edit.html", "check"),
+    ("policy_edit.html", "go-on "),
+];
+
+/// Forms that are sent by one click and destroy nothing, by their address.
+const DESTROY_NOTHING: [&str; 4] = [
+    "/sign-out",
+    "/sign-in/provider.0",
+    "/waiting",
+    "verify_link",
+];
+
+/// Forms that are sent by one click and show first what will be lost, by their address, each with a test of its own in the
+/// server (`confirmations`).
+const ASK_FIRST: [&str; 7] = [
+    "/account/tokens/revoke",
+    "/account/sessions/revoke",
+    "/account/feed",
+    "/account/feed/end",
+    "/account/searches/delete",
+    "/waivers/end",
+    "collection.link",
+];
+
+/// The page that asks. Its button is the second click.
+const CONFIRMATION: &str = "confirm.html";
+
+/// Types of `input` that nobody fills in or presses.
+const HIDDEN: &str = "hidden";
+
+/// A tag with its attributes, as a template has them.
+#[derive(Debug)]
+struct Tag<'a> {
+    name: &'a str,
+    attributes: &'a str,
+}
+
+impl<'a> Tag<'a> {
+    /// The value of an attribute; templates quote every value.
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let (_, value) = self.attributes.split_once(&format!(" {name}=\""))?;
+        value.split_once('"').map(|(value, _)| value)
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        let mut words = self.attributes.split_whitespace();
+        words.any(|word| word == name)
+    }
+
+    /// Whether a person types or chooses something in it.
+    fn is_field(&self) -> bool {
+        match self.name {
+            "input" => self.get("type") != Some(HIDDEN),
+            "select" | "textarea" => true,
+            _ => false,
+        }
+    }
+
+    fn is_submit(&self) -> bool {
+        self.name == "button" && self.get("type") == Some("submit")
+    }
+}
+
+/// The tags of a text in which no value holds `>`.
+fn tags(html: &str) -> Vec<Tag<'_>> {
+    let parts = html.split('<').skip(1);
+    let read = |part: &'_ str| -> Option<(usize, usize)> {
+        let name = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '/')?;
+        Some((name, part.find('>')?))
+    };
+    parts
+        .filter_map(|part| {
+            let (name, end) = read(part)?;
+            Some(Tag {
+                name: &part[..name],
+                attributes: &part[name..end],
+            })
+        })
+        .collect()
+}
+
+/// A template as the markup that it writes, with every branch of it: directives are left out, expressions are their names.
+fn markup(template: &str) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some(start) = rest.find("{%") {
+        out.push_str(&rest[..start]);
+        let end = rest[start..].find("%}").expect("a directive ends") + start;
+        let directive = rest[start + 2..end].trim();
+        if let Some(file) = directive.strip_prefix("include ") {
+            out.push_str(&markup(&template_text(file.trim_matches('"'))));
+        }
+        if directive.starts_with("call m::no_default(") {
+            out.push_str("<button type=\"submit\" disabled hidden>");
+        }
+        rest = &rest[end + 2..];
+    }
+    out.push_str(rest);
+    out.replace("{{ ", "").replace(" }}", "").replace("->", "")
+}
+
+fn template_text(file: &str) -> String {
+    fs::read_to_string(root().join("web/templates").join(file)).unwrap()
+}
+
+/// What is wrong with the forms of a template.
+fn faults(file: &str, template: &str) -> Vec<String> {
+    let html = markup(template);
+    let all = tags(&html);
+    let mut faults = Vec::new();
+    let mut begin = None;
+    for (at, tag) in all.iter().enumerate() {
+        match tag.name {
+            "form" => begin = Some(at),
+            "/form" => {
+                if let Some(begin) = begin.take() {
+                    faults.extend(fault(file, &all, begin, at));
+                }
+            }
+            _ => {}
+        }
+    }
+    faults
+}
+
+/// What is wrong with the form between these two tags.
+fn fault(file: &str, all: &[Tag<'_>], begin: usize, end: usize) -> Option<String> {
+    let (form, inside) = (&all[begin], &all[begin..end]);
+    let action = form.get("action").unwrap_or_default();
+    // What is asked for with GET changes nothing; the console's form has a script for its address.
+    if form.get("method") != Some("post") || file == CONFIRMATION {
+        return None;
+    }
+    let outside = |tag: &&Tag<'_>| form.get("id").is_some() && tag.get("form") == form.get("id");
+    let elsewhere = all.iter().filter(outside).filter(|tag| tag.is_submit());
+    let own: Vec<&Tag<'_>> = inside.iter().filter(|tag| tag.is_submit()).collect();
+    let presses_nothing = |tag: &&Tag<'_>| {
+        let value = tag.get("value").unwrap_or_default();
+        let is_harmless = |(of, begins): &(&str, &str)| *of == file && value.starts_with(begins);
+        tag.is_set("disabled") || HARMLESS.iter().any(is_harmless)
+    };
+    if inside.iter().any(Tag::is_field) {
+        let count = elsewhere.clone().count() + own.len();
+        let mut firsts = elsewhere.chain(own.first().copied());
+        return (count > 1 && !firsts.all(|tag| presses_nothing(&tag))).then(|| {
+            format!("{file}: Enter in the form to {action} presses a button that changes something")
+        });
+    }
+    let known = |list: &[&str]| list.contains(&action);
+    (!known(&DESTROY_NOTHING) && !known(&ASK_FIRST))
+        .then(|| format!("{file}: one click sends the form to {action}; it must ask first"))
+}
+
+#[test]
+fn enter_presses_nothing_by_accident_and_no_click_destroys() {
+    let mut problems = Vec::new();
+    let mut forms = 0;
+    for entry in fs::read_dir(root().join("web/templates")).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let text = template_text(&file);
+        forms += text.matches("<form ").count();
+        problems.extend(faults(&file, &text));
+    }
+    assert!(forms > 30, "the templates have more than {forms} forms");
+    assert_tidy(&problems);
+}
+
+#[test]
+fn forms_that_act_by_accident_are_found() {
+    let form = |inside: &str| {
+        format!("<form class=\"card\" action=\"/x\" method=\"post\" id=\"f\">{inside}</form>")
+    };
+    let approve = "<button type=\"submit\" name=\"act\" value=\"approve\">A</button>";
+    let reject = "<button type=\"submit\" name=\"act\" value=\"reject\">R</button>";
+    let field = "<input id=\"reason\" name=\"reason\" type=\"text\" required>";
+    let id = "<input type=\"hidden\" name=\"id\" value=\"{{ id }}\">";
+    let guard = "{% call m::no_default() %}{% endcall %}";
+    for (inside, bad) in [
+        (format!("{field}{approve}{reject}"), true),
+        (format!("{guard}{field}{approve}{reject}"), false),
+        (format!("{field}{approve}"), false),
+        (format!("{id}{reject}"), true),
+        // A branch counts like what is always there.
+        (
+            format!("{field}{{% if a %}}{approve}{{% else %}}{reject}{{% endif %}}"),
+            true,
+        ),
+    ] {
+        let found = faults("x.html", &form(&inside));
+        assert_eq!(!found.is_empty(), bad, "{inside}: {found:?}");
+    }
+    // A button elsewhere on the page belongs to the form that it names.
+    let other = "<button type=\"submit\" form=\"f\" value=\"reject\">R</button>";
+    let found = faults(
+        "x.html",
+        &format!("{other}{}", form(&format!("{guard}{field}{approve}"))),
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+}
