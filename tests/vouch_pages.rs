@@ -58,9 +58,11 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
     assert_eq!(sponsored.send().await.unwrap().status(), 200);
 
     let end = format!("{form}/end");
-    assert_eq!(acme.post(&end, &[]).await.0, 403);
-    assert_eq!(admin.post(&end, &[]).await.0, 303);
-    assert_eq!(admin.post(&end, &[]).await.0, 404);
+    let sure = [("confirmed", "yes")];
+    assert_eq!(acme.post(&end, &sure).await.0, 403);
+    assert_shows(&admin.post(&end, &[]).await, 400, &["Tick the box"]);
+    assert_eq!(admin.post(&end, &sure).await.0, 303);
+    assert_eq!(admin.post(&end, &sure).await.0, 404);
     let after = admin.get(&page).await;
     assert!(!after.1.contains("vouched for by an admin"), "{}", after.1);
 }

@@ -100,14 +100,10 @@ impl Group {
             group.sources.insert(row.id, row);
         }
         let quiet = |one: &SourceOutcome| matches!(one.verdict, SourceVerdict::NotModified(_));
-        if !outcomes
-            .iter()
-            .flat_map(|outcome| &outcome.sources)
-            .all(quiet)
-        {
-            group.standings =
-                SourceCoverage::load(write, group.domains.values(), group.sources.values(), now)
-                    .await?;
+        let mut visited = outcomes.iter().flat_map(|outcome| &outcome.sources);
+        if !visited.all(quiet) {
+            let (rows, sources) = (group.domains.values(), group.sources.values());
+            group.standings = SourceCoverage::load(write, rows, sources, now).await?;
         }
         let mut account_ids: Vec<Uuid> = group
             .sources

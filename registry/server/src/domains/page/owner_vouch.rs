@@ -50,9 +50,12 @@ pub(crate) struct SetForm {
 
 impl FormFields for SetForm {}
 
-/// The form that ends a vouch, which says nothing.
-#[derive(Debug, Deserialize)]
-pub(crate) struct EndForm {}
+/// The fields of the form that ends a vouch.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EndForm {
+    confirmed: String,
+}
 
 impl FormFields for EndForm {}
 
@@ -85,13 +88,17 @@ pub(crate) async fn set(
 /// Ends the vouch, and leads back to the domain.
 ///
 /// # Errors
-/// As the act.
+/// As the act, and where the box was not ticked.
 #[post("/domains/{domain}/owner-vouch/end")]
 pub(crate) async fn end(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
     form: FormOf<Administer, EndForm>,
 ) -> Result<HttpResponse, Problem> {
+    if form.fields.confirmed.is_empty() {
+        let detail = "Tick the box to confirm that the vouch ends, and send the form again.";
+        return Err(AppError::invalid("/confirmed", detail).into());
+    }
     owner_vouch_end(&context, &form.visitor.caller, &domain).await?;
     Ok(back(&domain))
 }
