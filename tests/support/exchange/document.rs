@@ -55,6 +55,12 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ("agent_deprecate", "/sunset", "whether it is in the future"),
     ("domain_vouch", "/account", "whether this account exists"),
     ("domain_transfer", "/account", "whether this account exists"),
+    ("owner_vouch_set", "/account", "whether this account exists"),
+    (
+        "owner_vouch_set",
+        "/expires_in_days",
+        "a whole number must not be written with a fraction",
+    ),
     (
         "domain_patch",
         "/contact",
