@@ -42,6 +42,7 @@ mod ingest;
 mod interop;
 mod journey;
 mod kept_answers;
+mod large_cards;
 mod leases;
 mod leavers;
 mod long;

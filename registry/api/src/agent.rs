@@ -45,7 +45,7 @@ pub struct Match {
     /// Ids of the skills that matched.
     #[serde(default)]
     pub matched_skills: Vec<String>,
-    /// The components of the score, with `explain=true`: `summary` has a sentence for each, whose figures add up to the
+    /// The components of the score, with `explain=true`, for the first ten hits of a page: `summary` has a sentence for each, whose figures add up to the
     /// score; `value`, `description` and `details` are the computation as a tree.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -107,8 +107,14 @@ pub struct Summary {
     pub interfaces: Vec<Interface>,
     /// Capabilities that the card declares.
     pub capabilities: Capabilities,
-    /// Skills of the agent.
+    /// Skills of the agent. In a list there are at most ten: where it has more, those that matched come first.
     pub skills: Vec<HitSkill>,
+    /// Number of skills of the agent.
+    #[serde(default)]
+    pub skills_total: u64,
+    /// True if texts and lists of the card are cut or left out here, as lists do; the agent by itself shows everything.
+    #[serde(default)]
+    pub shortened: bool,
     /// Tags of all its skills.
     pub tags: Vec<String>,
     /// Authentication that the agent requires: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`,

@@ -46,7 +46,7 @@ pub struct SearchAnswer {
 pub struct HitRow {
     /// Id of the agent.
     pub id: Uuid,
-    /// The rendered hit, byte for byte as in its [`Document`](super::Document).
+    /// The rendered hit as in its [`Document`](super::Document), with the skills to show where they are rendered apart.
     pub hit: Vec<u8>,
     /// The agent as it is rendered in catalogs; empty for one that they do not list.
     pub entry: Vec<u8>,
@@ -66,6 +66,46 @@ pub struct HitRow {
     pub explain: Option<serde_json::Value>,
     /// Its duplicates among the matches, if they are folded and there are any.
     pub duplicates: Option<Duplicates>,
+}
+
+impl HitRow {
+    /// The bytes of what is shown of the agent and of its texts, apart from the explanation.
+    pub(super) fn bytes(&self) -> usize {
+        let highlights = self.highlights.iter();
+        let highlights =
+            highlights.map(|one| one.text.len() + one.skill.as_ref().map_or(0, String::len));
+        let skills = self.matched_skills.iter().map(String::len);
+        self.hit.len() + self.entry.len() + highlights.chain(skills).sum::<usize>()
+    }
+}
+
+/// Collects hits within a bound of their bytes.
+pub(super) struct BoundedHits {
+    pub hits: Vec<HitRow>,
+    left: Option<usize>,
+}
+
+impl BoundedHits {
+    /// No hits yet, of at most so many bytes if they are bounded.
+    pub fn new(max_bytes: Option<usize>) -> Self {
+        Self {
+            hits: Vec::new(),
+            left: max_bytes,
+        }
+    }
+
+    /// Adds a hit; `false` where it does not fit any more. The first one always fits.
+    pub fn push(&mut self, hit: HitRow) -> bool {
+        if let Some(left) = &mut self.left {
+            let bytes = hit.bytes();
+            if bytes > *left && !self.hits.is_empty() {
+                return false;
+            }
+            *left = left.saturating_sub(bytes);
+        }
+        self.hits.push(hit);
+        true
+    }
 }
 
 /// The agents that a hit stands for, besides itself.

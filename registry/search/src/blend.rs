@@ -106,6 +106,11 @@ impl Blended {
         }
     }
 
+    /// The full-text score, if the entry is a full-text match.
+    pub(super) fn words(self) -> Option<Score> {
+        self.words
+    }
+
     /// Whether the entry is a full-text match.
     pub(super) fn matches_words(self) -> bool {
         self.words.is_some()

@@ -7,10 +7,10 @@ use super::Index;
 use super::collect::{CollectedPage, Order, PageCollector};
 use super::error::IndexError;
 use super::facets::Facets;
+use super::rendered::rendered_hit;
 use super::request::SearchRequest;
 use super::rescore::RESCORED;
 use super::schema::Fields;
-use super::search::rendered_hit;
 
 /// A search as a tantivy query, for measuring it without its surroundings.
 pub struct CompiledQuery {

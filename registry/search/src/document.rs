@@ -15,13 +15,17 @@ pub const MAX_OTHER_BYTES: usize = 8 * 1024;
 /// The most skills of one agent that are searched, filtered by and highlighted; the rest is left out.
 pub const MAX_SKILLS: usize = 500;
 
+/// The most skills that a hit shows of those that are rendered apart.
+pub const MAX_SHOWN_SKILLS: usize = 10;
+
 /// One agent in the index. Texts are arbitrary; the values of filters and facets must be normalised, because the index
 /// compares them byte by byte.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
     /// Id of the agent; one document per id.
     pub id: Uuid,
-    /// The rendered hit, stored and returned byte for byte.
+    /// The rendered hit, a JSON object, stored and returned byte for byte. Where skills are rendered apart, the member
+    /// `skills` is added to it, with [`MAX_SHOWN_SKILLS`] of them.
     pub hit: Vec<u8>,
     /// The agent as it is rendered in catalogs, stored and returned beside the hit; empty for one that catalogs do not list.
     pub entry: Vec<u8>,
@@ -99,4 +103,6 @@ pub struct SkillText {
     pub tags: Vec<String>,
     /// Example requests.
     pub examples: Vec<String>,
+    /// The skill as hits show it, rendered as JSON in one line; empty, for all skills alike, where the hit has them itself.
+    pub shown: String,
 }

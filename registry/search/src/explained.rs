@@ -14,7 +14,8 @@ use tantivy::{DocAddress, DocId, DocSet, Score, SegmentReader, TantivyError, Ter
 
 use super::blend::Blended;
 use super::error::IndexError;
-use super::reasons::{Reasons, ScoreParts};
+use super::reasons::{FoundForms, Reasons, ScoreParts};
+use super::request::SortValue;
 use super::rescore::RescoreGain;
 use super::schema::Fields;
 use super::search::PreparedQuery;
@@ -65,32 +66,58 @@ fn conceal(explanation: &mut Value) {
     details.iter_mut().for_each(conceal);
 }
 
+/// The most terms of a query whose whole computation is shown; of one with more of them only those that matter most are.
+const MAX_TERMS: usize = 64;
+
 /// What the explanations of a page's hits are computed from.
 #[derive(Clone, Copy)]
 pub(super) struct Explainer<'a> {
-    pub prepared: &'a PreparedQuery,
-    pub fields: &'a Fields,
+    prepared: &'a PreparedQuery,
+    fields: &'a Fields,
     /// Full-text query; `None` if full text does not count.
-    pub words: Option<&'a dyn Weight>,
+    words: Option<&'a dyn Weight>,
+    /// Whether the query has so few terms that its whole computation is shown.
+    is_small: bool,
 }
 
-impl Explainer<'_> {
-    /// Explanation of a hit's score: the tree of its parts, and in `summary` the same in sentences. `written` are all
-    /// texts of the agent, as the index stores them.
+impl<'a> Explainer<'a> {
+    /// What explains the hits of a query, whose full text is `words`.
+    pub fn new(
+        prepared: &'a PreparedQuery,
+        fields: &'a Fields,
+        words: Option<&'a dyn Weight>,
+    ) -> Self {
+        let mut terms = 0;
+        if let Some(text) = &prepared.text {
+            text.query_terms(&mut |_, _| terms += 1);
+        }
+        Self {
+            prepared,
+            fields,
+            words,
+            is_small: terms <= MAX_TERMS,
+        }
+    }
+
+    /// The same for another text query.
+    pub fn with_words(self, words: Option<&'a dyn Weight>) -> Self {
+        Self { words, ..self }
+    }
+
+    /// Explanation of a hit's score at this place of the order: the tree of its parts, and in `summary` the same in
+    /// sentences. `written` are all texts of the agent, as the index stores them.
     pub fn explain(
         &self,
         address: DocAddress,
+        place: &SortValue,
         added: RescoreGain,
         blended: Option<Blended>,
         written: &str,
     ) -> Result<Value, IndexError> {
         let searcher = &self.prepared.view.searcher;
-        let reader = searcher.segment_reader(address.segment_ord);
-        let words = self
+        let weight = self
             .words
             .filter(|_| blended.is_none_or(Blended::matches_words));
-        let words = words.map(|words| words.explain(reader, address.doc_id));
-        let words = words.transpose()?;
         let reasons = Reasons {
             fields: self.fields,
             searcher,
@@ -99,11 +126,32 @@ impl Explainer<'_> {
             address,
             written,
         };
-        let summary = reasons.sentences(&ScoreParts {
+        let found = match weight {
+            Some(_) => reasons.find(),
+            None => FoundForms::new(),
+        };
+        let told = reasons.told(&found)?;
+        let words = match weight {
+            None => None,
+            Some(weight) if self.is_small => {
+                let reader = searcher.segment_reader(address.segment_ord);
+                Some(weight.explain(reader, address.doc_id)?)
+            }
+            Some(_) => {
+                let score = match (blended, place) {
+                    (Some(blended), _) => blended.words(),
+                    (None, SortValue::Score(score)) => Some(*score),
+                    (None, _) => None,
+                };
+                Some(reasons.main_terms(&told, score.map(|score| score - added.sum()))?)
+            }
+        };
+        let parts = ScoreParts {
             words: words.as_ref().map(Explanation::value),
             added,
             blended,
-        })?;
+        };
+        let summary = reasons.sentences(&told, &parts);
         let words = words.map(|words| with_added(words, added));
         let whole = match blended {
             Some(blended) => Some(blended.explanation(words)),

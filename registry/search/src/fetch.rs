@@ -8,19 +8,28 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, DocSet, Score};
 use uuid::Uuid;
 
-use super::answer::HitRow;
+use super::answer::{BoundedHits, HitRow};
 use super::collect::PageEntry;
 use super::error::IndexError;
 use super::explained::Explainer;
 use super::frozen::FrozenPlace;
 use super::highlight::Highlighter;
-use super::request::{SearchRequest, SortPosition, SortValue};
+use super::request::{MAX_EXPLAINED, SearchRequest, SortPosition, SortValue};
 use super::rescore::{RESCORED, RescoreGain};
 use super::search::PreparedQuery;
 use super::{Index, Inner};
 
 /// The most ids of one [`Index::fetch`].
 const MAX_FETCH: usize = 1_000;
+
+/// The hits of a page of a frozen order.
+#[derive(Debug, Clone, Default)]
+pub struct FetchedHits {
+    /// The hits.
+    pub hits: Vec<HitRow>,
+    /// How many of the places they are of, visible or not: the next page begins behind them.
+    pub places: usize,
+}
 
 impl Inner {
     /// Addresses of the agents at these places that pass the filter, each with its full-text score, or `None` if the
@@ -127,7 +136,7 @@ impl Index {
     /// the request's filters and labels do not (or no longer) allow, that changed since the last commit, or that were
     /// removed are left out. Scores, highlights and matched skills are those of the request's text; an agent that no
     /// longer matches it has no score. Semantic scores are those of the frozen order: the request's own vector is
-    /// ignored.
+    /// ignored. The hits end where they would exceed the request's bytes.
     ///
     /// # Errors
     /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 1 000 ids.
@@ -136,7 +145,7 @@ impl Index {
         places: &[FrozenPlace],
         place: usize,
         request: &SearchRequest,
-    ) -> Result<Vec<HitRow>, IndexError> {
+    ) -> Result<FetchedHits, IndexError> {
         if places.len() > MAX_FETCH {
             let (what, limit) = ("ids", MAX_FETCH);
             return Err(IndexError::TooMany { what, limit });
@@ -170,8 +179,10 @@ impl Index {
             let again = scored.partition_point(|(.., place)| *place < RESCORED);
             rescorer.rescore(searcher, &mut entries[..again])?;
         }
-        let mut hits = Vec::with_capacity(entries.len());
-        for (mut entry, (scored, matches_words, weak, _)) in entries.into_iter().zip(scored) {
+        let explainer = explaining.then(|| Explainer::new(&prepared, &inner.fields, None));
+        let mut page = BoundedHits::new(request.max_bytes);
+        let mut read = places.len();
+        for (mut entry, (scored, matches_words, weak, at)) in entries.into_iter().zip(scored) {
             // The order stays that of the first page, and with it what was weak.
             entry.position.weak = weak;
             if let Some(blended) = entry.blended {
@@ -179,16 +190,19 @@ impl Index {
             }
             // The agent's words may have changed since the order was frozen.
             let words_asked = weight.as_deref().filter(|_| matches_words);
-            let explain = (explaining && scored).then_some(Explainer {
-                prepared: &prepared,
-                fields: &inner.fields,
-                words: words_asked,
-            });
+            let explain = explainer.filter(|_| scored && page.hits.len() < MAX_EXPLAINED);
+            let explain = explain.map(|explainer| explainer.with_words(words_asked));
             let mut hit = inner.hit(searcher, entry, &words, explain)?;
             hit.score = hit.score.filter(|_| scored);
-            hits.push(hit);
+            if !page.push(hit) {
+                read = at - place;
+                break;
+            }
         }
-        Ok(hits)
+        Ok(FetchedHits {
+            hits: page.hits,
+            places: read,
+        })
     }
 }
 

@@ -28,6 +28,14 @@ pub(super) struct Highlighter {
     beginnings: Beginnings,
 }
 
+/// A skill that contains a word of the query.
+pub(super) struct MatchedSkill {
+    /// Its number among the skills of the agent.
+    pub number: usize,
+    /// Its id.
+    pub id: String,
+}
+
 /// Bytes of a word, and capitals, by their value.
 const WORD: u8 = 1;
 const CAPITAL: u8 = 2;
@@ -68,9 +76,9 @@ impl Highlighter {
         self.forms.is_empty()
     }
 
-    /// Finds the highlights of an agent, whose texts are joined as by [`written`](super::layout::written), and the ids
-    /// of the skills that contain a word, the one with most distinct words first.
-    pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<String>) {
+    /// Finds the highlights of an agent, whose texts are joined as by [`written`](super::layout::written), and the
+    /// skills that contain a word, the one with most distinct words first.
+    pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<MatchedSkill>) {
         let mut highlights = Vec::new();
         let mut all: Vec<(TextKind, usize, &str)> = Vec::new();
         let mut start = 0;
@@ -110,10 +118,15 @@ impl Highlighter {
                 highlights.push(fragment(field, skill, text, &matches));
             }
         }
-        skills.retain(|(words, _)| *words != 0);
-        skills.sort_by_key(|(words, _)| std::cmp::Reverse(words.count_ones()));
-        let matched = skills.into_iter().take(MAX_MATCHED_SKILLS);
-        (highlights, matched.map(|(_, id)| id.to_owned()).collect())
+        let mut matched: Vec<(usize, (u64, &str))> = skills.into_iter().enumerate().collect();
+        matched.retain(|(_, (words, _))| *words != 0);
+        matched.sort_by_key(|(_, (words, _))| std::cmp::Reverse(words.count_ones()));
+        let matched = matched.into_iter().take(MAX_MATCHED_SKILLS);
+        let matched = matched.map(|(number, (_, id))| MatchedSkill {
+            number,
+            id: id.to_owned(),
+        });
+        (highlights, matched.collect())
     }
 
     /// Byte ranges of the words, ascending and disjoint, and a bit set of the words found.

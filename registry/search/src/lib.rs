@@ -55,6 +55,7 @@ mod query;
 mod ranking;
 mod reasons;
 mod rebuild;
+mod rendered;
 mod request;
 mod rescore;
 mod schema;
@@ -87,18 +88,20 @@ pub use blend::Blended;
 pub use compiled::CompiledQuery;
 pub use config::IndexConfig;
 pub use document::{
-    Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, SkillText,
+    Document, MAX_OTHER_BYTES, MAX_SHOWN_SKILLS, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES,
+    SkillText,
 };
 pub use error::IndexError;
 pub use facets::FacetLimits;
+pub use fetch::FetchedHits;
 pub use frozen::{FrozenOrder, FrozenPlace, OrderState};
 pub use list::{ListAnswer, ListKey, ListRequest, ListRow, ListValue};
 pub use overlay::ChangedAgent;
 pub use property::{ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED, Property, ValueCount, ValueCounts};
 pub use rebuild::Rebuild;
 pub use request::{
-    FacetName, Filters, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS, MAX_WITHIN,
-    Meaning, SearchRequest, Sort, SortPosition, SortValue,
+    FacetName, Filters, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS,
+    MAX_WITHIN, Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};

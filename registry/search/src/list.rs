@@ -12,9 +12,9 @@ use super::collect::{AgentIds, smaller};
 use super::error::IndexError;
 use super::filter::clauses;
 use super::filtered::FilteredQuery;
+use super::rendered::{rendered_entry, rendered_hit};
 use super::request::{Filters, MAX_LIMIT};
 use super::schema::IDENTIFIER;
-use super::search::{rendered_entry, rendered_hit};
 
 /// What a list is ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct ListRequest {
     pub after: Option<Vec<ListValue>>,
     /// The most agents returned, at most [`MAX_LIMIT`].
     pub limit: usize,
+    /// The most bytes of the agents returned, if they are bounded; there is at least one.
+    pub max_bytes: Option<usize>,
 }
 
 /// A value that lists are ordered by.
@@ -63,7 +65,7 @@ pub enum ListValue {
 /// One agent of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRow {
-    /// Its rendered hit.
+    /// Its rendered hit, without the skills that are rendered apart.
     pub hit: Vec<u8>,
     /// The agent as it is rendered in catalogs; empty for one that they do not list.
     pub entry: Vec<u8>,
@@ -130,13 +132,22 @@ impl Index {
         let query = FilteredQuery::new(None, filter);
         let (total, mut rows) = view.searcher.search(&query, &collector)?;
         rows.sort_unstable_by(|one, other| compare(&order, &one.0, &other.0));
-        let more = rows.len() > request.limit;
+        let mut more = rows.len() > request.limit;
         rows.truncate(request.limit);
-        let rows = rows.into_iter();
+        let mut page: Vec<ListRow> = Vec::with_capacity(rows.len());
+        let mut left = request.max_bytes.unwrap_or(usize::MAX);
+        for (place, address) in rows {
+            let row = row(&view.searcher, &inner.fields, place, address)?;
+            let bytes = row.hit.len() + row.entry.len();
+            if bytes > left && !page.is_empty() {
+                more = true;
+                break;
+            }
+            left = left.saturating_sub(bytes);
+            page.push(row);
+        }
         Ok(ListAnswer {
-            rows: rows
-                .map(|(place, address)| row(&view.searcher, &inner.fields, place, address))
-                .collect::<Result<_, _>>()?,
+            rows: page,
             total,
             more,
         })

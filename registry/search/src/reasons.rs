@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tantivy::{DocAddress, DocSet as _, Score, Searcher};
+use tantivy::query::{Bm25StatisticsProvider as _, Explanation};
+use tantivy::{DocAddress, DocSet as _, Score, Searcher, Term};
 
 use super::analysis::{QueryWord, pieces};
 use super::blend::Blended;
@@ -17,6 +18,12 @@ use super::statistics::QueryStatistics;
 const MAX_MEMBERS: usize = 3;
 /// The most characters of a skill's name in a sentence.
 const MAX_NAME_CHARS: usize = 60;
+/// The most forms of a query's words whose scores are computed for one hit.
+const MAX_TOLD_FORMS: usize = 32;
+/// The most terms in the computation of a score, where not all are shown.
+const MAX_MAIN_TERMS: usize = 16;
+/// The most bytes of an agent's texts in which the words of a query are looked for.
+const MAX_READ_BYTES: usize = 128 * 1024;
 /// Difference of two scores that is a rounding error.
 const ROUNDING: Score = 1e-3;
 
@@ -42,7 +49,7 @@ pub(super) struct Reasons<'a> {
 
 /// A form of a word in the texts of an agent.
 #[derive(Default)]
-struct FoundForm {
+pub(super) struct FoundForm {
     /// The word of the query as it is written in the text that has most of it, folded.
     surface: String,
     /// Members that contain it, each with the number of its occurrences, weighed as in the index.
@@ -57,9 +64,100 @@ enum Member {
     Skill(usize),
 }
 
-impl Reasons<'_> {
+/// The forms of a query's words that an agent has.
+pub(super) type FoundForms = HashMap<String, FoundForm>;
+
+/// A word of the query with the form that the agent has and that gives it its score.
+pub(super) struct ToldWord<'a> {
+    word: &'a QueryWord,
+    form: &'a str,
+    weight: Score,
+    score: Score,
+    places: &'a FoundForm,
+}
+
+impl<'r> Reasons<'r> {
+    /// The words of the query that the agent has, in their order. Of more than [`MAX_TOLD_FORMS`] forms the rarest are looked
+    /// at, which tell most.
+    pub fn told<'a>(&self, found: &'a FoundForms) -> Result<Vec<ToldWord<'a>>, IndexError>
+    where
+        'r: 'a,
+    {
+        let mut candidates: Vec<(usize, &'r str, Score, &'a FoundForm)> = Vec::new();
+        for (number, word) in self.words.iter().enumerate() {
+            let forms = word.weighed_forms();
+            candidates.extend(forms.filter_map(|(form, weight)| {
+                let places = found.get(form)?;
+                Some((number, form, weight, places))
+            }));
+        }
+        if candidates.len() > MAX_TOLD_FORMS {
+            let mut kept = Vec::with_capacity(candidates.len());
+            for candidate in candidates {
+                kept.push((self.tells(candidate.1, candidate.2)?, candidate));
+            }
+            kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            kept.truncate(MAX_TOLD_FORMS);
+            candidates = kept.into_iter().map(|(_, candidate)| candidate).collect();
+            candidates.sort_by_key(|(number, ..)| *number);
+        }
+        let mut told: Vec<(usize, ToldWord<'a>)> = Vec::new();
+        for (number, form, weight, places) in candidates {
+            let Some(score) = self.score(form, weight)? else {
+                continue;
+            };
+            let one = ToldWord {
+                word: &self.words[number],
+                form,
+                weight,
+                score,
+                places,
+            };
+            match told.last_mut().filter(|(known, _)| *known == number) {
+                Some((_, known)) if score > known.score => *known = one,
+                Some(_) => {}
+                None => told.push((number, one)),
+            }
+        }
+        Ok(told.into_iter().map(|(_, word)| word).collect())
+    }
+
+    /// How much a form tells: the more, the fewer agents have it.
+    fn tells(&self, form: &str, weight: Score) -> Result<Score, IndexError> {
+        let term = Term::from_field_text(self.fields.text, form);
+        let holders = self.statistics.doc_freq(&term)? as Score;
+        let agents = self.statistics.total_num_docs()? as Score;
+        Ok(weight * (1.0 + agents / (holders + 1.0)).ln())
+    }
+
+    /// The computation of a full-text score by the terms that matter most, and the sum of all others; without the score,
+    /// that of these terms alone.
+    pub fn main_terms(
+        &self,
+        told: &[ToldWord<'_>],
+        score: Option<Score>,
+    ) -> Result<Explanation, IndexError> {
+        let mut most: Vec<&ToldWord<'_>> = told.iter().collect();
+        most.sort_by(|one, other| other.score.total_cmp(&one.score));
+        most.truncate(MAX_MAIN_TERMS);
+        let sum: Score = most.iter().map(|word| word.score).sum();
+        let whole_score = score.unwrap_or(sum);
+        let mut whole = Explanation::new("sum of the terms that matter most:", whole_score);
+        let reader = self.searcher.segment_reader(self.address.segment_ord);
+        for word in most {
+            let query = form_query(self.fields, word.form, word.weight);
+            let weight = self.statistics.weight(query.as_ref(), self.searcher)?;
+            whole.add_detail(weight.explain(reader, self.address.doc_id)?);
+        }
+        let others = whole_score - sum;
+        if others.abs() > ROUNDING * (1.0 + whole_score) {
+            whole.add_detail(Explanation::new("all other terms", others));
+        }
+        Ok(whole)
+    }
+
     /// The sentences, the first ones about the words of the query. Each figure is a part of the whole score.
-    pub fn sentences(&self, parts: &ScoreParts) -> Result<Vec<String>, IndexError> {
+    pub fn sentences(&self, told: &[ToldWord<'_>], parts: &ScoreParts) -> Vec<String> {
         let words = parts.words.unwrap_or(0.0);
         let full_text = words + parts.added.sum();
         let (factor, total) = match &parts.blended {
@@ -71,12 +169,10 @@ impl Reasons<'_> {
         let mut sentences = Vec::new();
         if parts.words.is_some() {
             let mut left = words;
-            let found = self.find();
-            for word in self.words {
-                if let Some((score, reason)) = self.word(word, &found, &skills)? {
-                    left -= score;
-                    sentences.push(format!("{reason} {}", figure(score)));
-                }
+            for word in told {
+                left -= word.score;
+                let reason = word.reason(&skills);
+                sentences.push(format!("{reason} {}", figure(word.score)));
             }
             if left.abs() > ROUNDING * (1.0 + words) {
                 let figure = figure(left);
@@ -95,36 +191,7 @@ impl Reasons<'_> {
                 sentences.push(format!("{reason} ({score:.2} of {total:.2}){detail}"));
             }
         }
-        Ok(sentences)
-    }
-
-    /// Score of a word of the query, and where the agent has it; `None` if it does not.
-    fn word(
-        &self,
-        word: &QueryWord,
-        found: &HashMap<String, FoundForm>,
-        skills: &[String],
-    ) -> Result<Option<(Score, String)>, IndexError> {
-        let mut best: Option<(Score, &str, &FoundForm)> = None;
-        for (form, weight) in word.weighed_forms() {
-            let Some(places) = found.get(form) else {
-                continue;
-            };
-            let score = self.score(form, weight)?;
-            if score.is_some_and(|score| best.as_ref().is_none_or(|(known, ..)| score > *known)) {
-                best = score.map(|score| (score, form, places));
-            }
-        }
-        Ok(best.map(|(score, form, places)| {
-            let (members, verb) = places.named(skills);
-            let surface = quoted(&places.surface);
-            let counts = match word.own_forms().any(|(own, _)| own == form) {
-                true if places.surface == word.exact => String::new(),
-                true => format!(" for {}", quoted(&word.exact)),
-                false => format!(", which counts for {} at half weight", quoted(&word.exact)),
-            };
-            (score, format!("{members} {verb} {surface}{counts}"))
-        }))
+        sentences
     }
 
     /// Full-text score of a form in the document.
@@ -140,12 +207,13 @@ impl Reasons<'_> {
         Ok((scorer.doc() == document).then(|| scorer.score()))
     }
 
-    /// The forms of the query's words that the agent has.
-    fn find(&self) -> HashMap<String, FoundForm> {
+    /// The forms of the query's words that the agent has in the first [`MAX_READ_BYTES`] of its texts.
+    pub fn find(&self) -> FoundForms {
         let forms = self.words.iter().flat_map(QueryWord::weighed_forms);
         let wanted: HashSet<&str> = forms.map(|(form, _)| form).collect();
-        let mut found: HashMap<String, FoundForm> = HashMap::new();
+        let mut found = FoundForms::new();
         let mut skills = 0;
+        let mut left = MAX_READ_BYTES;
         let languages = written_languages(self.written);
         for (kind, text) in texts(self.written) {
             skills += usize::from(kind == TextKind::SkillId);
@@ -156,6 +224,8 @@ impl Reasons<'_> {
             if kind == TextKind::Languages {
                 continue;
             }
+            let text = &text[..text.floor_char_boundary(left)];
+            left -= text.len();
             for piece in pieces(text, languages) {
                 let surface = piece.exact.clone();
                 for form in piece.forms() {
@@ -182,6 +252,21 @@ impl Reasons<'_> {
             }
         }
         names
+    }
+}
+
+impl ToldWord<'_> {
+    /// Where the agent has the word.
+    fn reason(&self, skills: &[String]) -> String {
+        let (members, verb) = self.places.named(skills);
+        let surface = quoted(&self.places.surface);
+        let exact = &self.word.exact;
+        let counts = match self.word.own_forms().any(|(own, _)| own == self.form) {
+            true if self.places.surface == *exact => String::new(),
+            true => format!(" for {}", quoted(exact)),
+            false => format!(", which counts for {} at half weight", quoted(exact)),
+        };
+        format!("{members} {verb} {surface}{counts}")
     }
 }
 

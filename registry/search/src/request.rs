@@ -14,6 +14,9 @@ pub const MAX_QUERY_WORDS: usize = 32;
 /// The most hits of one search.
 pub const MAX_LIMIT: usize = 1_000;
 
+/// The most hits of a page whose scores are explained: the first ones.
+pub const MAX_EXPLAINED: usize = 10;
+
 /// The most ids that [`FrozenOrder::places`](super::FrozenOrder::places) returns.
 pub const MAX_ORDER: usize = 1_000;
 
@@ -39,6 +42,9 @@ pub struct SearchRequest {
     pub sort: Sort,
     /// The most hits to return, at most [`MAX_LIMIT`]. With 0 only total and facets are computed.
     pub limit: usize,
+    /// The most bytes of the hits, if they are bounded: a page ends before the hit that would exceed them, and has at least
+    /// one hit.
+    pub max_bytes: Option<usize>,
     /// Position of the same search after which the page continues.
     pub after: Option<SortPosition>,
     /// Facets to count over all matches.
@@ -46,7 +52,7 @@ pub struct SearchRequest {
     /// Whether duplicates are folded: of each group of duplicates among the matches one agent is a hit. Totals and facets
     /// count agents all the same.
     pub grouped: bool,
-    /// Whether each hit has an explanation of its score.
+    /// Whether the first [`MAX_EXPLAINED`] hits have an explanation of their score.
     pub explain: bool,
     /// Whether the order is frozen for the following pages, if there are any.
     pub freeze: bool,

@@ -16,7 +16,10 @@ use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 12;
+pub const SCHEMA_VERSION: u32 = 13;
+
+/// What stands between the skills that are rendered apart. JSON in one line does not contain it.
+pub(super) const SKILL_SEPARATOR: &str = ",\n";
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
@@ -38,6 +41,8 @@ pub(super) struct Fields {
     pub id_low: Field,
     /// The rendered hit as text, which is read faster than bytes.
     pub hit: Field,
+    /// The skills as hits show them, one after another.
+    pub shown_skills: Field,
     /// A rendered hit that is not UTF-8.
     pub hit_bytes: Field,
     /// The agent as it is rendered in catalogs.
@@ -80,6 +85,7 @@ impl Fields {
             id_low: builder.add_u64_field("id_low", FAST),
             hit: builder.add_text_field("hit", STORED),
             hit_bytes: builder.add_bytes_field("hit_bytes", STORED),
+            shown_skills: builder.add_text_field("shown_skills", STORED),
             entry: builder.add_text_field("entry", STORED),
             text: builder.add_text_field(
                 "text",
@@ -134,6 +140,11 @@ impl Fields {
         match std::str::from_utf8(&agent.hit) {
             Ok(hit) => out.add_text(self.hit, hit),
             Err(_) => out.add_bytes(self.hit_bytes, &agent.hit),
+        }
+        let shown = agent.skills.iter().take(MAX_SKILLS);
+        let shown: Vec<&str> = shown.map(|skill| skill.shown.as_str()).collect();
+        if shown.iter().any(|skill| !skill.is_empty()) {
+            out.add_text(self.shown_skills, shown.join(SKILL_SEPARATOR));
         }
         match std::str::from_utf8(&agent.entry) {
             Ok("") | Err(_) => {}

@@ -7,7 +7,7 @@ use tantivy::schema::Value;
 use tantivy::{Searcher, TantivyDocument};
 
 use super::analysis::{QueryText, query_text};
-use super::answer::{HitRow, SearchAnswer};
+use super::answer::{BoundedHits, HitRow, SearchAnswer};
 use super::blend::{Balance, Blend};
 use super::collect::{CollectedPage, Order, PageCollector, PageEntry};
 use super::error::IndexError;
@@ -21,9 +21,11 @@ use super::highlight::Highlighter;
 use super::meaning::NearAgents;
 use super::query::TextQuery;
 use super::ranking::ranked;
-use super::request::{Filters, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue};
+use super::rendered::{rendered_entry, rendered_hit, with_skills};
+use super::request::{
+    Filters, MAX_EXPLAINED, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue,
+};
 use super::rescore::Rescorer;
-use super::schema::Fields;
 use super::seen::VisibleAgents;
 use super::statistics::{QueryStatistics, Statistics};
 use super::syntax::{self, ParsedQuery};
@@ -215,13 +217,14 @@ impl Inner {
         Ok(asked)
     }
 
-    /// Hits of a page. `explained` is set if explanations are requested; inside it is the text query, if full text
-    /// counts.
+    /// Hits of a page, as many of these as fit into `max_bytes`. `explained` is set if explanations are requested; inside it
+    /// is the text query, if full text counts.
     fn hits(
         &self,
         entries: Vec<PageEntry>,
         prepared: &PreparedQuery,
         explained: Option<Option<FilteredQuery>>,
+        max_bytes: Option<usize>,
     ) -> Result<Vec<HitRow>, IndexError> {
         let searcher = &prepared.view.searcher;
         let words = Highlighter::new(&prepared.query.words);
@@ -229,14 +232,15 @@ impl Inner {
         let scoring = EnableScoring::enabled_from_searcher(searcher);
         let weight = explained.flatten().map(|words| words.weight(scoring));
         let weight = weight.transpose()?;
-        let explain = explaining.then_some(Explainer {
-            prepared,
-            fields: &self.fields,
-            words: weight.as_deref(),
-        });
-        let hits = entries.into_iter();
-        hits.map(|entry| self.hit(searcher, entry, &words, explain))
-            .collect()
+        let explain = explaining.then(|| Explainer::new(prepared, &self.fields, weight.as_deref()));
+        let mut page = BoundedHits::new(max_bytes);
+        for (place, entry) in entries.into_iter().enumerate() {
+            let explain = explain.filter(|_| place < MAX_EXPLAINED);
+            if !page.push(self.hit(searcher, entry, &words, explain)?) {
+                break;
+            }
+        }
+        Ok(page.hits)
     }
 
     /// One hit of a page. `explain` is set if explanations are requested.
@@ -256,20 +260,23 @@ impl Inner {
         } = entry;
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
-        let hit = rendered_hit(&stored, &self.fields);
-        let (highlights, matched_skills) = if words.is_empty() {
+        let written = text(self.fields.text).unwrap_or_default();
+        let (highlights, matched) = if words.is_empty() {
             Default::default()
         } else {
-            words.find(text(self.fields.text).unwrap_or_default())
+            words.find(written)
         };
-        let written = text(self.fields.text).unwrap_or_default();
+        let shown = text(self.fields.shown_skills).unwrap_or_default();
+        let numbers = matched.iter().map(|skill| skill.number);
+        let hit = with_skills(rendered_hit(&stored, &self.fields), shown, numbers);
         let explain = explain
-            .map(|explainer| explainer.explain(address, added, blended, written))
+            .map(|explainer| explainer.explain(address, &position.value, added, blended, written))
             .transpose()?;
+        let matched_skills = matched.into_iter().map(|skill| skill.id).collect();
         Ok(HitRow {
             id: position.id,
             weak: position.weak,
-            hit: hit.to_vec(),
+            hit,
             entry: rendered_entry(&stored, &self.fields).to_vec(),
             score: match position.value {
                 SortValue::Score(score) => Some(score),
@@ -343,11 +350,13 @@ impl Index {
             prepared.blend.as_ref(),
         )?;
 
-        let more = entries.len() > request.limit;
+        let beyond = entries.len() > request.limit;
         entries.truncate(request.limit);
         let explained = request.explain && prepared.text.is_some();
         let explained = explained.then(|| prepared.explained_words(&query, order));
-        let hits = inner.hits(entries, &prepared, explained)?;
+        let found = entries.len();
+        let hits = inner.hits(entries, &prepared, explained, request.max_bytes)?;
+        let more = beyond || hits.len() < found;
         let facets = page.facets.counts(searcher, &inner.fields, matches)?;
         let hints = inner.hints(request, &prepared, total, hits.first())?;
         Ok(SearchAnswer {
@@ -417,27 +426,6 @@ impl Index {
         }
         Ok(hits)
     }
-}
-
-/// The rendered hit of a stored document.
-pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &Fields) -> &'a [u8] {
-    let first = |field| stored.get_first(field);
-    let text = first(fields.hit).and_then(|value| value.as_str());
-    match text {
-        Some(hit) => hit.as_bytes(),
-        None => first(fields.hit_bytes)
-            .and_then(|value| value.as_bytes())
-            .unwrap_or_default(),
-    }
-}
-
-/// The entry of a stored document; empty where it has none.
-pub(super) fn rendered_entry<'a>(stored: &'a TantivyDocument, fields: &Fields) -> &'a [u8] {
-    let entry = stored.get_first(fields.entry);
-    entry
-        .and_then(|value| value.as_str())
-        .unwrap_or_default()
-        .as_bytes()
 }
 
 /// Rejects a request beyond the limits.

@@ -13,6 +13,7 @@ use crate::http::allowed::Addresses;
 use crate::http::catalog_links::CatalogLinks;
 use crate::http::envelope::{self, ErrorPage};
 use crate::http::state::State;
+use crate::http::unread_bytes::UnreadLimit;
 use crate::mcp::McpService;
 use crate::openapi::{self, operations};
 use crate::pages::problems;
@@ -57,6 +58,7 @@ pub fn application(
         .service(openapi::docs_folder)
         .service(openapi::docs)
         .configure(routes::pages_and_fallback)
+        .wrap(UnreadLimit)
         .wrap(Compress::default())
         .wrap(envelope)
 }

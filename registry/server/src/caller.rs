@@ -65,7 +65,7 @@ impl Account {
 pub struct Caller {
     /// The account; `None` for an anonymous client.
     pub account: Option<Account>,
-    /// The network of an anonymous write or message, by which its limits are counted.
+    /// The network of an anonymous client, by which its limits and shares are counted.
     pub network: Option<IpAddr>,
 }
 
@@ -98,7 +98,24 @@ fn listed(set: &impl ToString) -> String {
     }
 }
 
+/// Whom something is counted for that one caller may have a share of: turns at a search, open streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallerKey {
+    /// An account, whatever its tokens and addresses.
+    Account(Uuid),
+    /// The network of a client without an account; `None` where the address is not known, and for the registry itself.
+    Network(Option<IpAddr>),
+}
+
 impl Caller {
+    /// Whom the caller's shares are counted for.
+    pub fn key(&self) -> CallerKey {
+        match &self.account {
+            Some(account) => CallerKey::Account(account.id),
+            None => CallerKey::Network(self.network),
+        }
+    }
+
     /// Whether the caller is this account, by a token that lets it see.
     pub(crate) fn is(&self, account: Option<Uuid>) -> bool {
         let own = self.account.as_ref();

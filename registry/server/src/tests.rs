@@ -17,10 +17,12 @@ mod lint;
 mod pages;
 mod people;
 mod policy_pages;
-mod provider_sign_in;
+pub(crate) mod provider_sign_in;
+mod refusals;
 mod sessions;
 mod tls;
 mod tokens;
+mod unread;
 
 use std::sync::Arc;
 
@@ -87,7 +89,7 @@ impl Registry {
         }
     }
 
-    fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.state.context
     }
 

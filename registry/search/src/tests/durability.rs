@@ -233,6 +233,7 @@ fn searches_go_on_through_rebuilds() {
                             index
                                 .fetch(&[id(7)].map(place), 0, &text("flight"))
                                 .unwrap()
+                                .hits
                                 .len(),
                             1
                         );

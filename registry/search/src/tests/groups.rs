@@ -75,7 +75,7 @@ fn by_frozen_order(index: &Index, request: &SearchRequest) -> Vec<HitRow> {
         .chunks(7)
         .zip((hits.len()..).step_by(7))
     {
-        hits.extend(index.fetch(page, offset, &request).unwrap());
+        hits.extend(index.fetch(page, offset, &request).unwrap().hits);
     }
     hits
 }
@@ -268,7 +268,7 @@ fn a_frozen_order_shows_no_duplicate_that_was_hidden_since() {
     let places = frozen.places(10).unwrap();
     assert_eq!(places.len(), 2);
     let leads = |index: &Index| {
-        let hits = index.fetch(&places, 0, &request).unwrap();
+        let hits = index.fetch(&places, 0, &request).unwrap().hits;
         let led = hits.into_iter().find(|hit| hit.id != id(9)).unwrap();
         (led.id, led.duplicates)
     };

@@ -196,6 +196,7 @@ impl World {
         for hit in answer
             .hits
             .iter()
+            .take(MAX_EXPLAINED)
             .filter(|hit| request.explain && hit.score.is_some() && !near.is_empty())
         {
             let told = hit.explain.as_ref().unwrap().to_string();
@@ -377,7 +378,7 @@ fn a_frozen_order_keeps_what_was_near() {
     world.embed(&all, &mut dice);
     let places = frozen.places(1_000).unwrap();
     assert!(places.iter().map(|place| place.id).eq(ids(&whole)));
-    let fetched = world.index.fetch(&places[..10], 0, &request).unwrap();
+    let fetched = world.index.fetch(&places[..10], 0, &request).unwrap().hits;
     for (one, other) in first.hits.iter().zip(&fetched) {
         assert_eq!(
             (one.id, one.score, &one.explain),
@@ -477,7 +478,7 @@ fn a_place_whose_words_have_gone_is_explained_by_what_was_near() {
     let mut other = agent(9, "poems");
     other.id = changed;
     index.apply(vec![other], &[], 9).unwrap();
-    let page = index.fetch(&places[2..4], 2, &request).unwrap();
+    let page = index.fetch(&places[2..4], 2, &request).unwrap().hits;
     let told = page
         .iter()
         .find(|hit| hit.id == changed)

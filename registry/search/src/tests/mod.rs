@@ -3,6 +3,7 @@
 
 mod analysis;
 mod bits;
+mod bounded;
 mod damage;
 mod durability;
 mod facets;

@@ -49,7 +49,10 @@ fn changed_agents_are_hidden_everywhere() {
             .len(),
         1
     );
-    let fetched = index.fetch(&[id(1), id(2)].map(place), 0, &all()).unwrap();
+    let fetched = index
+        .fetch(&[id(1), id(2)].map(place), 0, &all())
+        .unwrap()
+        .hits;
     assert_eq!(
         fetched.iter().map(|hit| hit.id).collect::<Vec<_>>(),
         [id(2)]

@@ -142,7 +142,7 @@ fn a_frozen_order_is_fetched_page_by_page() {
     let order: Vec<Uuid> = places.iter().map(|place| place.id).collect();
     assert_eq!(order.len(), 50);
     assert_eq!(order[..10], ids(&first));
-    let again = index.fetch(&places[..10], 0, &request).unwrap();
+    let again = index.fetch(&places[..10], 0, &request).unwrap().hits;
     for (one, other) in first.hits.iter().zip(&again) {
         assert_eq!(
             (one.id, &one.hit, &one.highlights, &one.position),
@@ -161,11 +161,12 @@ fn a_frozen_order_is_fetched_page_by_page() {
     assert!(frozen.places(MAX_ORDER + 1).is_err());
     let rest = index
         .fetch(&[kept, hidden, kept, id(5_000)].map(place), 0, &request)
-        .unwrap();
+        .unwrap()
+        .hits;
     assert_eq!(rest.iter().map(|hit| hit.id).collect::<Vec<_>>(), [kept]);
     assert_eq!(
         rest[0].hit,
-        index.fetch(&[place(kept)], 0, &all()).unwrap()[0].hit
+        index.fetch(&[place(kept)], 0, &all()).unwrap().hits[0].hit
     );
 }
 

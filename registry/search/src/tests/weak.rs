@@ -158,7 +158,8 @@ fn page_after_page_the_weak_ones_follow_the_others() {
         let around = strong.min(places.len() - 10) - 10;
         let fetched = index
             .fetch(&places[around..around + 20], around, &request)
-            .unwrap();
+            .unwrap()
+            .hits;
         let fetched: Vec<(Uuid, bool)> = fetched.iter().map(|hit| (hit.id, hit.weak)).collect();
         assert_eq!(fetched, whole[around..around + 20]);
     }

@@ -12,7 +12,7 @@ use super::stream::{Form, follow, place};
 use super::version::{Version, version};
 use super::{incoming, listing, sending, tasks, wire};
 use crate::error::AppError;
-use crate::http::auth::AnyoneCounted;
+use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::state::State;
@@ -26,7 +26,7 @@ const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 #[post("/a2a/message:send")]
 pub async fn message_send(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -47,7 +47,7 @@ pub async fn message_send(
 #[post("/a2a/message:stream")]
 pub async fn message_stream(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -78,7 +78,7 @@ pub async fn message_stream(
 #[get("/a2a/tasks")]
 pub async fn task_list(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let listed = match demand(&request, &state)? {
@@ -94,7 +94,7 @@ pub async fn task_list(
 #[post("/a2a/tasks/{task}:cancel")]
 pub async fn task_cancel(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -118,7 +118,7 @@ pub async fn task_cancel(
 #[post("/a2a/tasks/{task}:subscribe")]
 pub async fn task_subscribe(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -148,7 +148,7 @@ pub async fn task_subscribe(
 #[get("/a2a/tasks/{task}")]
 pub async fn task_get(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let got = async {
@@ -175,7 +175,7 @@ pub async fn task_get(
 #[delete("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
 pub async fn task_push(
     request: HttpRequest,
-    _caller: AnyoneCounted,
+    _caller: Anyone,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -190,7 +190,7 @@ pub async fn task_push(
 #[get("/a2a/extendedAgentCard")]
 pub async fn extended_card(
     request: HttpRequest,
-    _caller: AnyoneCounted,
+    _caller: Anyone,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let none = || Fault::new(FaultKind::Unsupported, "This agent has no extended card.");

@@ -10,7 +10,7 @@ use super::version::{Version, version};
 use super::{incoming, listing, rpc, sending, tasks, v0_3, wire};
 use crate::caller::Caller;
 use crate::error::AppError;
-use crate::http::auth::AnyoneCounted;
+use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::state::State;
@@ -49,7 +49,7 @@ const STREAMS_V03: [&str; 2] = ["message/stream", "tasks/resubscribe"];
 #[post("/a2a")]
 pub async fn rpc_call(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
@@ -60,7 +60,7 @@ pub async fn rpc_call(
 #[post("/a2a/")]
 pub async fn rpc_call_with_slash(
     request: HttpRequest,
-    caller: AnyoneCounted,
+    caller: Anyone,
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {

@@ -65,7 +65,7 @@ impl Form {
 /// # Errors
 /// 429 for a caller that has its share, 503 where there is none left.
 pub(super) fn place(state: &State, caller: &Caller) -> Result<StreamPlace, Fault> {
-    state.task_streams.take(caller).map_err(|none| match none {
+    state.streams.take(caller).map_err(|none| match none {
         NoPlace::Own => Fault::transport(
             StatusCode::TOO_MANY_REQUESTS,
             "You have as many streams open as the registry allows one caller; close one, or read the task.",

@@ -105,7 +105,7 @@ pub(super) async fn show(
     let agents = answers().flat_map(Answered::agents).collect();
     let seen = visible(context, caller, agents).await?;
     let labels = caller.labels(&context.policies.in_force());
-    let entries = seen_entries(context, &labels, identifiers).await?;
+    let entries = seen_entries(context, caller, &labels, identifiers).await?;
     let source = base(context);
     for task in tasks {
         if let Some(mut answered) = task.answered.take() {

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::agent_facts::{distinct, labels, organization};
 use crate::agents::duplicates;
+use crate::agents::hit_bounds::bounded;
 use crate::agents::policy_facts::{labels_of, listed_facts};
 use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::catalog_entry::{ListedAgent, attributes};
@@ -58,6 +59,8 @@ pub(crate) fn summary(context: &Context, record: &AgentRecord) -> Summary {
                 tags: skill.tags.clone(),
             })
             .collect(),
+        skills_total: card.skills.len() as u64,
+        shortened: false,
         tags: tags(card),
         auth: auth_labels(card),
         labels: labels(agent),
@@ -88,10 +91,11 @@ fn links(context: &Context, id: Uuid) -> Links {
 /// Where the summary cannot be written as JSON, which no card can cause.
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
-    let summary = lasting_summary(context, record);
+    let summary = bounded(lasting_summary(context, record));
     let part = filtered_part(&listed_facts(context, record));
-    let hit = rendered(&summary)?;
-    let listed = ListedAgent::read(&hit).and_then(|agent| agent.entry());
+    let whole = rendered(&summary)?;
+    let listed = ListedAgent::read(&whole).and_then(|agent| agent.entry());
+    let (hit, skills) = apart(card, summary)?;
     let entry = listed.as_ref().map(rendered).transpose()?;
     Ok(Document {
         id: record.agent.id,
@@ -106,7 +110,7 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         description: card.description.clone().unwrap_or_default(),
         provider: organization(card),
         other_texts: card.other_texts.clone(),
-        skills: card.skills.iter().map(skill_text).collect(),
+        skills,
         visible_to: labels_of(context, record),
         lookups: distinct(lookups(record)),
         group: duplicates::key(card, &record.version.content_digest),
@@ -131,15 +135,32 @@ fn rendered(of: &impl Serialize) -> Result<Vec<u8>, AppError> {
         .map_err(|error| AppError::internal(format!("an agent cannot be written as JSON: {error}")))
 }
 
-/// A skill as it is indexed.
-fn skill_text(skill: &Skill) -> SkillText {
-    SkillText {
-        id: skill.id.clone(),
+/// A hit and the skills apart from it, as the index takes them.
+fn apart(card: &AgentCard, mut summary: Summary) -> Result<(Vec<u8>, Vec<SkillText>), AppError> {
+    /// The member of a hit without skills. Within a text its quotes would be escaped.
+    const NONE: &str = r#""skills":[],"#;
+    let shown = std::mem::take(&mut summary.skills);
+    let mut hit = rendered(&summary)?;
+    if !shown.is_empty() {
+        let text = String::from_utf8_lossy(&hit).replacen(NONE, "", 1);
+        hit = text.into_bytes();
+    }
+    let skills = card.skills.iter().zip(&shown);
+    let skills = skills.map(|(skill, shown)| skill_text(skill, shown));
+    Ok((hit, skills.collect::<Result<_, _>>()?))
+}
+
+/// A skill as it is indexed, and as hits show it.
+fn skill_text(skill: &Skill, shown: &HitSkill) -> Result<SkillText, AppError> {
+    let rendered = rendered(shown)?;
+    Ok(SkillText {
+        id: shown.id.clone(),
         name: skill.name.clone(),
         description: skill.description.clone().unwrap_or_default(),
         tags: skill.tags.clone(),
         examples: skill.examples.clone(),
-    }
+        shown: String::from_utf8_lossy(&rendered).into_owned(),
+    })
 }
 
 /// The interfaces of an agent's card, in the order to try them.

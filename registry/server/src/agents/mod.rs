@@ -6,6 +6,7 @@ pub mod cards;
 pub mod diff;
 pub mod documents;
 pub mod duplicates;
+pub(crate) mod hit_bounds;
 pub mod memberships;
 pub mod owner;
 pub(crate) mod policy_facts;

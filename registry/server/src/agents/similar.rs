@@ -66,7 +66,10 @@ pub(crate) async fn similar_to(
         limit: size as usize,
         vectors: serving.map(|serving| (Arc::clone(&serving.vectors), serving.cutoff)),
     };
-    let mut found = run(context, move |index| similar_or_by_words(index, &request)).await?;
+    let found = run(context, caller, move |index| {
+        similar_or_by_words(index, &request)
+    });
+    let mut found = found.await?;
     hide_in_hits(context, caller, &mut found.hits).await?;
     let mode = match found.by_meaning {
         true => Mode::Semantic,

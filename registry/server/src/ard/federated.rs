@@ -208,7 +208,7 @@ async fn still_seen(
         .map(|result| result.entry.identifier.clone())
         .collect();
     let labels = asking.part.labels(context, caller);
-    let seen = seen_entries(context, &labels, mine).await?;
+    let seen = seen_entries(context, caller, &labels, mine).await?;
     let shown = page
         .iter()
         .filter(|result| result.source != own || seen.contains_key(&result.entry.identifier));

@@ -16,6 +16,7 @@ use crate::database::demand_database;
 use crate::error::AppError;
 use crate::index_pool::run;
 use crate::paging::not_empty;
+use crate::search::find::PAGE_BYTES;
 
 /// Entries on a page by default.
 const DEFAULT_ENTRIES: u32 = 20;
@@ -65,6 +66,7 @@ pub(crate) async fn list(
     let mut request = read_filter(query.filter.as_deref().unwrap_or_default())?;
     request.order = read_order(query.order_by.as_deref().unwrap_or_default())?;
     request.limit = page_size(query.page_size, DEFAULT_ENTRIES)? as usize;
+    request.max_bytes = Some(PAGE_BYTES);
     let within = part.within(context, caller).await?;
     let canonical = format!(
         "{DOOR} list {:?} {:?} {}",
@@ -77,7 +79,7 @@ pub(crate) async fn list(
         let place: Vec<Place> = context.signer.position(&canonical, caller, token)?;
         request.after = Some(place.into_iter().map(ListValue::from).collect());
     }
-    let page = run(context, move |index| index.list(&request)).await?;
+    let page = run(context, caller, move |index| index.list(&request)).await?;
     let last = page.rows.last().filter(|_| page.more);
     let next = last.and_then(|last| {
         let place: Vec<Place> = last.place.iter().cloned().map(Place::from).collect();
@@ -121,7 +123,7 @@ pub(crate) async fn retrieve(
             values: vec![identifier.to_owned()],
         },
     ];
-    let page = run(context, move |index| index.list(&request)).await?;
+    let page = run(context, caller, move |index| index.list(&request)).await?;
     let entry = whole_entries(context, &page.rows).await?.pop();
     entry.ok_or_else(|| AppError::not_found("There is no entry with this identifier."))
 }

@@ -131,6 +131,7 @@ fn extra(context: &Context, part: &Part, exact: Vec<ExactFilter>) -> Extra {
 /// `Unavailable` while the index cannot be read.
 pub(crate) async fn seen_entries(
     context: &Context,
+    caller: &Caller,
     labels: &[String],
     mut identifiers: Vec<String>,
 ) -> Result<HashMap<String, Vec<u8>>, AppError> {
@@ -147,7 +148,7 @@ pub(crate) async fn seen_entries(
             property: Property::Identifier,
             values: some.to_vec(),
         });
-        let page = run(context, move |index| index.list(&request)).await?;
+        let page = run(context, caller, move |index| index.list(&request)).await?;
         let rows = page.rows.into_iter();
         seen.extend(rows.filter_map(|row| match row.place.last() {
             Some(ListValue::Text(identifier)) => Some((identifier.clone(), row.entry)),

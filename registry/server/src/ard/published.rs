@@ -74,7 +74,10 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
             values: vec![AGENT_CARD_TYPE.to_owned()],
         },
     ];
-    let page = run(context, move |index| index.list(&request)).await?;
+    let page = run(context, &Caller::default(), move |index| {
+        index.list(&request)
+    })
+    .await?;
     let newest = page.rows.first().and_then(|row| row.place.first());
     let changed_at = match newest {
         Some(ListValue::Time(time)) => Timestamp(*time),

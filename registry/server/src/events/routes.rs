@@ -13,7 +13,7 @@ use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use bytes::Bytes;
 use futures::Stream;
 use serde::Deserialize;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
@@ -27,6 +27,7 @@ use crate::http::envelope::{Head, leave_untouched};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
+use crate::http::stream_places::{NoPlace, StreamPlace};
 use crate::http::{answer, problem_kinds};
 use crate::paging::{PageRequest, not_empty};
 
@@ -154,15 +155,19 @@ fn stream(
     if Head::asked(request) {
         return Ok(answer.finish());
     }
-    let permit = Arc::clone(&state.streams)
-        .try_acquire_owned()
-        .map_err(|_| {
-            Problem::new(
+    let place = state.streams.take(&caller).map_err(|none| {
+        let (kind, detail) = match none {
+            NoPlace::Own => (
+                &problem_kinds::TOO_MANY_REQUESTS,
+                "You have as many streams open as the registry allows one account; close one, or read pages.",
+            ),
+            NoPlace::All => (
                 &problem_kinds::UNAVAILABLE,
                 "As many event streams are open as the registry allows; try again, or read pages.",
-            )
-            .retry_after(30)
-        })?;
+            ),
+        };
+        Problem::new(kind, detail).retry_after(30)
+    })?;
     let feed = Feed {
         context: Arc::clone(&state.context),
         caller,
@@ -171,7 +176,7 @@ fn stream(
         signal: state.context.event_signal(),
         shutdown: state.shutdown.clone(),
         begun: false,
-        _permit: permit,
+        _place: place,
     };
     let mut answer = answer.streaming(feed.into_stream());
     // A compressor would hold events back until it has enough of them.
@@ -188,7 +193,7 @@ struct Feed {
     signal: watch::Receiver<i64>,
     shutdown: CancellationToken,
     begun: bool,
-    _permit: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 impl Feed {

@@ -146,10 +146,7 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
 
 /// The event streams and streams of tasks that are open.
 fn open_streams(state: &State) -> i64 {
-    let limit = state.context.config().limits.streams;
-    let open = limit.saturating_sub(state.streams.available_permits())
-        + state.task_streams.anonymous_open();
-    i64::try_from(open).unwrap_or(i64::MAX)
+    i64::try_from(state.streams.count()).unwrap_or(i64::MAX)
 }
 
 fn open_metrics(text: Result<String, std::fmt::Error>) -> Result<HttpResponse, Problem> {

@@ -15,10 +15,11 @@ use futures::future::{Either, LocalBoxFuture};
 use crate::authentication::{TOKEN_PREFIX, authenticate};
 use crate::caller::Caller;
 use crate::config::Registration;
-use crate::error::AppError;
+use crate::error::{AppError, RefusalReason};
 use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
+use crate::http::refusals::record_refusal;
 use crate::http::state::State;
 use crate::providers::Providers;
 
@@ -38,10 +39,6 @@ pub struct ForeignAuthorization;
 /// As [`Anyone`], for writes: those without a token are counted by address.
 #[derive(Debug, Clone)]
 pub struct AnyoneWriting(pub Caller);
-
-/// As [`Anyone`], with the network of a caller without a token, by which what is kept for it is counted.
-#[derive(Debug, Clone)]
-pub struct AnyoneCounted(pub Caller);
 
 /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
 /// only reads changes nothing. Those without a token are counted by address.
@@ -136,8 +133,23 @@ pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
         _ => Err(Problem::new(
             &problem_kinds::UNAUTHENTICATED,
             "This is no token: send it as `Authorization: Bearer …`, once.",
-        )),
+        )
+        .refused(RefusalReason::NoToken)),
     }
+}
+
+/// Authenticates who sends a request, by the secret of a token or an access token. A refusal is recorded.
+///
+/// # Errors
+/// As [`authenticate`].
+pub(crate) async fn authenticate_request(
+    request: &HttpRequest,
+    token: &str,
+) -> Result<Caller, Problem> {
+    let known = authenticate(&state(request)?.context, token).await;
+    known
+        .map_err(Problem::from)
+        .inspect_err(|problem| record_refusal(request, problem))
 }
 
 /// Authenticates the caller, and passes it to `judge` to accept or refuse.
@@ -147,13 +159,18 @@ fn caller<T: 'static>(
 ) -> ExtractorFuture<T> {
     let token = match bearer(request) {
         Ok(Some(token)) => token.to_owned(),
-        Ok(None) => return Either::Left(ready(judge(Caller::default(), request))),
-        Err(problem) => return Either::Left(ready(Err(problem))),
+        Ok(None) => {
+            let caller = with_network(request, Caller::default()).map_err(Problem::from);
+            return Either::Left(ready(caller.and_then(|caller| judge(caller, request))));
+        }
+        Err(problem) => {
+            record_refusal(request, &problem);
+            return Either::Left(ready(Err(problem)));
+        }
     };
     let request = request.clone();
     let known = async move {
-        let state = state(&request)?;
-        let caller = authenticate(&state.context, &token).await?;
+        let caller = authenticate_request(&request, &token).await?;
         request.extensions_mut().insert(Judged(caller.clone()));
         judge(caller, &request)
     };
@@ -176,7 +193,7 @@ pub(crate) async fn judge_again(request: &HttpRequest) -> Result<(), Problem> {
     let (Some(judged), Some(token)) = (judged, bearer(request)?) else {
         return Ok(());
     };
-    let caller = authenticate(&state(request)?.context, token).await?;
+    let caller = authenticate_request(request, token).await?;
     if caller == judged {
         return Ok(());
     }
@@ -262,8 +279,11 @@ pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Calle
     with_network(request, caller)
 }
 
-/// Sets the network of a caller without a token.
-fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
+/// Sets the network of a caller without an account.
+///
+/// # Errors
+/// `internal` where there is no state.
+pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
     let config = state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);
     Ok(Caller {
@@ -311,18 +331,7 @@ impl FromRequest for AnyoneWriting {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         caller(request, |caller, request| {
             admit_write(request, &caller)?;
-            Ok(Self(with_network(request, caller)?))
-        })
-    }
-}
-
-impl FromRequest for AnyoneCounted {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, request| {
-            Ok(Self(with_network(request, caller)?))
+            Ok(Self(caller))
         })
     }
 }

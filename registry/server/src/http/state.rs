@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::anonymous_write_limit::AnonymousWriteLimit;
 use super::sign_in_limit::SignInLimit;
 use super::stream_places::StreamPlaces;
+use super::unread_bytes::UnreadBytes;
 use crate::context::Context;
 use crate::metrics::Metrics;
 
@@ -18,21 +18,19 @@ pub struct State {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) anonymous_writes: AnonymousWriteLimit,
     pub(crate) sign_ins: SignInLimit,
-    pub(crate) streams: Arc<Semaphore>,
-    pub(crate) task_streams: Arc<StreamPlaces>,
+    pub(crate) streams: Arc<StreamPlaces>,
+    pub(crate) unread: Arc<UnreadBytes>,
     pub(crate) shutdown: CancellationToken,
 }
 
 impl State {
     /// What handlers share. Event streams end when `shutdown` is cancelled.
     pub fn new(context: Arc<Context>, metrics: Arc<Metrics>, shutdown: CancellationToken) -> Self {
-        let places = context.config().limits.streams.min(Semaphore::MAX_PERMITS);
-        let streams = Arc::new(Semaphore::new(places));
         Self {
             anonymous_writes: AnonymousWriteLimit::new(&context),
             sign_ins: SignInLimit::new(&context),
-            task_streams: Arc::new(StreamPlaces::new(Arc::clone(&streams), places)),
-            streams,
+            unread: UnreadBytes::new(context.config().limits.unread_megabytes_per_address),
+            streams: Arc::new(StreamPlaces::new(context.config().limits.streams)),
             context,
             metrics,
             shutdown,

@@ -1,25 +1,15 @@
-//! Places among the open streams of tasks: those of accounts are counted with the event streams, those without an account
-//! beside them, so that neither can take the others'. One account, or one network without an account, has a share.
+//! Places among the open streams, of events and of tasks alike: those of accounts are counted together, those without an
+//! account beside them, so that neither can take the others'. One account, or one network without an account, has a share.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use uuid::Uuid;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, CallerKey};
 
 /// One account, or one network without an account, has one of so many places.
 const SHARE: usize = 10;
-
-/// Whose a stream is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Holder {
-    Account(Uuid),
-    /// `None` where the address is not known.
-    Network(Option<IpAddr>),
-}
 
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,34 +20,34 @@ pub enum NoPlace {
     All,
 }
 
-/// The open streams of tasks.
+/// The open streams.
 #[derive(Debug)]
 pub struct StreamPlaces {
     accounts: Arc<Semaphore>,
     anonymous: Arc<Semaphore>,
-    anonymous_places: usize,
+    places: usize,
     share: usize,
     /// A holder without a stream has no entry, so there are never more than streams.
-    open: Mutex<HashMap<Holder, usize>>,
+    open: Mutex<HashMap<CallerKey, usize>>,
 }
 
 /// The place of one open stream, freed when this is dropped.
 #[derive(Debug)]
 pub struct StreamPlace {
     places: Arc<StreamPlaces>,
-    holder: Holder,
+    holder: CallerKey,
     _permit: OwnedSemaphorePermit,
 }
 
 impl StreamPlaces {
-    /// The places of a registry that has so many for accounts, which its event streams take too: half as many without an
-    /// account, and for one account or network a tenth of them, at least one.
-    pub fn new(accounts: Arc<Semaphore>, places: usize) -> Self {
-        let anonymous_places = places / 2;
+    /// The places of a registry that has so many for accounts: half as many without an account, and for one account or
+    /// network a tenth of them, at least one.
+    pub fn new(places: usize) -> Self {
+        let places = places.min(Semaphore::MAX_PERMITS);
         Self {
-            accounts,
-            anonymous: Arc::new(Semaphore::new(anonymous_places)),
-            anonymous_places,
+            accounts: Arc::new(Semaphore::new(places)),
+            anonymous: Arc::new(Semaphore::new(places / 2)),
+            places,
             share: (places / SHARE).max(1),
             open: Mutex::default(),
         }
@@ -68,9 +58,10 @@ impl StreamPlaces {
     /// # Errors
     /// Where the caller has its share, or all places are taken.
     pub fn take(self: &Arc<Self>, caller: &Caller) -> Result<StreamPlace, NoPlace> {
-        let (holder, places) = match &caller.account {
-            Some(account) => (Holder::Account(account.id), &self.accounts),
-            None => (Holder::Network(caller.network), &self.anonymous),
+        let holder = caller.key();
+        let places = match holder {
+            CallerKey::Account(_) => &self.accounts,
+            CallerKey::Network(_) => &self.anonymous,
         };
         let mut open = self.open();
         if open.get(&holder).is_some_and(|count| *count >= self.share) {
@@ -87,13 +78,14 @@ impl StreamPlaces {
         })
     }
 
-    /// Open streams without an account.
-    pub fn anonymous_open(&self) -> usize {
-        self.anonymous_places
-            .saturating_sub(self.anonymous.available_permits())
+    /// How many streams are open.
+    pub fn count(&self) -> usize {
+        let places = self.places + self.places / 2;
+        let free = self.accounts.available_permits() + self.anonymous.available_permits();
+        places.saturating_sub(free)
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<CallerKey, usize>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,7 +106,10 @@ impl Drop for StreamPlace {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::net::IpAddr;
+
     use a2a_registry_domain::role::{Role, Roles};
+    use uuid::Uuid;
 
     use super::*;
     use crate::caller::{Account, Credential};
@@ -159,15 +154,14 @@ mod tests {
 
     #[test]
     fn one_caller_has_a_share_and_no_kind_takes_the_places_of_the_other() {
-        let accounts = Arc::new(Semaphore::new(20));
-        let places = Arc::new(StreamPlaces::new(Arc::clone(&accounts), 20));
+        let places = Arc::new(StreamPlaces::new(20));
         let own = [(); 2].map(|()| places.take(&nobody(1)).unwrap());
         assert_eq!(places.take(&nobody(1)).unwrap_err(), NoPlace::Own);
         drop(own);
         let anonymous = fill(&places, nobody);
-        assert_eq!((anonymous.len(), places.anonymous_open()), (10, 10));
+        assert_eq!((anonymous.len(), places.count()), (10, 10));
         let signed_in = fill(&places, |number| account(number.into()));
-        assert_eq!((signed_in.len(), accounts.available_permits()), (20, 0));
+        assert_eq!((signed_in.len(), places.count()), (20, 30));
         assert_eq!(places.take(&account(999)).unwrap_err(), NoPlace::All);
         drop(anonymous);
         assert!(places.take(&account(999)).is_err());

@@ -275,6 +275,8 @@ struct StoredHit {
     auth: Vec<String>,
     trust: Trust,
     lifecycle: String,
+    #[serde(default)]
+    shortened: bool,
 }
 
 /// What is read of a skill of a stored hit.
@@ -370,7 +372,8 @@ impl ListedAgent {
             trust: trust(&stored.trust),
             score: row.score,
             weak: row.weak,
-            shortened: skills.len() < stored.skills.len()
+            shortened: stored.shortened
+                || skills.len() < stored.skills.len()
                 || tags.len() < stored.tags.len()
                 || interfaces.len() < stored.interfaces.len()
                 || description.is_some_and(|text| is_longer(text, TEASER)),

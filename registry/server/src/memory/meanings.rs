@@ -3,17 +3,23 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use a2a_registry_embed::{Embedder, TextKind};
+use a2a_registry_embed::{EmbedError, Embedder, TextKind};
 use a2a_registry_search::vectors::Vectors;
 use a2a_registry_search::{Meaning, SearchRequest, asked_text};
 use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
 
+use crate::caller::CallerKey;
 use crate::memory::KEPT_UNUSED;
+use crate::memory::searches::{QUEUE, QUEUE_OF_CALLER};
+use crate::memory::turns::FairTurns;
 
 /// Megabytes of cached query vectors.
 const QUERY_CACHE_MEGABYTES: u64 = 16;
+
+/// The most queries that the encoder has at once: it serves them in the order in which they come, so they are few.
+const ENCODED_AT_ONCE: usize = 8;
 
 /// The mode of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +68,8 @@ pub(crate) struct Meanings {
     pub(crate) queries: Cache<(u64, String), Arc<[f32]>>,
     pub(crate) progress: Mutex<Vec<ModelProgress>>,
     pub(crate) patience: Duration,
+    /// Turns at the encoder.
+    pub(crate) turns: Arc<FairTurns>,
 }
 
 /// The model that searches use.
@@ -125,6 +133,7 @@ impl Meanings {
                 .build(),
             progress: Mutex::default(),
             patience,
+            turns: FairTurns::new(ENCODED_AT_ONCE, QUEUE, QUEUE_OF_CALLER),
         }
     }
 
@@ -140,13 +149,18 @@ impl Meanings {
 
     /// The semantic part of a query; `None` without a model, for a query without words, and if the encoder does not
     /// answer in time.
-    pub(crate) async fn of(&self, query: &str, mode: Mode) -> Option<QueryMeaning> {
+    pub(crate) async fn of(
+        &self,
+        caller: CallerKey,
+        query: &str,
+        mode: Mode,
+    ) -> Option<QueryMeaning> {
         if mode == Mode::Lexical {
             return None;
         }
         let serving = self.serving.load_full()?;
         let text = asked_text(query)?;
-        let vector = self.vector(&serving, text).await?;
+        let vector = self.vector(caller, &serving, text).await?;
         Some(QueryMeaning {
             version: (
                 serving.vectors.number(),
@@ -162,12 +176,25 @@ impl Meanings {
         })
     }
 
-    pub(crate) async fn vector(&self, serving: &ServingModel, text: String) -> Option<Arc<[f32]>> {
+    pub(crate) async fn vector(
+        &self,
+        caller: CallerKey,
+        serving: &ServingModel,
+        text: String,
+    ) -> Option<Arc<[f32]>> {
         let key = (serving.vectors.number(), text);
         if let Some(known) = self.queries.get(&key) {
             return Some(known);
         }
-        let asked = serving.embedder.embed(vec![key.1.clone()], TextKind::Query);
+        let asked = async {
+            let _turn = self
+                .turns
+                .take(caller)
+                .await
+                .map_err(|_| EmbedError::Busy)?;
+            let embedder = &serving.embedder;
+            embedder.embed(vec![key.1.clone()], TextKind::Query).await
+        };
         let mut vectors = match tokio::time::timeout(self.patience, asked).await {
             Ok(Ok(vectors)) => vectors,
             Ok(Err(error)) => {

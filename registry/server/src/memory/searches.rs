@@ -1,16 +1,15 @@
 //! The cache of search responses and frozen lists, and the thread pool of searches.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
 use moka::sync::Cache;
-use tokio::sync::Semaphore;
 
 use crate::memory::KEPT_UNUSED;
 use crate::memory::meanings::Mode;
 use crate::memory::orders::FrozenResults;
+use crate::memory::turns::FairTurns;
 
 /// Cached responses, frozen lists, and the thread pool of searches.
 #[derive(Debug)]
@@ -18,8 +17,8 @@ pub(crate) struct SearchCache {
     /// By query, labels, index generation and overlay: an entry can expire, but never be wrong.
     pub(crate) answers: Cache<String, Bytes>,
     pub(crate) frozen: Cache<u64, Arc<FrozenResults>>,
-    pub(crate) pool: Arc<Semaphore>,
-    pub(crate) waiting: AtomicUsize,
+    /// One turn for each thread of the pool.
+    pub(crate) turns: Arc<FairTurns>,
 }
 
 impl SearchCache {
@@ -50,11 +49,15 @@ impl SearchCache {
                 )
                 .time_to_live(FROZEN_FOR)
                 .build(),
-            pool: Arc::new(Semaphore::new(cores)),
-            waiting: AtomicUsize::new(0),
+            turns: FairTurns::new(cores, QUEUE, QUEUE_OF_CALLER),
         }
     }
 }
+
+/// The most searches that wait for a thread; further ones get 503.
+pub(crate) const QUEUE: usize = 256;
+/// The most searches of one caller that wait for a thread; further ones get 429.
+pub(crate) const QUEUE_OF_CALLER: usize = 64;
 
 /// How long a list stays frozen.
 pub(crate) const FROZEN_FOR: Duration = Duration::from_secs(300);

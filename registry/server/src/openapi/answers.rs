@@ -1,7 +1,7 @@
 //! Error responses that operations have in common, so that handlers need not repeat them in their annotations.
 //!
 //! The possible errors follow from the input of an operation: a path with an identifier, a query, a body, a token.
-//! Errors of single operations (409, 422, 429) are declared at their handlers.
+//! Errors of single operations (409, 422) are declared at their handlers, and so are special reasons of the others.
 
 use std::collections::BTreeSet;
 
@@ -63,6 +63,8 @@ fn failures(path: &str, operation: &Operation, patterns: &BTreeSet<String>) -> V
     };
     let mut found = vec![
         StatusCode::NOT_ACCEPTABLE,
+        // A response that is too large for what its reader has not read yet; and searches that wait.
+        StatusCode::TOO_MANY_REQUESTS,
         StatusCode::INTERNAL_SERVER_ERROR,
         StatusCode::SERVICE_UNAVAILABLE,
     ];

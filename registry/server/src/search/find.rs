@@ -19,6 +19,9 @@ use crate::search::page_position::PagePosition;
 use crate::search::query::SearchQuery;
 use crate::search::within::Within;
 
+/// The most bytes of the agents on a page, which ends earlier then; it has at least one.
+pub(crate) const PAGE_BYTES: usize = 2 * 1024 * 1024;
+
 /// What a door asks beside the parameters of `/v1/agents`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
@@ -103,7 +106,7 @@ impl<'a> Search<'a> {
         let asked = query.mode(context.meanings.serves())?;
         let meant = match &query.q {
             Some(text) if text.chars().count() <= context.config.limits.query_chars => {
-                context.meanings.of(text, asked).await
+                context.meanings.of(caller.key(), text, asked).await
             }
             _ => None,
         };
@@ -168,10 +171,11 @@ impl<'a> Search<'a> {
             None => None,
         };
         let frozen = match &position {
-            Some(position) => frozen_at(context, &canonical, &request, position).await?,
+            Some(position) => frozen_at(context, caller, &canonical, &request, position).await?,
             None => None,
         };
         request.limit = size;
+        request.max_bytes = Some(PAGE_BYTES);
         match (&position, frozen) {
             (Some(_), Some((order, offset))) => {
                 frozen_page(context, caller, query, &canonical, request, &order, offset).await
@@ -212,7 +216,7 @@ async fn live_page(
         request.freeze = true;
     }
     let labels = request.visible_to.clone();
-    let (mut answer, mode) = run(context, move |index| {
+    let (mut answer, mode) = run(context, caller, move |index| {
         search_or_full_text(index, request.clone())
     })
     .await?;
@@ -249,7 +253,7 @@ pub(crate) async fn counted(
 ) -> Result<Vec<ValueCounts>, AppError> {
     let search = Search::prepare(context, caller, query, extra).await?;
     let request = search.request(context, caller)?;
-    let counts = run(context, move |index| {
+    let counts = run(context, caller, move |index| {
         match index.count_values(&request, &counted) {
             Err(IndexError::Vectors(error)) => {
                 tracing::warn!(%error, "vectors cannot be read; this count is full text only");

@@ -22,6 +22,7 @@ use crate::search::query::SearchQuery;
 /// searched again, as long as index and overlay have not changed since.
 pub(crate) async fn frozen_at(
     context: &Context,
+    caller: &Caller,
     canonical: &str,
     request: &SearchRequest,
     position: &PagePosition,
@@ -31,7 +32,7 @@ pub(crate) async fn frozen_at(
     };
     let order = match context.searches.frozen.get(&key) {
         Some(order) => Some(order),
-        None => found_again(context, key, canonical, request, position.mode).await?,
+        None => found_again(context, caller, key, canonical, request, position.mode).await?,
     };
     // A list was made under the policies of its time: under others the search goes on without it.
     Ok(order
@@ -42,6 +43,7 @@ pub(crate) async fn frozen_at(
 /// The list with this key, if it is of the present state of this process.
 async fn found_again(
     context: &Context,
+    caller: &Caller,
     key: u64,
     canonical: &str,
     request: &SearchRequest,
@@ -57,11 +59,14 @@ async fn found_again(
         ..request.clone()
     };
     let meaning = first.meaning.clone();
-    let now = run(context, move |index| index.order_state(meaning.as_ref())).await?;
+    let now = run(context, caller, move |index| {
+        index.order_state(meaning.as_ref())
+    })
+    .await?;
     if order_key(context, &request.visible_to, canonical, mode, now) != key {
         return Ok(None);
     }
-    let (answer, mode) = run(context, move |index| {
+    let (answer, mode) = run(context, caller, move |index| {
         search_or_full_text(index, first.clone())
     })
     .await?;
@@ -122,7 +127,7 @@ pub(crate) async fn frozen_page(
         request.meaning = None;
     }
     let held = Arc::clone(order);
-    let page = run(context, move |index| {
+    let page = run(context, caller, move |index| {
         FrozenHits::read(index, &held, offset, &request)
     })
     .await?;
@@ -194,8 +199,10 @@ impl FrozenHits {
         let places = order.places()?;
         let end = (offset + request.limit).min(places.len());
         let page = places.get(offset..end).unwrap_or_default();
+        let fetched = index.fetch(page, offset, request)?;
+        let end = offset + fetched.places;
         let mut answer = SearchAnswer {
-            hits: index.fetch(page, offset, request)?,
+            hits: fetched.hits,
             ..SearchAnswer::default()
         };
         if !request.facets.is_empty() {

@@ -78,7 +78,11 @@ pub fn asks_meaning(context: &Context, query: &SearchQuery) -> bool {
 /// The number of public agents in the index; 0 while it cannot be read.
 pub async fn listed_agents(context: &Context) -> i64 {
     let labels = Caller::default().labels(&context.policies.in_force());
-    let counted = run(context, move |index| index.listed_agents(&labels)).await;
+    let registry = Caller::default();
+    let counted = run(context, &registry, move |index| {
+        index.listed_agents(&labels)
+    })
+    .await;
     counted.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
 }
 
@@ -91,7 +95,7 @@ pub async fn suggest(
     demand_database(context)?;
     crate::search::query::check_length("/q", &query.q, context.config.limits.query_chars)?;
     let (prefix, labels) = (query.q.clone(), caller.labels(&context.policies.in_force()));
-    let found = run(context, move |index| {
+    let found = run(context, caller, move |index| {
         index.suggest(&prefix, &labels, SUGGESTIONS)
     })
     .await?;
@@ -118,7 +122,10 @@ pub async fn lookup(
 ) -> Result<Lookup, AppError> {
     demand_database(context)?;
     let (key, labels) = (query.key()?, caller.labels(&context.policies.in_force()));
-    let mut rows = run(context, move |index| index.lookup(&key, &labels, LOOKUPS)).await?;
+    let found = run(context, caller, move |index| {
+        index.lookup(&key, &labels, LOOKUPS)
+    });
+    let mut rows = found.await?;
     hide_in_hits(context, caller, &mut rows).await?;
     if rows.is_empty() {
         return Err(AppError::not_found(

@@ -111,7 +111,7 @@ async fn domains(context: &Context, caller: &Caller) -> Result<u64, AppError> {
     {
         return Ok(cached);
     }
-    let count = run(context, move |index| index.domains(&labels)).await?;
+    let count = run(context, caller, move |index| index.domains(&labels)).await?;
     let bytes = count.to_be_bytes().to_vec().into();
     context.searches.answers.insert(key, bytes);
     Ok(count)

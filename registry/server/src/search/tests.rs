@@ -1,15 +1,18 @@
 //! The bounds of a search, as a caller over HTTP meets them.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 
 use a2a_crawler::SystemClock;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_search::FacetName;
+use a2a_registry_search::{FacetName, Index};
 use actix_web::body::to_bytes;
 use actix_web::dev::Service;
 use actix_web::test::{TestRequest, init_service};
 use actix_web::web;
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +20,8 @@ use super::*;
 use crate::application::application;
 use crate::config::Config;
 use crate::http::state::State;
-use crate::index_pool::{QUEUE, QueueSlot};
+use crate::memory::searches::{QUEUE, QUEUE_OF_CALLER};
+use crate::memory::turns::{NoTurn, Turn};
 use crate::metrics::Metrics;
 use crate::network::Network;
 
@@ -49,11 +53,166 @@ async fn get(context: &Arc<Context>, path: &str) -> (u16, Option<String>, Value)
     (status, wait, serde_json::from_slice(&body).unwrap())
 }
 
+/// A client of that address.
+fn client(last: u8) -> Caller {
+    Caller {
+        account: None,
+        network: Some(IpAddr::from([192, 0, 2, last])),
+    }
+}
+
+/// Every turn that is free.
+async fn all_turns(context: &Context) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    while let Some(turn) = context.searches.turns.take(client(0).key()).now_or_never() {
+        turns.push(turn.unwrap());
+    }
+    turns
+}
+
+type WaitingTurn = Pin<Box<dyn Future<Output = Result<Turn, NoTurn>>>>;
+
+/// Has searches of that client wait, as many as may.
+fn fill(context: &Arc<Context>, last: u8) -> Vec<WaitingTurn> {
+    let mut waiting: Vec<WaitingTurn> = Vec::new();
+    loop {
+        let turns = Arc::clone(&context.searches.turns);
+        let mut turn: WaitingTurn = Box::pin(async move { turns.take(client(last).key()).await });
+        match (&mut turn).now_or_never() {
+            None => waiting.push(turn),
+            Some(refused) => {
+                refused.unwrap_err();
+                return waiting;
+            }
+        }
+    }
+}
+
+/// Doors that search, as requests without a token.
+fn doors() -> Vec<(&'static str, TestRequest)> {
+    let post = |path: &str, body: Value| TestRequest::post().uri(path).set_json(body);
+    let mcp = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search_agents", "arguments": {"text": "flights"}}});
+    let message = serde_json::json!({"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "flights"}]}});
+    vec![
+        ("list", TestRequest::get().uri("/v1/agents?q=flights")),
+        (
+            "suggest",
+            TestRequest::get().uri("/v1/agents:suggest?q=fli"),
+        ),
+        (
+            "lookup",
+            TestRequest::get().uri("/v1/agents:lookup?url=travel.example"),
+        ),
+        ("page", TestRequest::get().uri("/?q=flights")),
+        (
+            "ARD search",
+            post(
+                "/ard/search",
+                serde_json::json!({"query": {"text": "flights"}}),
+            ),
+        ),
+        ("ARD list", TestRequest::get().uri("/ard/agents")),
+        (
+            "MCP",
+            post("/mcp", mcp)
+                .insert_header(("accept", "application/json, text/event-stream"))
+                .insert_header(("host", "127.0.0.1:8080")),
+        ),
+        (
+            "A2A",
+            post("/a2a/v1/message:send", message).insert_header(("a2a-version", "1.0")),
+        ),
+    ]
+}
+
+/// Every door passes on who searches: one that has its share waiting is sent away, and another one waits for its turn.
+#[actix_web::test]
+async fn every_door_counts_searches_for_its_caller() {
+    let (_folder, context) = registry().await;
+    let turns = all_turns(&context).await;
+    let waiting = fill(&context, 1);
+    assert_eq!(waiting.len(), QUEUE_OF_CALLER);
+    let metrics = Arc::new(Metrics::new());
+    let state = State::new(Arc::clone(&context), metrics, CancellationToken::new());
+    let service = init_service(application(web::Data::new(state))).await;
+    for (door, request) in doors() {
+        let request = request.peer_addr("192.0.2.1:1".parse().unwrap());
+        let answer = service.call(request.to_request()).await.unwrap();
+        let status = answer.status();
+        let body = to_bytes(answer.into_body()).await.ok().unwrap();
+        let body = String::from_utf8_lossy(&body);
+        // MCP tells of a tool that fails in its result.
+        assert!(
+            status == 429 || (door == "MCP" && status == 200),
+            "{door}: {status} {body}"
+        );
+        assert!(
+            body.contains("Too many of your searches are waiting"),
+            "{door}: {body}"
+        );
+    }
+    let others: Vec<_> = doors()
+        .into_iter()
+        .map(|(_, request)| {
+            service.call(
+                request
+                    .peer_addr("192.0.2.2:1".parse().unwrap())
+                    .to_request(),
+            )
+        })
+        .collect();
+    drop(turns);
+    // Turns that nobody uses go on to the next.
+    let used = waiting
+        .into_iter()
+        .map(|turn| async move { drop(turn.await) });
+    let used = futures::future::join_all(used);
+    let (answers, _) = tokio::join!(futures::future::join_all(others), used);
+    for (answer, (door, _)) in answers.into_iter().zip(doors()) {
+        let status = answer.unwrap().status();
+        assert!(
+            status == 200 || (door == "lookup" && status == 404),
+            "{door}: {status}"
+        );
+    }
+}
+
+/// Whoever asks for much is served in turn with the others: searches run one after the other here, on the only turn.
+#[actix_web::test]
+async fn a_search_waits_for_one_of_each_other_caller() {
+    let (_folder, context) = registry().await;
+    let mut held = all_turns(&context).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let search = |last: u8| {
+        let (context, order) = (Arc::clone(&context), Arc::clone(&order));
+        let mut search = Box::pin(async move {
+            let noted = move |_: &Index| {
+                order.lock().unwrap().push(last);
+                Ok(())
+            };
+            run(&context, &client(last), noted).await.unwrap();
+        });
+        assert!((&mut search).now_or_never().is_none());
+        search
+    };
+    let mut searches: Vec<_> = (0..QUEUE_OF_CALLER).map(|_| search(1)).collect();
+    searches.extend([search(2), search(2), search(3)]);
+    held.pop();
+    futures::future::join_all(searches).await;
+    let order = order.lock().unwrap();
+    assert_eq!(order.len(), QUEUE_OF_CALLER + 3);
+    assert_eq!(order[..6], [1, 2, 3, 1, 2, 1]);
+}
+
 #[actix_web::test]
 async fn a_full_queue_sends_searches_away_for_a_moment() {
     let (_folder, context) = registry().await;
-    let waiting = &context.searches.waiting;
-    let mut places: Vec<_> = (0..QUEUE).map(|_| QueueSlot::take(waiting)).collect();
+    let turns = all_turns(&context).await;
+    let mut waiting: Vec<WaitingTurn> = Vec::new();
+    for last in 1..=u8::try_from(QUEUE / QUEUE_OF_CALLER).unwrap() {
+        waiting.extend(fill(&context, last));
+    }
+    assert_eq!(waiting.len(), QUEUE);
     for path in [
         "/v1/agents?q=flights",
         "/v1/agents:suggest?q=fli",
@@ -64,8 +223,8 @@ async fn a_full_queue_sends_searches_away_for_a_moment() {
         assert_eq!(wait.as_deref(), Some("1"), "{path}");
         assert_eq!(problem["type"], "/problems/unavailable", "{path}");
     }
-    // One place is enough, and who was sent away has kept none.
-    places.pop();
+    // Who was sent away has kept no place.
+    drop((waiting, turns));
     let (status, _, list) = get(&context, "/v1/agents?q=flights").await;
     assert_eq!((status, &list["total"]), (200, &Value::from(0)));
 }

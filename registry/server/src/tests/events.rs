@@ -21,15 +21,15 @@ use crate::precondition::Precondition;
 use crate::tests::{ADMIN, Registry, bearer};
 
 /// Timeout of every wait, longer than any step takes: only a failing test reaches it.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
-struct Served {
-    address: SocketAddr,
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
     shutdown: CancellationToken,
     running: JoinHandle<std::io::Result<()>>,
 }
 
-fn serve(registry: &Registry) -> Served {
+pub(super) fn serve(registry: &Registry) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
@@ -64,7 +64,7 @@ impl Served {
             .unwrap()
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.shutdown.cancel();
         tokio::time::timeout(LIMIT, self.running)
             .await
@@ -241,26 +241,33 @@ impl Clock for MovedClock {
 }
 
 #[actix_web::test]
-async fn the_number_of_streams_is_bounded() {
+async fn the_number_of_streams_is_bounded_for_all_and_for_one_account() {
     let registry = Registry::with(|config| config.limits.streams = 2).await;
+    let curator = registry.token(Role::Curator).await;
+    let third = registry.admin_alone().await;
     let served = serve(&registry);
-    let open = [served.open("").await, served.open("").await];
-    assert!(open.iter().all(|answer| answer.status() == 200));
-    let refused = served.open("").await;
+    let open = served.open("").await;
+    assert_eq!(open.status(), 200);
+    // One account has a tenth of the places, and at least one: its further streams leave the others' alone.
+    let own = served.open("").await;
+    let other = served.open_with(&curator, "").await;
+    assert_eq!((own.status().as_u16(), other.status().as_u16()), (429, 200));
+    let refused = served.open_with(&third, "").await;
     assert_eq!(refused.status(), 503);
-    assert_eq!(
-        refused.headers()["content-type"],
-        "application/problem+json"
-    );
-    assert!(refused.headers().contains_key("retry-after"));
+    for answer in [own, refused] {
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        assert!(answer.headers().contains_key("retry-after"));
+    }
     // Pages of events are still served.
     let page = registry
         .ask(bearer(TestRequest::get().uri("/v1/events"), ADMIN))
         .await;
     assert_eq!(page.status, 200);
-    drop(open);
-    let again = async { while served.open("").await.status() != 200 {} };
-    tokio::time::timeout(LIMIT, again).await.unwrap();
+    drop((open, other));
+    for token in [ADMIN, &third] {
+        let again = async { while served.open_with(token, "").await.status() != 200 {} };
+        tokio::time::timeout(LIMIT, again).await.unwrap();
+    }
     served.stop().await;
 }
 

@@ -149,6 +149,8 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
                 tags: skill.tags.clone(),
             })
             .collect(),
+        skills_total: card.skills.len() as u64,
+        shortened: false,
         tags: a2a_card::tags(card),
         auth: a2a_card::auth_labels(card),
         labels: BTreeMap::from([("tier".into(), "gold".into())]),

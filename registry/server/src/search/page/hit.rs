@@ -1,6 +1,6 @@
 //! One hit in the list of a search.
 
-use a2a_registry_api::{Fragment, HighlightView, Hit, Interface};
+use a2a_registry_api::{Fragment, HighlightView, Hit, Interface, Summary};
 use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::pages::text::{LINE, TEASER};
@@ -92,7 +92,7 @@ impl HitView {
             domain: text::line(&summary.domain, LINE),
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
             skills: skills(hit),
-            more_skills: summary.skills.len().saturating_sub(SKILLS),
+            more_skills: more_skills(summary),
             tags: summary
                 .tags
                 .iter()
@@ -151,6 +151,12 @@ fn bindings(interfaces: &[Interface]) -> Vec<String> {
         }
     }
     bindings
+}
+
+/// How many skills the agent has beside those that are shown.
+fn more_skills(summary: &Summary) -> usize {
+    let all = usize::try_from(summary.skills_total).unwrap_or(usize::MAX);
+    all.saturating_sub(SKILLS)
 }
 
 /// The skills to show: those that matched come first.

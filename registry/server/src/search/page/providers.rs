@@ -56,7 +56,7 @@ pub(crate) async fn provider_names(
     }
     let policies = context.policies.in_force();
     let (labels, class) = (caller.labels(&policies), caller.class_labels(&policies));
-    let found = run(context, move |index| {
+    let found = run(context, caller, move |index| {
         let of = |value: &String| -> Result<Option<Vec<u8>>, IndexError> {
             let request = SearchRequest {
                 filters: Filters {

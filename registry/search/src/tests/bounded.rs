@@ -1,0 +1,248 @@
+//! Bounds of what a page shows: its bytes, the skills of a hit, and explanations.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::*;
+
+/// Agents that all have the word, with hits of so many bytes.
+fn large(count: u64, bytes: usize) -> Vec<Document> {
+    let agents = (1..=count).map(|number| Document {
+        hit: format!("{{\"n\":{number},\"x\":\"{}\"}}", "x".repeat(bytes)).into_bytes(),
+        description: "flight ".repeat(usize::try_from(number % 7 + 1).unwrap()),
+        identifier: format!("urn:air:a.example:{number:04}"),
+        ..agent(number, &format!("Agent {number:04}"))
+    });
+    agents.collect()
+}
+
+#[test]
+fn a_page_ends_where_its_bytes_do_and_the_next_goes_on_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), large(50, 1_000));
+    for sort in [Sort::Relevance, Sort::Name] {
+        let mut request = SearchRequest {
+            sort,
+            max_bytes: Some(5_500),
+            ..text("flight")
+        };
+        let whole = SearchRequest {
+            max_bytes: None,
+            ..request.clone()
+        };
+        let whole = names(&index, &whole);
+        let mut visited = Vec::new();
+        loop {
+            let answer = index.search(&request).unwrap();
+            assert_eq!(answer.total, 50);
+            assert_eq!(answer.more, visited.len() + answer.hits.len() < 50);
+            assert_eq!(answer.hits.len(), 5.min(50 - visited.len()));
+            visited.extend(ids(&answer));
+            match answer.more {
+                true => request.after = answer.hits.last().map(|hit| hit.position.clone()),
+                false => break,
+            }
+        }
+        assert_eq!(visited, whole, "{sort:?}");
+    }
+}
+
+#[test]
+fn a_frozen_page_tells_how_many_places_it_has_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), large(50, 1_000));
+    let request = SearchRequest {
+        freeze: true,
+        max_bytes: Some(5_500),
+        ..text("flight")
+    };
+    let first = index.search(&request).unwrap();
+    // The page holds all hits but for their bytes, and still the order is frozen for the next ones.
+    let places = first.frozen.as_ref().unwrap().places(1_000).unwrap();
+    assert_eq!((first.hits.len(), places.len()), (5, 50));
+    let mut hidden = agent(1, "gone");
+    hidden.id = places[7].id;
+    hidden.visible_to = vec!["group:x".to_owned()];
+    index.apply(vec![hidden], &[], 9).unwrap();
+    let mut visited = ids(&first);
+    let mut offset = visited.len();
+    while offset < places.len() {
+        let page = index.fetch(&places[offset..], offset, &request).unwrap();
+        assert!(!page.hits.is_empty() && page.hits.len() <= 5);
+        visited.extend(page.hits.iter().map(|hit| hit.id));
+        offset += page.places;
+    }
+    let expected: Vec<Uuid> = places.iter().map(|place| place.id).collect();
+    let expected: Vec<Uuid> = expected
+        .into_iter()
+        .filter(|id| *id != places[7].id)
+        .collect();
+    assert_eq!(visited, expected);
+}
+
+#[test]
+fn a_list_ends_where_its_bytes_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), large(20, 1_000));
+    let mut request = ListRequest {
+        visible_to: public(),
+        limit: 100,
+        max_bytes: Some(3_500),
+        ..ListRequest::default()
+    };
+    let mut visited = HashSet::new();
+    loop {
+        let page = index.list(&request).unwrap();
+        assert_eq!(page.total, 20);
+        assert!((1..=3).contains(&page.rows.len()));
+        visited.extend(page.rows.iter().map(|row| row.hit.clone()));
+        match page.more {
+            true => request.after = page.rows.last().map(|row| row.place.clone()),
+            false => break,
+        }
+    }
+    assert_eq!(visited.len(), 20);
+}
+
+#[test]
+fn a_page_has_one_hit_however_large() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), large(3, 100_000));
+    let request = SearchRequest {
+        freeze: true,
+        max_bytes: Some(1),
+        ..text("flight")
+    };
+    let first = index.search(&request).unwrap();
+    assert_eq!((first.hits.len(), first.more), (1, true));
+    let places = first.frozen.unwrap().places(10).unwrap();
+    let page = index.fetch(&places[1..], 1, &request).unwrap();
+    assert_eq!((page.hits.len(), page.places), (1, 1));
+    let list = ListRequest {
+        visible_to: public(),
+        limit: 10,
+        max_bytes: Some(1),
+        ..ListRequest::default()
+    };
+    let page = index.list(&list).unwrap();
+    assert_eq!((page.rows.len(), page.more), (1, true));
+}
+
+/// An agent with so many skills, each with a word of its own, all with the same id.
+fn skilled(number: u64, skills: usize) -> Document {
+    let skills = (0..skills).map(|place| SkillText {
+        id: "same".to_owned(),
+        name: format!("skill number w{place}"),
+        shown: format!("{{\"at\":{place},\"text\":\"a\\n,\\n\\\"b\"}}"),
+        ..SkillText::default()
+    });
+    Document {
+        skills: skills.collect(),
+        lookups: vec!["urn:one".to_owned()],
+        ..agent(number, "flight")
+    }
+}
+
+/// The skills that a hit shows, by their numbers.
+fn shown(hit: &HitRow) -> Vec<u64> {
+    let hit: Value = serde_json::from_slice(&hit.hit).unwrap();
+    let skills = hit["skills"].as_array().unwrap().iter();
+    skills.map(|skill| skill["at"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn a_hit_shows_the_skills_that_matched_and_then_the_first_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![skilled(1, 300)]);
+    let first: Vec<u64> = (0..10).collect();
+    let hits = |request: &SearchRequest| index.search(request).unwrap().hits;
+    assert_eq!(shown(&hits(&all())[0]), first);
+    assert_eq!(shown(&hits(&text("flight"))[0]), first);
+    let matched = &hits(&text("w250 w7 w299"))[0];
+    assert_eq!(shown(matched)[..3], [7, 250, 299]);
+    assert_eq!(shown(matched)[3..], [0, 1, 2, 3, 4, 5, 6]);
+    let every = &hits(&text("skill"))[0];
+    assert_eq!(shown(every), first);
+    // The same where a hit is read on its own.
+    let fetched = index.fetch(&[place(id(1))], 0, &text("w250")).unwrap();
+    assert_eq!(shown(&fetched.hits[0])[..2], [250, 0]);
+    let found = index.lookup("urn:one", &public(), 5).unwrap();
+    assert_eq!(shown(&found[0]), first);
+}
+
+#[test]
+fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(
+        dir.path(),
+        vec![skilled(1, MAX_SHOWN_SKILLS), skilled(2, 1)],
+    );
+    let hits = index.search(&text("w9")).unwrap().hits;
+    assert_eq!(shown(&hits[0]), (0..10).collect::<Vec<u64>>());
+    let similar = SimilarRequest {
+        id: id(1),
+        visible_to: public(),
+        class: public(),
+        limit: 5,
+        vectors: None,
+    };
+    let similar = index.similar(&similar).unwrap();
+    assert_eq!(shown(&similar.hits[0]), [0]);
+}
+
+/// The parts of a computation, all levels together.
+fn parts(explained: &Value) -> usize {
+    let details = explained["details"].as_array();
+    1 + details.map_or(0, |details| details.iter().map(parts).sum())
+}
+
+#[test]
+fn ten_hits_are_explained_by_the_terms_that_matter_most() {
+    let dir = tempfile::tempdir().unwrap();
+    let letters: Vec<char> = ('a'..='p').collect();
+    // Each of these begins hundreds of words, of which all agents have many.
+    let words = |number: u64| {
+        let words = letters.iter().flat_map(|letter| {
+            (0..40).map(move |place| format!("{letter}zz{}", (place * 7 + number) % 97))
+        });
+        words.collect::<Vec<String>>().join(" ")
+    };
+    let agents = (1..=60).map(|number| Document {
+        description: words(number),
+        ..agent(number, "One")
+    });
+    let index = built(dir.path(), agents.collect());
+    let prefixes: Vec<String> = letters
+        .iter()
+        .map(|letter| format!("{letter}zz*"))
+        .collect();
+    let request = SearchRequest {
+        explain: true,
+        freeze: true,
+        limit: 30,
+        ..text(&prefixes.join(" "))
+    };
+    let answer = index.search(&request).unwrap();
+    let check = |hits: &[HitRow]| {
+        let explained: Vec<bool> = hits.iter().map(|hit| hit.explain.is_some()).collect();
+        let first = explained.iter().take_while(|one| **one).count();
+        assert_eq!(first, MAX_EXPLAINED);
+        assert!(explained[first..].iter().all(|one| !one));
+        for hit in &hits[..first] {
+            let explain = hit.explain.as_ref().unwrap();
+            assert!(parts(explain) < 300, "{} parts", parts(explain));
+            let sentences = explain["summary"].as_array().unwrap();
+            assert!(sentences.len() <= 40, "{sentences:?}");
+            let value = explain["value"].as_f64().unwrap();
+            let score = f64::from(hit.score.unwrap());
+            assert!((value - score).abs() < 0.01 * score, "{value} {score}");
+            let details = explain["details"].as_array().unwrap().iter();
+            let details: f64 = details.map(|part| part["value"].as_f64().unwrap()).sum();
+            assert!((details - score).abs() < 0.01 * score, "{details} {score}");
+        }
+    };
+    check(&answer.hits);
+    let places = answer.frozen.unwrap().places(60).unwrap();
+    check(&index.fetch(&places[30..], 30, &request).unwrap().hits);
+}

@@ -1,0 +1,101 @@
+//! Cards of the largest size: every list shows such an agent within bounds, and the agent by itself everything, on both
+//! engines.
+
+use a2a_registry_api::{AgentList, Hit};
+use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::search::query::{LookupQuery, SearchQuery};
+use a2a_registry_server::search::{lookup, search};
+use serde_json::{Value, json};
+
+use crate::support::both_databases;
+use crate::support::cards::card;
+use crate::support::shown::agent_show;
+use crate::support::stage::{OriginAnswer, Stage};
+
+both_databases!(a_large_card_makes_no_large_list);
+
+/// Agents.
+const AGENTS: usize = 4;
+/// Skills of each.
+const SKILLS: usize = 300;
+/// Bytes of what a list shows of an agent, at most.
+const HIT_BYTES: usize = 80 * 1024;
+
+/// A card of nearly a megabyte, whose skills each have a word of their own.
+fn large_card(number: usize) -> Vec<u8> {
+    let mut card: Value =
+        serde_json::from_str(&card(&format!("Zebra {number}"), "riding")).unwrap();
+    let words = "several words about it ".repeat(110);
+    card["description"] = json!(words.repeat(20));
+    let skills = (0..SKILLS).map(|skill| {
+        json!({
+            "id": format!("s{skill}"), "name": format!("Skill w{skill}"), "description": words,
+            "tags": ["riding"], "examples": ["please"],
+        })
+    });
+    card["skills"] = skills.collect();
+    card.to_string().into_bytes()
+}
+
+fn check(hits: &[Hit], first: &str) {
+    assert!(!hits.is_empty());
+    for hit in hits {
+        let bytes = serde_json::to_vec(hit).unwrap().len();
+        assert!(bytes < HIT_BYTES, "{bytes} bytes");
+        let summary = &hit.summary;
+        assert_eq!(summary.skills.len(), 10);
+        assert_eq!(summary.skills[0].id, first);
+        assert_eq!(
+            (summary.skills_total, summary.shortened),
+            (SKILLS as u64, true)
+        );
+        assert!(summary.description.as_ref().unwrap().ends_with('…'));
+    }
+}
+
+async fn a_large_card_makes_no_large_list(url: &str) {
+    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+    for number in 0..AGENTS {
+        stage.register(&format!("d{number}.agents-test.com")).await;
+    }
+    let made = stage
+        .visit(|source| {
+            let host = source.url.trim_start_matches("https://d");
+            let number = host.split('.').next().unwrap().parse().unwrap();
+            OriginAnswer::Card(large_card(number))
+        })
+        .await;
+    assert_eq!(made, AGENTS);
+    stage.index_equals_database().await;
+    let anyone = Caller::default();
+    for (words, first) in [(None, "s0"), (Some("zebra"), "s0"), (Some("w217"), "s217")] {
+        let query = SearchQuery {
+            q: words.map(str::to_owned),
+            explain: words.map(|_| true),
+            ..SearchQuery::default()
+        };
+        let answer = search(&stage.app, &anyone, &query).await.unwrap();
+        assert!(answer.len() < AGENTS * HIT_BYTES, "{} bytes", answer.len());
+        let list: AgentList = serde_json::from_slice(&answer).unwrap();
+        assert_eq!((list.total, list.agents.len()), (AGENTS as u64, AGENTS));
+        check(&list.agents, first);
+    }
+    let query = LookupQuery {
+        url: Some("d1.agents-test.com".into()),
+        ..LookupQuery::default()
+    };
+    let found = lookup(&stage.app, &anyone, &query).await.unwrap();
+    check(&found.agents, "s0");
+    let id = found.agents[0].summary.id.to_string();
+    let similar = agent_similar(&stage.app, &anyone, &id, &SimilarQuery::default()).await;
+    check(&similar.unwrap().agents, "s0");
+    let agent = agent_show(&stage.app, &anyone, &id).await.unwrap();
+    let summary = &agent.hit.summary;
+    assert_eq!(
+        (summary.skills.len(), summary.skills_total),
+        (SKILLS, SKILLS as u64)
+    );
+    assert!(!summary.shortened);
+    assert!(summary.description.as_ref().unwrap().len() > 20_000);
+}
