@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::serve::{Roles, Server, ServerArgs, announce_end};
+use super::serve::{Roles, Server, ServerArgs, announce_end, bootstrap_token};
 use super::signals::{EndSignals, Hangup};
 use super::{DEFAULT_REGISTRY, invocation, logging};
 

@@ -9,7 +9,7 @@ use a2a_registry_domain::admission_rules::Rules;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::Index;
-use a2a_registry_store::Store;
+use a2a_registry_store::{Handle as _, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::config::Config;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_store::Handle as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
