@@ -37,7 +37,12 @@ const BEYOND: &[(&str, &str, &str)] = &[
     (
         "agent_patch",
         "/groups",
-        "only a restricted agent is shown to groups",
+        "only a restricted agent is shown to groups, and to none that the configuration leaves out",
+    ),
+    (
+        "collection_put",
+        "/audience",
+        "whether the configuration leaves out a group",
     ),
     ("saved_search_put", "/query", "whether it is a search"),
     (
