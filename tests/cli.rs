@@ -14,6 +14,7 @@ mod process;
 mod register;
 mod removal;
 mod reviews;
+mod secrets;
 mod sign;
 mod similar;
 mod timeouts;

@@ -2,8 +2,10 @@
 
 mod access_tokens;
 mod answers;
+mod attempts;
 mod journeys;
 mod leavers;
+mod refusals;
 mod selected_groups;
 
 use serde_json::{Value, json};

@@ -8,8 +8,8 @@ use a2a_registry_store::entity::{
     break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, entry,
     event, feed, group_member, hold, identity, model, owner_marks, pace, policy_set, proof,
     proof_check, review, review_approval, review_comment, saved_search, session, setting,
-    sign_in_attempt, source, source_day, source_registrant, token, version, version_source, waiver,
-    withdrawn_urn,
+    sign_in_attempt, source, source_day, source_registrant, token, used_attempt, version,
+    version_source, waiver, withdrawn_urn,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -247,6 +247,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<session::Entity>(&connection, &mut tables).await;
     entity::<identity::Entity>(&connection, &mut tables).await;
     entity::<sign_in_attempt::Entity>(&connection, &mut tables).await;
+    entity::<used_attempt::Entity>(&connection, &mut tables).await;
     entity::<setting::Entity>(&connection, &mut tables).await;
     entity::<domain::Entity>(&connection, &mut tables).await;
     entity::<proof::Entity>(&connection, &mut tables).await;

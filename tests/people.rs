@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use a2a_registry_api::limits::{MAX_MEMBERS, MAX_SESSIONS, MAX_TOKENS};
 use a2a_registry_api::{AccountPatch, GroupMembers, NewAccount, NewToken};
 use a2a_registry_domain::role::{Permission, Role};
+use a2a_registry_server::accounts::attempts::AnsweredAttempt;
 use a2a_registry_server::accounts::groups::{group_list, group_put, group_show};
 use a2a_registry_server::accounts::people::{account_create, account_list, account_patch, me};
-use a2a_registry_server::accounts::sessions::{session_begin, session_list, session_revoke};
+use a2a_registry_server::accounts::sessions::{
+    SessionClient, session_begin, session_begin_with_provider, session_list, session_revoke,
+};
 use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_server::authentication::{authenticate, authenticate_session};
 use a2a_registry_server::caller::{Caller, Credential};
@@ -19,9 +22,9 @@ use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::precondition::Precondition;
 use a2a_registry_server::providers::{Entry, Holder};
 use a2a_registry_store::accounts::account_by_name;
-use a2a_registry_store::entity::{account, account_group, group_member, sign_in_attempt};
+use a2a_registry_store::entity::{account, account_group, group_member};
 use a2a_registry_store::groups::groups_of;
-use a2a_registry_store::identities::{attempt_by_state, attempt_count};
+use a2a_registry_store::identities::attempt_is_used;
 use futures::future::join_all;
 use uuid::Uuid;
 
@@ -40,8 +43,7 @@ both_databases!(
     events_about_people_tell_what_the_reader_may_read,
     somebody_of_an_issuer_is_one_account,
     the_last_enabled_admin_stays_one_whatever_its_provider_says,
-    an_attempt_to_sign_in_is_finished_once,
-    the_oldest_attempts_to_sign_in_make_way
+    an_attempt_to_sign_in_begins_one_session
 );
 
 fn roles(roles: &[Role]) -> AccountPatch {
@@ -132,8 +134,9 @@ async fn sessions_begun_at_once_keep_to_the_bound_and_end_with_their_token(url: 
     account(&stage, "busy", &[Role::Publisher]).await;
     let secret = token(&stage, "busy").await.unwrap();
     let busy = authenticate(&stage.app, &secret).await.unwrap();
+    let client = SessionClient::default();
     let begun =
-        join_all((0..MAX_SESSIONS + 4).map(|_| session_begin(&stage.app, &busy, "x"))).await;
+        join_all((0..MAX_SESSIONS + 4).map(|_| session_begin(&stage.app, &busy, &client))).await;
     let mut live = 0;
     let mut last = String::new();
     for secret in begun.into_iter().map(Result::unwrap) {
@@ -283,7 +286,9 @@ async fn a_session_is_the_same_in_every_replica() {
     account(&first, "ann", &[Role::Curator]).await;
     let secret = token(&first, "ann").await.unwrap();
     let ann = authenticate(&first.app, &secret).await.unwrap();
-    let secret = session_begin(&first.app, &ann, "x").await.unwrap();
+    let secret = session_begin(&first.app, &ann, &SessionClient::default())
+        .await
+        .unwrap();
     let seen = Precondition::default();
     let reader = roles(&[Role::Reader]);
     account_patch(&first.app, &first.admin, "ann", &reader, &seen)
@@ -458,59 +463,43 @@ async fn the_last_enabled_admin_stays_one_whatever_its_provider_says(url: &str) 
     assert_eq!(come(Role::Reader, 30).await, "reader");
 }
 
-async fn the_oldest_attempts_to_sign_in_make_way(url: &str) {
+/// The answers come to several processes at the same time, each of which has looked whether the attempt was used.
+async fn an_attempt_to_sign_in_begins_one_session(url: &str) {
     let stage = Stage::new(url).await;
-    let write = stage.store.write().await.unwrap();
-    for number in 0..5 {
-        let row = sign_in_attempt::Model {
-            state: format!("s{number}"),
-            browser: "b".into(),
+    let replica = match stage.store.is_postgres() {
+        true => Some(Stage::new(url).await),
+        false => None,
+    };
+    account(&stage, "ann", &[Role::Reader]).await;
+    let ann = account_by_name(&stage.store, "ann").await.unwrap().unwrap();
+    let begin = async |on: &Stage, state: &str| {
+        let attempt = AnsweredAttempt {
+            state: state.into(),
             issuer: "https://login.example".into(),
-            next: "/".into(),
-            expires_at: 100 - number,
         };
-        write.attempt_insert(row).await.unwrap();
+        let client = SessionClient::default();
+        session_begin_with_provider(&on.app, ann.id, &attempt, &client).await
+    };
+    let other = replica.as_ref().unwrap_or(&stage);
+    let begun = join_all((0..4).flat_map(|_| [begin(&stage, "s"), begin(other, "s")])).await;
+    assert_eq!(begun.iter().filter(|begun| begun.is_ok()).count(), 1);
+    for refused in begun.into_iter().filter_map(Result::err) {
+        assert_eq!(refused.kind, ErrorKind::Unauthenticated);
     }
-    write.attempts_keep(5).await.unwrap();
-    assert_eq!(attempt_count(&write).await.unwrap(), 5);
-    write.attempts_keep(3).await.unwrap();
-    write.commit().await.unwrap();
-    for (state, is_kept) in [("s0", true), ("s2", true), ("s3", false), ("s4", false)] {
-        let found = attempt_by_state(&stage.store, state).await.unwrap();
-        assert_eq!(found.is_some(), is_kept, "{state}");
-    }
-}
-
-async fn an_attempt_to_sign_in_is_finished_once(url: &str) {
-    let stage = Stage::new(url).await;
-    let row = sign_in_attempt::Model {
-        state: "s".into(),
-        browser: "b".into(),
-        issuer: "https://login.example".into(),
-        next: "/account".into(),
-        expires_at: 100,
+    assert!(attempt_is_used(&stage.store, "s").await.unwrap());
+    assert!(!attempt_is_used(&stage.store, "t").await.unwrap());
+    let page = PageRequest::default();
+    let list = session_list(&stage.app, &stage.admin, &page).await.unwrap();
+    assert_eq!(list.sessions.len(), 1);
+    // Where no session is begun, the attempt is not used up.
+    let patch = AccountPatch {
+        disabled: Some(true),
+        ..AccountPatch::default()
     };
-    let begin = async || {
-        let write = stage.store.write().await.unwrap();
-        write.attempt_insert(row.clone()).await.unwrap();
-        write.commit().await.unwrap();
-    };
-    let finish = async |browser: &str, issuer: &str, now: i64| {
-        let write = stage.store.write().await.unwrap();
-        let taken = write.attempt_take("s", browser, issuer, now).await.unwrap();
-        write.commit().await.unwrap();
-        taken.is_some()
-    };
-    begin().await;
-    assert!(!finish("c", &row.issuer, 10).await);
-    assert!(!finish("b", "https://other.example", 10).await);
-    let finished = join_all((0..8).map(|_| finish("b", &row.issuer, 10))).await;
-    assert_eq!(finished.iter().filter(|done| **done).count(), 1);
-    begin().await;
-    assert!(!finish("b", &row.issuer, 100).await);
-    begin().await;
-    let write = stage.store.write().await.unwrap();
-    write.attempts_forget(100).await.unwrap();
-    write.commit().await.unwrap();
-    assert!(!finish("b", &row.issuer, 10).await);
+    let seen = Precondition::default();
+    account_patch(&stage.app, &stage.admin, "ann", &patch, &seen)
+        .await
+        .unwrap();
+    begin(&stage, "t").await.unwrap_err();
+    assert!(!attempt_is_used(&stage.store, "t").await.unwrap());
 }

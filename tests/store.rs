@@ -349,7 +349,7 @@ async fn exactly_one_process_makes_the_admin_token_on_postgres() {
     let starts = folders.iter().map(|folder| {
         let mut config = Config::default();
         config.store.data_dir = folder.path().to_owned();
-        config.store.database = database.url().to_owned();
+        config.store.database = database.url().into();
         config.search.writer_megabytes = 15;
         let clock = Arc::new(a2a_crawler::SystemClock);
         let network = Network::none(&config, clock.clone()).unwrap();

@@ -32,6 +32,7 @@ mod m0021_a2a_tasks;
 mod m0022_entries;
 mod m0023_a2a_senders;
 mod m0026_access;
+mod m0027_used_attempts;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -65,6 +66,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0022_entries::Migration),
             Box::new(m0023_a2a_senders::Migration),
             Box::new(m0026_access::Migration),
+            Box::new(m0027_used_attempts::Migration),
         ]
     }
 }

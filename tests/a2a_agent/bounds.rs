@@ -241,7 +241,7 @@ async fn say_from(served: &Served, address: &str) -> Value {
 
 async fn a_sender_pushes_out_its_own_tasks_alone(url: &str) {
     let served = Served::with(url, |config: &mut Config| {
-        config.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        config.server.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
         config.a2a.anonymous_tasks_per_address = 3;
         config.a2a.anonymous_tasks = 6;
     })

@@ -94,7 +94,7 @@ async fn streams_are_bounded_and_end_with_the_registry() {
     let database = Database::sqlite();
     let served = Served::with(database.url(), |config: &mut Config| {
         config.limits.streams = 20;
-        config.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        config.server.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     })
     .await;
     let id = served.foreign_task(None).await;

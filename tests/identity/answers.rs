@@ -18,7 +18,7 @@ use crate::support::setup::Setup;
 /// A browser that follows nothing by itself.
 pub(super) struct Browser {
     client: Client,
-    cookies: BTreeMap<String, String>,
+    pub(super) cookies: BTreeMap<String, String>,
 }
 
 impl Browser {
@@ -44,9 +44,12 @@ impl Browser {
             .await
             .unwrap();
         for line in answer.headers().get_all(SET_COOKIE) {
-            let pair = line.to_str().unwrap().split(';').next().unwrap();
-            let (name, value) = pair.split_once('=').unwrap();
+            let line = line.to_str().unwrap();
+            let (name, value) = line.split(';').next().unwrap().split_once('=').unwrap();
             self.cookies.insert(name.to_owned(), value.to_owned());
+            if line.contains("Max-Age=0") {
+                self.cookies.remove(name);
+            }
         }
         answer
     }
@@ -138,14 +141,19 @@ async fn an_answer_is_taken_once_and_from_the_browser_that_asked() {
     assert_eq!(eve.get(&back).await.status(), 401);
     assert_eq!(eve.signed_in_as(&served.url).await, None);
     // It is ann's still, and leads to no other site.
+    let before = ann.cookies.clone();
     let answer = ann.get(&back).await;
     assert_eq!(answer.status(), 303);
     assert_eq!(answer.headers()[LOCATION], "/account");
     assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");
-    // Once.
-    let before = ann.cookies.clone();
+    // Once, also for who has kept the cookie of the attempt.
+    let mut again = Browser::new();
+    again.cookies = before;
+    let answer = again.get(&back).await;
+    assert_eq!(answer.status(), 401);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("was finished already"), "{page}");
     assert_eq!(ann.get(&back).await.status(), 401);
-    ann.cookies = before;
     assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");
     served.stop().await;
 }
@@ -349,11 +357,15 @@ async fn an_attempt_is_finished_in_whichever_replica_its_answer_comes_to() {
     let mut ann = Browser::new();
     let departure = ann.departure(&one.url, "/account").await;
     let back = ann.login(&departure, "ann").await;
+    let before = ann.cookies.clone();
     let answer = ann.get(&back.replace(public, &two.url)).await;
     assert_eq!(answer.status(), 303);
-    let cookies = ann.cookies.clone();
-    assert_eq!(ann.get(&back.replace(public, &one.url)).await.status(), 401);
-    ann.cookies = cookies;
+    let mut again = Browser::new();
+    again.cookies = before;
+    let answer = again.get(&back.replace(public, &one.url)).await;
+    assert_eq!(answer.status(), 401);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("was finished already"), "{page}");
     for replica in [&one, &two] {
         assert_eq!(ann.signed_in_as(&replica.url).await.unwrap(), "ann@corp");
     }

@@ -148,6 +148,7 @@ async fn foreign_hosts_and_origins_are_refused() {
         let problem = refused.problem(403, "forbidden");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("https://agents.example"), "{detail}");
+        assert!(detail.contains("server.public_url"), "{detail}");
     }
     assert_eq!(
         posted(&registry, &[("origin", "https://agents.example")])

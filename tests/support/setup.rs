@@ -156,7 +156,7 @@ impl Setup {
     pub fn config(&self) -> Config {
         let mut config: Config = toml::from_str(&self.configuration).unwrap();
         config.store.data_dir = self.data();
-        config.store.database = self.database.clone().unwrap_or_default();
+        config.store.database = self.database.clone().unwrap_or_default().into();
         config.governance.approve_all |= self.approve_all;
         config
     }

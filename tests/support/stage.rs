@@ -96,7 +96,7 @@ impl Stage {
         } = build(&config, clock.clone(), names.clone()).await;
         assert_eq!(rebuild, None);
         let admin = authenticate(&app, ADMIN).await.unwrap();
-        let store = Store::connect(&options(&config.store.database))
+        let store = Store::connect(&options(config.store.database.reveal()))
             .await
             .unwrap();
         Self {
@@ -146,7 +146,7 @@ impl Stage {
         );
         drop(app);
         // A child process that another test is just starting has a copy of the locks until its own program begins.
-        let file = options(&config.store.database).sqlite_file();
+        let file = options(config.store.database.reveal()).sqlite_file();
         let folder = &config.store.data_dir;
         eventually("the locks are released", async || {
             DataDir::open(folder, file.as_deref()).ok()

@@ -23,6 +23,7 @@ const ORDER: [&str; 63] = [
     "collection_filters",
     "policy_sets",
     "paging",
+    "sealing",
     "visibility",
     "memory",
     "precondition",

@@ -73,7 +73,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     if let Some(url) = &scenario.database {
-        config.store.database.clone_from(url);
+        config.store.database = url.as_str().into();
     }
     config.store.stale_limit = 1 << 40;
     config.search.writer_megabytes = 16;

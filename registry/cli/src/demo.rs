@@ -10,7 +10,6 @@ use a2a_registry_server::config::{
     AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
 };
 use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::start::BOOTSTRAP_TOKEN;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -20,7 +19,7 @@ use uuid::Uuid;
 use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::serve::{Roles, Server, ServerArgs, announce_end};
+use super::serve::{Roles, Server, ServerArgs, announce_end, bootstrap_token};
 use super::signals::{EndSignals, Hangup};
 use super::{DEFAULT_REGISTRY, invocation, logging};
 
@@ -123,14 +122,16 @@ async fn present(
     agents: &SampleAgents,
     console: &Console,
 ) -> Result<(), Failure> {
-    let token = admin_token
-        .or_else(|| std::env::var(BOOTSTRAP_TOKEN).ok().filter(|token| !token.is_empty()))
-        .ok_or_else(|| {
-            Failure::new(
-                "the data folder was made by an earlier start, whose admin token is not known here; give \
-                 it in A2A_REGISTRY_BOOTSTRAP_TOKEN, or leave --data-dir out",
-            )
-        })?;
+    let token = match admin_token {
+        Some(token) => Some(token),
+        None => bootstrap_token()?,
+    };
+    let token = token.ok_or_else(|| {
+        Failure::new(
+            "the data folder was made by an earlier start, whose admin token is not known here; give \
+             it in A2A_REGISTRY_BOOTSTRAP_TOKEN, or leave --data-dir out",
+        )
+    })?;
     let client = Client::new(url, Some(&token), None)?;
     let progress = ProgressBar::new(agents.agents.len() as u64);
     progress.set_draw_target(ProgressDrawTarget::stderr());

@@ -136,7 +136,9 @@ fn data_folder(path: &Path) -> DoctorCheck {
 async fn database(config: Config) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
     let file = config.store.data_dir.join("registry.sqlite");
-    if config.store.database.is_empty() && !file.exists() {
+    let store = &config.store;
+    let is_default = store.database.is_empty() && store.database_file.is_none();
+    if is_default && !file.exists() {
         return check(
             CheckStatus::Warn,
             "it does not exist yet; the first start creates it".into(),
@@ -147,17 +149,6 @@ async fn database(config: Config) -> DoctorCheck {
         Err(Failure::Failed(line)) => check(CheckStatus::Fail, line),
         Err(_) => check(CheckStatus::Fail, "does not respond".into()),
     }
-}
-
-/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
-async fn account_names(config: Config) -> Vec<DoctorCheck> {
-    let file = config.store.data_dir.join("registry.sqlite");
-    if config.store.database.is_empty() && !file.exists() {
-        return Vec::new();
-    }
-    let reserved = local::reserved_names(config).await.unwrap_or_default();
-    let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
-    reserved.into_iter().map(check).collect()
 }
 
 /// Hashes every stored card: one result for all, and one for each damaged card.
@@ -203,6 +194,17 @@ fn named_card(card: &DamagedCard) -> DoctorCheck {
         false => format!("{}, {}", card.digest, versions.join(", ")),
     };
     DoctorCheck::new("damaged card", CheckStatus::Fail, detail)
+}
+
+/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
+async fn account_names(config: Config) -> Vec<DoctorCheck> {
+    let file = config.store.data_dir.join("registry.sqlite");
+    if config.store.database.is_empty() && !file.exists() {
+        return Vec::new();
+    }
+    let reserved = local::reserved_names(config).await.unwrap_or_default();
+    let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
+    reserved.into_iter().map(check).collect()
 }
 
 async fn names() -> DoctorCheck {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::{Config, Overrides};
+use a2a_registry_server::config::{Config, Overrides, read_secret_file};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::error::StartError;
 use a2a_registry_server::jobs::JobOptions;
@@ -17,7 +17,7 @@ use a2a_registry_server::jobs::Models;
 use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::network::Network;
 use a2a_registry_server::serve::{self as server, Listeners};
-use a2a_registry_server::start::BOOTSTRAP_TOKEN;
+use a2a_registry_server::start::{BOOTSTRAP_TOKEN, BOOTSTRAP_TOKEN_FILE};
 use a2a_registry_server::{config, jobs};
 use clap::{Args, ValueEnum};
 use futures::FutureExt;
@@ -269,9 +269,7 @@ impl Server {
         };
         let url = format!("{scheme}://{}", config.server.listen);
         let approve_all = config.governance.approve_all;
-        let chosen = std::env::var(BOOTSTRAP_TOKEN)
-            .ok()
-            .filter(|token| !token.is_empty());
+        let chosen = bootstrap_token()?;
         let entropy = Arc::new(SystemEntropy::default());
         let clock = Arc::new(SystemClock);
         let network = Network::of_system(&config, clock.clone()).map_err(start_failure)?;
@@ -326,6 +324,23 @@ impl Server {
             }),
             () = signals.next() => Err(Failure::Interrupted),
         }
+    }
+}
+
+/// The admin token that the operator chose, from the environment or the file that it names.
+///
+/// # Errors
+/// Where both are given, or the file cannot be read.
+pub(super) fn bootstrap_token() -> Result<Option<String>, Failure> {
+    let given = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    match (given(BOOTSTRAP_TOKEN), given(BOOTSTRAP_TOKEN_FILE)) {
+        (Some(_), Some(_)) => Err(Failure::new(format!(
+            "{BOOTSTRAP_TOKEN} and {BOOTSTRAP_TOKEN_FILE} say the same: set one of them"
+        ))),
+        (token, None) => Ok(token),
+        (None, Some(file)) => read_secret_file(BOOTSTRAP_TOKEN_FILE, file.as_ref())
+            .map(Some)
+            .map_err(Failure::new),
     }
 }
 

@@ -81,6 +81,8 @@ text_enum! {
         TokenRevoked = "token.revoked",
         /// Somebody has signed in to the pages.
         SessionBegun = "session.begun",
+        /// Tokens or sign-ins of one network were refused within a minute.
+        SignInRefused = "sign_in.refused",
         /// A session was ended by its account or an admin.
         SessionRevoked = "session.revoked",
         /// An account was made.
@@ -140,6 +142,7 @@ impl EventKind {
                 | Self::EntryEnded
                 | Self::ReviewOpened
                 | Self::ReviewClosed
+                | Self::SignInRefused
         )
     }
 }

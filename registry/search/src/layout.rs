@@ -408,6 +408,7 @@ mod tests {
             description: String::new(),
             tags: vec!["é".into(), "t".into()],
             examples: vec!["example".into()],
+            shown: String::new(),
         };
         let all = AgentTexts {
             name: "name".into(),

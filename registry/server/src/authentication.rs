@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::caller::{Account, Caller, Credential};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::identity::account_of;
 use crate::providers::Holder;
 
@@ -24,21 +24,28 @@ use crate::providers::Holder;
 /// [`Provider::access_token_holder`](crate::providers::Provider::access_token_holder) and [`account_of`] for an access token.
 pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
     if let Some(provider) = context.providers.named_in(secret) {
-        let holder = provider.access_token_holder(secret).await?;
+        let holder = provider.access_token_holder(secret).await;
+        let holder =
+            holder.map_err(|error| error.refused_by_provider(RefusalReason::AccessToken))?;
         return by_access_token(context, &holder).await;
     }
-    let refused = || {
+    // The caller is told the same in each case.
+    let refused = |reason| {
         AppError::new(
             ErrorKind::Unauthenticated,
             "This token is unknown or has ended; ask an admin for another one.",
         )
+        .refused(reason)
     };
     let (token, account) = accounts::token_by_hash(&context.store, &hash(secret))
         .await?
-        .ok_or_else(refused)?;
+        .ok_or_else(|| refused(RefusalReason::UnknownToken))?;
     let now = context.now().0;
-    if token.expires_at.is_some_and(|end| end <= now) || !account.may_be_used() {
-        return Err(refused());
+    if token.expires_at.is_some_and(|end| end <= now) {
+        return Err(refused(RefusalReason::EndedToken));
+    }
+    if !account.may_be_used() {
+        return Err(refused(RefusalReason::DisabledAccount));
     }
     if suspended_at(context, &account).is_some() {
         return Err(AppError::new(
@@ -48,7 +55,8 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
                  Sign in with the identity provider; the token is valid again then.",
                 context.config.identity.max_absence
             ),
-        ));
+        )
+        .refused(RefusalReason::SuspendedToken));
     }
     note_use(context, &token, now);
     let roles = account.roles()?;
@@ -71,7 +79,8 @@ async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller, A
         return Err(AppError::new(
             ErrorKind::Unauthenticated,
             "The account of this access token is disabled.",
-        ));
+        )
+        .refused(RefusalReason::DisabledAccount));
     }
     let roles = account.roles()?;
     let credential = Credential::AccessToken(holder.issuer.clone());

@@ -9,7 +9,7 @@ use a2a_registry_domain::admission_rules::Rules;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::Index;
-use a2a_registry_store::Store;
+use a2a_registry_store::{Handle as _, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
@@ -25,12 +25,14 @@ use crate::memory::meanings::Meanings;
 use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
 use crate::memory::published::PublishedCatalog;
+use crate::memory::refusals::Refusals;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
 use crate::paging::Signer;
 use crate::providers::Providers;
+use crate::sealing::Sealer;
 
 /// The parts of the registry: handlers and jobs hold one of these and nothing else.
 #[derive(Debug)]
@@ -50,11 +52,13 @@ pub struct Context {
     pub(crate) searches: SearchCache,
     pub(crate) lints: LintPlaces,
     pub(crate) token_uses: TokenUses,
+    pub(crate) refusals: Refusals,
     pub(crate) dry_runs: DryRuns,
     pub(crate) federation: FederationMemory,
     pub(crate) meanings: Meanings,
     pub(crate) own_agent: OwnAgent,
     pub(crate) signer: Signer,
+    pub(crate) sealer: Sealer,
     pub(crate) heard: DatabaseContact,
     /// The last event that all in-memory caches have applied.
     pub(crate) noted: AtomicI64,

@@ -46,6 +46,52 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// Why a credential or a sign-in was refused, for metrics, the log and events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RefusalReason {
+    /// An `Authorization` that is no bearer token.
+    NoToken,
+    /// A token that this registry never made, or that was revoked.
+    UnknownToken,
+    /// A token past its end.
+    EndedToken,
+    /// The account is disabled.
+    DisabledAccount,
+    /// The identity provider of the token's account has not confirmed the account for too long.
+    SuspendedToken,
+    /// An access token that is not in order.
+    AccessToken,
+    /// The identity provider's rules let this person or service not in.
+    NotAdmitted,
+    /// An answer to no attempt to sign in of this browser, or to one that has expired or was used.
+    Attempt,
+    /// The identity provider has refused, or its answer is not in order.
+    ProviderAnswer,
+    /// The connection: a secret would travel in the clear.
+    Connection,
+    /// Too many attempts.
+    TooMany,
+}
+
+impl RefusalReason {
+    /// The reason as one word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoToken => "no_token",
+            Self::UnknownToken => "unknown_token",
+            Self::EndedToken => "ended_token",
+            Self::DisabledAccount => "disabled_account",
+            Self::SuspendedToken => "suspended_token",
+            Self::AccessToken => "access_token",
+            Self::NotAdmitted => "not_admitted",
+            Self::Attempt => "attempt",
+            Self::ProviderAnswer => "provider_answer",
+            Self::Connection => "connection",
+            Self::TooMany => "too_many",
+        }
+    }
+}
+
 /// A failure.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{public}")]
@@ -60,6 +106,8 @@ pub struct AppError {
     pub members: Vec<(String, String)>,
     /// Seconds after which trying again makes sense.
     pub retry_after: Option<u32>,
+    /// Why a credential or a sign-in was refused, if that is the failure.
+    pub refusal: Option<RefusalReason>,
 }
 
 /// Characters of an identifier of the request that an error repeats.
@@ -83,6 +131,27 @@ impl AppError {
             internal: None,
             members: Vec::new(),
             retry_after: None,
+            refusal: None,
+        }
+    }
+
+    /// This failure as a refusal of a credential or a sign-in.
+    #[must_use]
+    pub(crate) fn refused(self, reason: RefusalReason) -> Self {
+        Self {
+            refusal: Some(reason),
+            ..self
+        }
+    }
+
+    /// This failure of an identity provider as a refusal: for this reason where something is not in order, and no refusal
+    /// where the provider does not respond.
+    #[must_use]
+    pub(crate) fn refused_by_provider(self, reason: RefusalReason) -> Self {
+        match self.kind {
+            ErrorKind::Unauthenticated => self.refused(reason),
+            ErrorKind::Forbidden => self.refused(RefusalReason::NotAdmitted),
+            _ => self,
         }
     }
 

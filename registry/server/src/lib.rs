@@ -59,6 +59,7 @@ pub mod precondition;
 pub mod providers;
 pub mod reviews;
 mod routes;
+mod sealing;
 pub mod search;
 pub mod serve;
 mod signatures;

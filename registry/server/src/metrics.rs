@@ -34,6 +34,11 @@ struct RouteLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: String,
 }
@@ -76,6 +81,7 @@ pub struct Metrics {
     malformed: Counter,
     refused: Counter,
     cut_off: Counter,
+    sign_in_refusals: Family<RefusalLabels, Counter>,
     cards_delivered: Counter<u64, AtomicU64>,
 }
 
@@ -105,6 +111,7 @@ impl Metrics {
             malformed: Counter::default(),
             refused: Counter::default(),
             cut_off: Counter::default(),
+            sign_in_refusals: Family::default(),
             cards_delivered: Counter::default(),
         };
         metrics.process_registered().registered()
@@ -150,6 +157,11 @@ impl Metrics {
             "Time from a request's head to the head of its answer",
             Unit::Seconds,
             self.latency.clone(),
+        );
+        registry.register(
+            "sign_in_refusals",
+            "Tokens and sign-ins that were refused, by reason",
+            self.sign_in_refusals.clone(),
         );
         registry.register(
             "crawl_outcomes",
@@ -241,6 +253,13 @@ impl Metrics {
     /// Counts a connection ended because its client was idle for too long.
     pub fn connection_cut_off(&self) {
         self.cut_off.inc();
+    }
+
+    /// Counts a token or a sign-in that was refused.
+    pub fn sign_in_refused(&self, reason: &'static str) {
+        self.sign_in_refusals
+            .get_or_create(&RefusalLabels { reason })
+            .inc();
     }
 
     /// Counts how an attempt at a source ended: `card`, `not_modified`, `timeout`, …

@@ -100,23 +100,6 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
     })
 }
 
-/// Accounts and groups with names that mean something else, each as a sentence; none in a database of an earlier schema.
-///
-/// # Errors
-/// If the database does not respond.
-pub async fn reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
-    let failed = |error| failed(config, &error);
-    let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
-    let missing = store.migrations_pending().await.map_err(failed)?;
-    let holders = match missing.is_empty() {
-        true => reserved_name_holders(&store).await.map_err(failed)?,
-        false => Vec::new(),
-    };
-    store.close().await.map_err(failed)?;
-    let sentence = |holder: String| format!("{holder}: {RESERVED_NAME}");
-    Ok(holders.into_iter().map(sentence).collect())
-}
-
 /// Cards read at once to be verified.
 const VERIFIED_AT_ONCE: u64 = 500;
 
@@ -196,6 +179,23 @@ async fn verify_bodies(
         }
         progress(verified.checked, of_all.max(verified.checked));
     }
+}
+
+/// Accounts and groups with names that mean something else, each as a sentence; none in a database of an earlier schema.
+///
+/// # Errors
+/// If the database does not respond.
+pub async fn reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
+    let failed = |error| failed(config, &error);
+    let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
+    let missing = store.migrations_pending().await.map_err(failed)?;
+    let holders = match missing.is_empty() {
+        true => reserved_name_holders(&store).await.map_err(failed)?,
+        false => Vec::new(),
+    };
+    store.close().await.map_err(failed)?;
+    let sentence = |holder: String| format!("{holder}: {RESERVED_NAME}");
+    Ok(holders.into_iter().map(sentence).collect())
 }
 
 /// The progress of sentence encoders, from the database.

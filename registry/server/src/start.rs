@@ -15,7 +15,7 @@ use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
 use crate::accounts::upgrade::prepare_accounts;
 use crate::admission::rules_changed::apply_rules;
-use crate::config::{Config, SynchronousConfig};
+use crate::config::{Config, DatabaseUrl, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
 use crate::error::StartError;
@@ -31,6 +31,7 @@ use crate::memory::meanings::Meanings;
 use crate::memory::outage::Outage;
 use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
+use crate::memory::refusals::Refusals;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
@@ -39,11 +40,16 @@ use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
 use crate::policy_sets::{CompiledSets, newest_set};
 use crate::providers::Providers;
+use crate::sealing::{KEY_BYTES, Sealer};
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
+/// The environment variable with the name of a file that holds that token instead.
+pub const BOOTSTRAP_TOKEN_FILE: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
 /// The setting that holds the key of page tokens.
 const PAGE_KEY: &str = "page_token_key";
+/// The setting that holds the key of attempts to sign in.
+const ATTEMPT_KEY: &str = "sign_in_attempt_key";
 /// The setting that identifies a database.
 const IDENTITY: &str = "identity";
 
@@ -132,7 +138,8 @@ impl Context {
         purpose: StartPurpose,
     ) -> Result<(Self, Option<String>), StartError> {
         let (data_dir, store) = open_store(&config, purpose).await?;
-        let signer = Signer::new(&page_key(&store, entropy.as_ref()).await?);
+        let signer = Signer::new(&shared_key(&store, PAGE_KEY, entropy.as_ref()).await?);
+        let sealer = attempt_sealer(&store, entropy.as_ref()).await?;
         let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
         let noted = noted_before(&store, &index).await?;
         let rules = rules_of(&config);
@@ -151,6 +158,7 @@ impl Context {
             searches: SearchCache::new(config.search.cache_megabytes),
             lints: LintPlaces::default(),
             token_uses: TokenUses::default(),
+            refusals: Refusals::default(),
             dry_runs: DryRuns::default(),
             federation: FederationMemory::default(),
             meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
@@ -166,6 +174,7 @@ impl Context {
             policies,
             own_agent: OwnAgent::default(),
             signer,
+            sealer,
             store,
             index,
             clock,
@@ -256,27 +265,34 @@ pub(crate) fn store_options(config: &Config) -> StoreOptions {
 }
 
 /// The database's URL without its password.
-pub(crate) fn shown_url(config: &Config) -> String {
-    let text = config.database_url();
-    match url::Url::parse(&text) {
-        Ok(mut url) if url.password().is_some() => {
-            let _ = url.set_password(None);
-            url.into()
-        }
-        _ => text,
-    }
+pub(crate) fn shown_url(config: &Config) -> DatabaseUrl {
+    config.database_url().into()
 }
 
-async fn page_key(store: &Store, entropy: &dyn Entropy) -> Result<Vec<u8>, StartError> {
-    let mut fresh = [0; 32];
+/// The key that this setting holds for all replicas; the first one to start makes it.
+async fn shared_key(
+    store: &Store,
+    setting: &str,
+    entropy: &dyn Entropy,
+) -> Result<Vec<u8>, StartError> {
+    let mut fresh = [0; KEY_BYTES];
     entropy.fill(&mut fresh);
     let key = store
-        .setting_get_or_put(PAGE_KEY, &BASE64.encode(&fresh))
+        .setting_get_or_put(setting, &BASE64.encode(&fresh))
         .await
         .map_err(|error| database_failed(&error))?;
     BASE64
         .decode(key.as_bytes())
-        .map_err(|_| StartError(format!("the setting {PAGE_KEY} in the database is invalid")))
+        .map_err(|_| setting_invalid(setting))
+}
+
+async fn attempt_sealer(store: &Store, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
+    let key = shared_key(store, ATTEMPT_KEY, entropy).await?;
+    Sealer::new(&key).ok_or_else(|| setting_invalid(ATTEMPT_KEY))
+}
+
+fn setting_invalid(setting: &str) -> StartError {
+    StartError(format!("the setting {setting} in the database is invalid"))
 }
 
 /// Opens the index; returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index of

@@ -17,7 +17,8 @@ mod lint;
 mod pages;
 mod people;
 mod policy_pages;
-mod provider_sign_in;
+pub(crate) mod provider_sign_in;
+mod refusals;
 mod sessions;
 mod tls;
 mod tokens;
@@ -88,7 +89,7 @@ impl Registry {
         }
     }
 
-    fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.state.context
     }
 

@@ -1,10 +1,12 @@
-//! Whom of an identity provider each account is, and attempts to sign in with one.
+//! Whom of an identity provider each account is, and which attempts to sign in with one were used.
 
-use sea_orm::sea_query::{Expr, Query};
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, Order, PaginatorTrait, QueryFilter};
+use sea_orm::sea_query::{Expr, OnConflict, Query};
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, Order, PaginatorTrait, QueryFilter, TryInsertResult,
+};
 use uuid::Uuid;
 
-use super::entity::{account, identity, sign_in_attempt};
+use super::entity::{account, identity, used_attempt};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
@@ -40,21 +42,17 @@ pub async fn identity_count(on: &impl Handle, issuer: &str) -> Result<u64, Store
         .await?)
 }
 
-/// How many attempts to sign in are kept.
-pub async fn attempt_count(on: &impl Handle) -> Result<u64, StoreError> {
-    Ok(sign_in_attempt::Entity::find()
-        .count(on.connection())
-        .await?)
+/// Whether the attempt to sign in with this state was used.
+pub async fn attempt_is_used(on: &impl Handle, state: &str) -> Result<bool, StoreError> {
+    let found = used_attempt::Entity::find_by_id(state)
+        .one(on.connection())
+        .await?;
+    Ok(found.is_some())
 }
 
-/// The attempt with this state, whoever has begun it.
-pub async fn attempt_by_state(
-    on: &impl Handle,
-    state: &str,
-) -> Result<Option<sign_in_attempt::Model>, StoreError> {
-    Ok(sign_in_attempt::Entity::find_by_id(state)
-        .one(on.connection())
-        .await?)
+/// How many used attempts are recorded.
+pub async fn used_attempt_count(on: &impl Handle) -> Result<u64, StoreError> {
+    Ok(used_attempt::Entity::find().count(on.connection()).await?)
 }
 
 impl Write {
@@ -93,62 +91,21 @@ impl Write {
         Ok(())
     }
 
-    /// Adds an attempt to sign in.
-    pub async fn attempt_insert(&self, row: sign_in_attempt::Model) -> Result<(), StoreError> {
-        sign_in_attempt::Entity::insert(row.into_active_model())
+    /// Records that an attempt to sign in was used; returns whether this is its first use. Of two transactions at once, in
+    /// two processes, the second one waits for the first one.
+    pub async fn used_attempt_insert(&self, row: used_attempt::Model) -> Result<bool, StoreError> {
+        let outcome = used_attempt::Entity::insert(row.into_active_model())
+            .on_conflict(OnConflict::new().do_nothing().to_owned())
+            .try_insert()
             .exec_without_returning(self.connection())
             .await?;
-        Ok(())
+        Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
     }
 
-    /// Removes the attempt of that browser with that state and issuer, and returns it if it has not expired: of two answers
-    /// at once, in two processes, one gets it.
-    pub async fn attempt_take(
-        &self,
-        state: &str,
-        browser: &str,
-        issuer: &str,
-        now: i64,
-    ) -> Result<Option<sign_in_attempt::Model>, StoreError> {
-        let found = sign_in_attempt::Entity::find_by_id(state)
-            .filter(sign_in_attempt::Column::Browser.eq(browser))
-            .filter(sign_in_attempt::Column::Issuer.eq(issuer))
-            .one(self.connection())
-            .await?;
-        let Some(found) = found else {
-            return Ok(None);
-        };
-        let removed = sign_in_attempt::Entity::delete_by_id(state)
-            .exec(self.connection())
-            .await?;
-        Ok(Some(found).filter(|row| removed.rows_affected == 1 && row.expires_at > now))
-    }
-
-    /// Removes the oldest attempts, so that at most `most` are left.
-    pub async fn attempts_keep(&self, most: u64) -> Result<(), StoreError> {
-        use sign_in_attempt::{Column as C, Entity};
-        let excess = attempt_count(self).await?.saturating_sub(most);
-        if excess == 0 {
-            return Ok(());
-        }
-        let oldest = Query::select()
-            .column(C::State)
-            .from(Entity)
-            .order_by(C::ExpiresAt, Order::Asc)
-            .order_by(C::State, Order::Asc)
-            .limit(excess)
-            .take();
-        Entity::delete_many()
-            .filter(C::State.in_subquery(oldest))
-            .exec(self.connection())
-            .await?;
-        Ok(())
-    }
-
-    /// Removes every attempt that has expired.
-    pub async fn attempts_forget(&self, now: i64) -> Result<(), StoreError> {
-        sign_in_attempt::Entity::delete_many()
-            .filter(sign_in_attempt::Column::ExpiresAt.lte(now))
+    /// Removes every used attempt that has expired.
+    pub async fn used_attempts_forget(&self, now: i64) -> Result<(), StoreError> {
+        used_attempt::Entity::delete_many()
+            .filter(used_attempt::Column::ExpiresAt.lte(now))
             .exec(self.connection())
             .await?;
         Ok(())

@@ -1,95 +1,244 @@
-//! Attempts to sign in with an identity provider: begun here, and good for one answer in the browser that began them, in
-//! whichever process it comes to.
+//! Attempts to sign in with an identity provider. Each is sealed in a cookie of the browser that began it, so that nobody's
+//! attempts take the place of another one's, and is good for one session, whichever process its answer comes to.
 
 use std::sync::Arc;
 
 use a2a_registry_domain::timestamp::MINUTE;
-use a2a_registry_store::entity::sign_in_attempt;
-use a2a_registry_store::identities;
+use a2a_registry_store::entity::used_attempt;
+use a2a_registry_store::{Write, identities};
+use actix_web::HttpRequest;
+use actix_web::http::header::HeaderValue;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::authentication::{hash, session_secret};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, RefusalReason};
+use crate::http::cookies;
 use crate::providers::{Attempt, CodeAnswer, Holder, Provider, redirect_uri};
 
 /// How long an attempt waits for its answer.
 const LONGEST: i64 = 10 * MINUTE;
-/// Attempts that wait for their answers. The oldest makes way for another one, so that many of one party keep nobody else out.
-pub(crate) const MAX_ATTEMPTS: u64 = 10_000;
+/// Attempts of one browser that wait for their answers; the oldest makes way for another one.
+const PER_BROWSER: usize = 5;
+/// Used attempts that are recorded: sign-ins with providers within ten minutes. Beyond that nobody signs in, because an
+/// attempt without a record could be used again.
+pub(crate) const MAX_USED: u64 = 20_000;
+/// Bytes of the path to go to that is kept with an attempt, so that the cookies of all attempts fit into one header.
+const MAX_NEXT: usize = 512;
+/// Characters of a state that name the cookie of its attempt.
+const NAME: usize = 10;
+/// What a cookie with an attempt is sealed for.
+const PURPOSE: &str = "a2a-registry sign-in attempt";
 
-/// Begins an attempt of the browser with this secret; returns the address to send it to.
+/// An attempt, as the browser keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+struct SignInAttempt {
+    /// What the provider hands back.
+    state: String,
+    /// What the nonce and the code verifier are computed from.
+    secret: String,
+    /// The URL of the issuer.
+    issuer: String,
+    /// The path to go to afterwards.
+    next: String,
+    /// Microseconds.
+    begun_at: i64,
+}
+
+impl SignInAttempt {
+    const fn has_expired(&self, now: i64) -> bool {
+        now.saturating_sub(self.begun_at) >= LONGEST
+    }
+
+    /// What the provider is asked and answers with.
+    fn shared(&self) -> Attempt<'_> {
+        Attempt {
+            secret: &self.secret,
+            state: &self.state,
+        }
+    }
+}
+
+/// An attempt that was begun.
+pub(super) struct Departure {
+    /// The address to send the browser to.
+    pub url: Url,
+    /// The cookies to set and to clear.
+    pub cookies: Vec<HeaderValue>,
+}
+
+/// The proof that somebody has signed in by an attempt. It is good for one session.
+#[derive(Debug, Clone)]
+pub struct AnsweredAttempt {
+    /// SHA-256 of the state, lower hex.
+    pub state: String,
+    /// The URL of the issuer.
+    pub issuer: String,
+}
+
+/// Somebody who has signed in with a provider.
+pub(super) struct Arrival {
+    pub holder: Holder,
+    pub attempt: AnsweredAttempt,
+    /// The path to go to.
+    pub next: String,
+}
+
+/// The name of the cookie for the attempt with this state.
+fn cookie_name(state: &str) -> Option<String> {
+    Some(format!("{}{}", cookies::ATTEMPT, state.get(..NAME)?))
+}
+
+/// The attempt that a cookie holds, if the registry has sealed it.
+fn opened(context: &Context, sealed: &str) -> Option<SignInAttempt> {
+    let text = context.sealer.open(PURPOSE, sealed)?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Begins an attempt of the browser that sends the request.
 ///
 /// # Errors
 /// `Unavailable` where the provider does not respond as it should.
 pub(super) async fn attempt_begin(
     context: &Context,
     provider: &Provider,
-    browser: &str,
+    request: &HttpRequest,
     next: &str,
-) -> Result<Url, AppError> {
-    let state = session_secret(context);
-    let attempt = Attempt {
-        browser,
-        state: &state,
+) -> Result<Departure, AppError> {
+    let now = context.now().0;
+    let attempt = SignInAttempt {
+        state: session_secret(context),
+        secret: session_secret(context),
+        issuer: provider.issuer().to_owned(),
+        next: match next.len() <= MAX_NEXT {
+            true => next.to_owned(),
+            false => String::new(),
+        },
+        begun_at: now,
     };
     let back = redirect_uri(&context.config().public_url(), provider);
-    let url = provider.authorization_url(&attempt, &back).await?;
-    let row = sign_in_attempt::Model {
-        state: hash(&state),
-        browser: hash(browser),
-        issuer: provider.issuer().to_owned(),
-        next: next.to_owned(),
-        expires_at: context.now().plus(LONGEST).0,
-    };
-    attempt_keep(context, row).await?;
-    Ok(url)
+    let url = provider.authorization_url(&attempt.shared(), &back).await?;
+    let sealed = serde_json::to_vec(&attempt)
+        .ok()
+        .and_then(|text| {
+            let entropy = context.entropy.as_ref();
+            context.sealer.seal(PURPOSE, &text, entropy)
+        })
+        .ok_or_else(|| AppError::internal("an attempt to sign in could not be sealed"))?;
+    let seconds = u64::try_from(LONGEST / 1_000_000).unwrap_or_default();
+    let set = cookie_name(&attempt.state)
+        .and_then(|name| cookies::set_for(&name, &sealed, seconds))
+        .into_iter();
+    let cleared = superfluous(context, request, now);
+    let cleared = cleared.iter().filter_map(|name| cookies::clear(name));
+    Ok(Departure {
+        url,
+        cookies: set.chain(cleared).collect(),
+    })
 }
 
-/// Keeps an attempt, in place of the oldest one where there are as many as there may be.
-pub(crate) async fn attempt_keep(
-    context: &Context,
-    row: sign_in_attempt::Model,
-) -> Result<(), AppError> {
-    let write = context.store.write().await?;
-    write.attempts_forget(context.now().0).await?;
-    write.attempts_keep(MAX_ATTEMPTS - 1).await?;
-    write.attempt_insert(row).await?;
-    Ok(write.commit().await?)
+/// The names of the cookies that make way for another attempt: the oldest beyond the bound, and all that are no good.
+fn superfluous(context: &Context, request: &HttpRequest, now: i64) -> Vec<String> {
+    let mut waiting = Vec::new();
+    let mut names = Vec::new();
+    for (name, sealed) in cookies::attempts(request) {
+        match opened(context, &sealed) {
+            Some(attempt) if !attempt.has_expired(now) => waiting.push((attempt.begun_at, name)),
+            _ => names.push(name),
+        }
+    }
+    waiting.sort_unstable();
+    let surplus = (waiting.len() + 1).saturating_sub(PER_BROWSER);
+    names.extend(waiting.into_iter().take(surplus).map(|(_, name)| name));
+    names
 }
 
-/// Who has signed in by an answer to an attempt of the browser with this secret, and the path to go to.
+/// `Set-Cookie` that removes the attempt that an answer is about.
+pub(super) fn attempt_cleared(state: &str) -> Option<HeaderValue> {
+    cookies::clear(&cookie_name(state)?)
+}
+
+/// An attempt of this browser that an answer is for.
+pub(super) struct OwnAttempt(SignInAttempt);
+
+/// The attempt of the browser that an answer is for.
 ///
 /// # Errors
-/// `Unauthenticated` where there is no such attempt, and as [`Provider::signed_in`].
+/// `Unauthenticated` where there is none, or it is of another provider, has expired or was used.
+pub(super) async fn attempt_of(
+    context: &Context,
+    provider: &Provider,
+    request: &HttpRequest,
+    answer: &CodeAnswer,
+) -> Result<OwnAttempt, AppError> {
+    let name = cookie_name(&answer.state).ok_or_else(no_attempt)?;
+    let mut known = cookies::attempts(request).into_iter();
+    let sealed = known.find(|(own, _)| *own == name);
+    let attempt = sealed.and_then(|(_, sealed)| opened(context, &sealed));
+    let attempt = attempt.filter(|own| {
+        own.state == answer.state
+            && own.issuer == provider.issuer()
+            && !own.has_expired(context.now().0)
+    });
+    let attempt = attempt.ok_or_else(no_attempt)?;
+    // The provider would take a code that comes again for a stolen one. What counts is the record in `use_attempt`.
+    if identities::attempt_is_used(&context.store, &hash(&attempt.state)).await? {
+        return Err(no_attempt());
+    }
+    Ok(OwnAttempt(attempt))
+}
+
+/// Who has signed in by an answer to an attempt, and the path to go to.
+///
+/// # Errors
+/// As [`Provider::signed_in`].
 pub(super) async fn attempt_finish(
     context: &Context,
     provider: &Arc<Provider>,
-    browser: &str,
+    attempt: OwnAttempt,
     answer: &CodeAnswer,
-) -> Result<(Holder, String), AppError> {
-    let (now, state) = (context.now().0, hash(&answer.state));
-    let taken = match identities::attempt_by_state(&context.store, &state).await? {
-        Some(_) => {
-            let write = context.store.write().await?;
-            let taken = write
-                .attempt_take(&state, &hash(browser), provider.issuer(), now)
-                .await?;
-            write.commit().await?;
-            taken
-        }
-        None => None,
-    };
-    let Some(taken) = taken else {
-        return Err(no_attempt());
-    };
-    let attempt = Attempt {
-        browser,
-        state: &answer.state,
-    };
+) -> Result<Arrival, AppError> {
+    let OwnAttempt(attempt) = attempt;
     let back = redirect_uri(&context.config().public_url(), provider);
-    let holder = provider.signed_in(&attempt, answer, &back).await?;
-    Ok((holder, taken.next))
+    let holder = provider
+        .signed_in(&attempt.shared(), answer, &back)
+        .await
+        .map_err(|error| error.refused_by_provider(RefusalReason::ProviderAnswer))?;
+    Ok(Arrival {
+        holder,
+        attempt: AnsweredAttempt {
+            state: hash(&attempt.state),
+            issuer: attempt.issuer,
+        },
+        next: attempt.next,
+    })
+}
+
+/// Records that an attempt is used, in the transaction that begins its session. Accounts are locked.
+///
+/// # Errors
+/// `Unauthenticated` where it was used before, `Unavailable` where no more can be recorded.
+pub(super) async fn use_attempt(
+    write: &Write,
+    attempt: &AnsweredAttempt,
+    now: i64,
+) -> Result<(), AppError> {
+    write.used_attempts_forget(now).await?;
+    if identities::used_attempt_count(write).await? >= MAX_USED {
+        return Err(AppError::unavailable(
+            "Too many people have signed in within ten minutes. Sign in again in a few minutes.",
+            60,
+        ));
+    }
+    let row = used_attempt::Model {
+        state: attempt.state.clone(),
+        expires_at: now.saturating_add(LONGEST),
+    };
+    match write.used_attempt_insert(row).await? {
+        true => Ok(()),
+        false => Err(no_attempt()),
+    }
 }
 
 /// That an answer belongs to no attempt.
@@ -98,4 +247,125 @@ pub(super) fn no_attempt() -> AppError {
         ErrorKind::Unauthenticated,
         "This sign-in was begun in another browser, took longer than ten minutes, or was finished already. Sign in again.",
     )
+    .refused(RefusalReason::Attempt)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use actix_web::http::header::COOKIE;
+    use actix_web::test::TestRequest;
+    use data_encoding::BASE64URL_NOPAD;
+
+    use super::*;
+    use crate::tests::Registry;
+    use crate::tests::provider_sign_in::registry;
+
+    /// An attempt with the provider `corp`, begun so many microseconds ago.
+    fn attempt(registry: &Registry, state: &str, age: i64) -> SignInAttempt {
+        let provider = registry.context().providers.by_name("corp").unwrap();
+        SignInAttempt {
+            state: format!("{state:0<43}"),
+            secret: "secret".into(),
+            issuer: provider.issuer().into(),
+            next: "/register".into(),
+            begun_at: registry.context().now().0 - age,
+        }
+    }
+
+    fn sealed(registry: &Registry, attempt: &SignInAttempt) -> String {
+        let context = registry.context();
+        let text = serde_json::to_vec(attempt).unwrap();
+        let sealed = context
+            .sealer
+            .seal(PURPOSE, &text, context.entropy.as_ref());
+        sealed.unwrap()
+    }
+
+    fn cookie(state: &str, sealed: &str) -> String {
+        format!("{}={sealed}", cookie_name(state).unwrap())
+    }
+
+    fn with(cookies: &str) -> HttpRequest {
+        let request = TestRequest::default().insert_header((COOKIE, cookies));
+        request.to_http_request()
+    }
+
+    async fn is_known(registry: &Registry, cookies: &str, state: &str) -> bool {
+        let context = registry.context();
+        let provider = context.providers.by_name("corp").unwrap();
+        let answer: CodeAnswer = serde_html_form::from_str(&format!("state={state}")).unwrap();
+        let known = attempt_of(context, provider, &with(cookies), &answer).await;
+        known.is_ok()
+    }
+
+    #[actix_web::test]
+    async fn an_answer_finds_the_attempt_of_its_own_browser_for_ten_minutes() {
+        let registry = registry().await;
+        let one = attempt(&registry, "one", 0);
+        let two = attempt(&registry, "two", LONGEST - MINUTE);
+        let (first, second) = (sealed(&registry, &one), sealed(&registry, &two));
+        let both = [cookie(&one.state, &first), cookie(&two.state, &second)].join("; ");
+        assert!(is_known(&registry, &both, &one.state).await);
+        assert!(is_known(&registry, &both, &two.state).await);
+        // Another answer, another browser, and cookies that the registry has not made like this.
+        assert!(!is_known(&registry, &both, &format!("{}x", &one.state[..42])).await);
+        for state in ["", "short", "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}"] {
+            assert!(!is_known(&registry, &both, state).await);
+        }
+        assert!(!is_known(&registry, "", &one.state).await);
+        let swapped = cookie(&one.state, &second);
+        assert!(!is_known(&registry, &swapped, &one.state).await);
+        assert!(!is_known(&registry, &swapped, &two.state).await);
+        let plain = BASE64URL_NOPAD.encode(&serde_json::to_vec(&one).unwrap());
+        assert!(!is_known(&registry, &cookie(&one.state, &plain), &one.state).await);
+        let other = SignInAttempt {
+            issuer: "http://127.0.0.1:2".into(),
+            ..attempt(&registry, "other", 0)
+        };
+        let late = attempt(&registry, "late", LONGEST);
+        for attempt in [other, late] {
+            let own = cookie(&attempt.state, &sealed(&registry, &attempt));
+            assert!(!is_known(&registry, &own, &attempt.state).await);
+        }
+    }
+
+    #[actix_web::test]
+    async fn the_oldest_attempt_of_a_browser_makes_way_and_no_other_browsers() {
+        let registry = registry().await;
+        let context = registry.context();
+        let own = |number: i64| attempt(&registry, &format!("{number}_"), number * MINUTE);
+        let cookies = |numbers: std::ops::Range<i64>| {
+            let all = numbers
+                .map(own)
+                .map(|own| cookie(&own.state, &sealed(&registry, &own)));
+            all.collect::<Vec<String>>().join("; ")
+        };
+        let makes_way = |cookies: &str| superfluous(context, &with(cookies), context.now().0);
+        let name = |number: i64| cookie_name(&own(number).state).unwrap();
+        assert_eq!(makes_way(""), [""; 0]);
+        assert_eq!(makes_way(&cookies(0..4)), [""; 0]);
+        assert_eq!(makes_way(&cookies(0..5)), [name(4)]);
+        assert_eq!(makes_way(&cookies(0..7)), [name(6), name(5), name(4)]);
+        // What is no good any more goes in any case.
+        assert_eq!(makes_way(&cookies(9..12)), [name(10), name(11)]);
+        let junk = format!("{}junk=AAAA", cookies::ATTEMPT);
+        assert_eq!(makes_way(&junk), [format!("{}junk", cookies::ATTEMPT)]);
+    }
+
+    /// All attempts of a browser fit into the header of a request with room for the rest of it.
+    #[actix_web::test]
+    async fn the_cookies_of_a_browser_are_bounded() {
+        let registry = registry().await;
+        let longest = SignInAttempt {
+            next: format!("/{}", "a".repeat(MAX_NEXT - 1)),
+            secret: "s".repeat(43),
+            issuer: "i".repeat(300),
+            ..attempt(&registry, "one", 0)
+        };
+        let one = cookie(&longest.state, &sealed(&registry, &longest));
+        assert!(one.len() * PER_BROWSER < 7 * 1024, "{}", one.len());
+        assert_eq!(cookies::attempts(&with(&one)).len(), 1);
+    }
 }

@@ -5,23 +5,22 @@
 
 use a2a_registry_api::limits::MAX_TOKENS;
 use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
-use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, session, token};
 use a2a_registry_store::{Write, accounts, identities, sessions};
 
-use crate::authentication::{scopes_of, within};
+use crate::authentication::{scopes_of, suspended_at, within};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
 /// Whether an admin gets in by this token of the account.
 pub(super) fn token_lets_in(
+    context: &Context,
     account: &account::Model,
     token: &token::Model,
-    now: Timestamp,
 ) -> Result<bool, AppError> {
-    let is_valid = token.expires_at.is_none_or(|end| end > now.0);
+    let is_valid = token.expires_at.is_none_or(|end| end > context.now().0);
     let roles = account.roles()?;
-    Ok(is_valid && administers(account, &roles, &scopes_of(token, &roles)))
+    Ok(is_valid && administers(context, account, &roles, &scopes_of(token, &roles)))
 }
 
 /// Whether an admin gets in by this session of the account, which has not ended.
@@ -33,11 +32,18 @@ pub(super) fn session_lets_in(
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
     let roles = account.roles()?;
-    Ok(is_trusted && administers(account, &roles, &within(session.scopes(), &roles)))
+    Ok(is_trusted && administers(context, account, &roles, &within(session.scopes(), &roles)))
 }
 
-fn administers(account: &account::Model, roles: &Roles, scopes: &Scopes) -> bool {
-    account.disabled_at.is_none() && roles.may(scopes, Permission::Administer)
+fn administers(
+    context: &Context,
+    account: &account::Model,
+    roles: &Roles,
+    scopes: &Scopes,
+) -> bool {
+    account.may_be_used()
+        && suspended_at(context, account).is_none()
+        && roles.may(scopes, Permission::Administer)
 }
 
 /// Refuses a change after which no admin could get in. It is called once the change is made, in its transaction, and under
@@ -70,15 +76,14 @@ async fn lets_in(
     write: &Write,
     admin: &account::Model,
 ) -> Result<bool, AppError> {
-    let now = context.now();
     // The token of the bootstrap is one more than those that an account may have.
     let limit = MAX_TOKENS + 1;
     for token in accounts::token_page(write, Some(admin.id), None, limit).await? {
-        if token_lets_in(admin, &token, now)? {
+        if token_lets_in(context, admin, &token)? {
             return Ok(true);
         }
     }
-    for session in sessions::sessions_of(write, admin.id, now.0).await? {
+    for session in sessions::sessions_of(write, admin.id, context.now().0).await? {
         if session_lets_in(context, admin, &session)? {
             return Ok(true);
         }

@@ -1,6 +1,6 @@
 //! Accounts, their groups, their tokens and their sessions.
 
-pub(crate) mod attempts;
+pub mod attempts;
 pub(crate) mod bootstrap;
 pub mod groups;
 mod last_way_in;
@@ -9,6 +9,7 @@ pub mod people;
 pub mod people_routes;
 pub mod provider_sign_in;
 mod records;
+pub mod refusals;
 pub mod revocation_pages;
 pub mod routes;
 pub mod session_routes;

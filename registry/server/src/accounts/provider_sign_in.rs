@@ -1,27 +1,29 @@
 //! Signing in to the pages with an identity provider.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{LOCATION, SET_COOKIE, USER_AGENT};
+use actix_web::http::header::{HeaderValue, LOCATION, SET_COOKIE};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
 
-use crate::accounts::attempts::{attempt_begin, attempt_finish, no_attempt};
-use crate::accounts::sessions::{session_begin_with_provider, session_end};
-use crate::accounts::sign_in::{SignInProblem, form, local, refusal};
-use crate::error::{AppError, ErrorKind};
+use crate::accounts::attempts::{
+    Departure, attempt_begin, attempt_cleared, attempt_finish, attempt_of,
+};
+use crate::accounts::sessions::{SessionClient, session_begin_with_provider, session_end};
+use crate::accounts::sign_in::{SignInProblem, form, local, refuse_connection};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::http::client_address::client_address;
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::forms::{FormFields, OpenForm};
 use crate::http::path::ProviderRef;
 use crate::http::problem::Problem;
-use crate::http::problem_kinds;
+use crate::http::refusals::record_refusal;
 use crate::http::state::State;
 use crate::http::visitor::{Visitor, by_session};
 use crate::identity::account_of;
 use crate::pages::frame::Frame;
+use crate::pages::text;
 use crate::pages::text::LINE;
-use crate::pages::{page, text};
 use crate::providers::CodeAnswer;
 
 /// The page that leads to a provider. A form that redirected there would be stopped by the policy for forms.
@@ -52,35 +54,38 @@ pub(crate) async fn begin(
 ) -> HttpResponse {
     let next = local(&fields.0.next);
     match begun(&state, &request, &provider.0, &next).await {
-        Ok(departure) => {
+        Ok((page, cookies)) => {
             request.extensions_mut().insert(Personal);
-            page(StatusCode::OK, &departure)
+            let mut response = crate::pages::page(StatusCode::OK, &page);
+            for cookie in cookies {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
+            response
         }
         Err(problem) => refused(&state, &request, &next, &problem),
     }
 }
 
+/// The page that leads to the provider, and the cookies to set with it.
 async fn begun(
     state: &State,
     request: &HttpRequest,
     provider: &str,
     next: &str,
-) -> Result<DeparturePage, Problem> {
+) -> Result<(DeparturePage, Vec<HeaderValue>), Problem> {
     let context = &state.context;
-    if let Some(reason) = refusal(request, context.config()) {
-        return Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason));
-    }
+    refuse_connection(request, context.config())?;
     let provider = context.providers.by_name(provider).ok_or_else(unknown)?;
     if let Some(address) = client_address(request, &context.config().server.trusted_proxies) {
         state.sign_ins.admit_address(address)?;
     }
-    let browser = cookies::cookie(request, cookies::BEFORE).ok_or_else(no_attempt)?;
-    let address = attempt_begin(context, provider, &browser, next).await?;
-    Ok(DeparturePage {
+    let Departure { url, cookies } = attempt_begin(context, provider, request, next).await?;
+    let page = DeparturePage {
         frame: Frame::new(context.config(), "sign-in"),
         title: text::line(provider.title(), LINE),
-        address: address.into(),
-    })
+        address: url.into(),
+    };
+    Ok((page, cookies))
 }
 
 fn unknown() -> AppError {
@@ -95,7 +100,8 @@ pub(crate) async fn finish(
     provider: ProviderRef,
 ) -> HttpResponse {
     request.extensions_mut().insert(Personal);
-    let signed_in = signed_in(&state, &request, &provider.0).await;
+    let answer: CodeAnswer = serde_html_form::from_str(request.query_string()).unwrap_or_default();
+    let signed_in = signed_in(&state, &request, &provider.0, &answer).await;
     // A session of before has ended: its new secret, if it got one, is not for the browser.
     request.extensions_mut().remove::<NewCookie>();
     match signed_in {
@@ -103,8 +109,9 @@ pub(crate) async fn finish(
             let mut response = HttpResponse::SeeOther()
                 .insert_header((LOCATION, local(&next)))
                 .finish();
+            // The cookie of the form stays: another tab may show the form.
             let set = cookies::set(cookies::SESSION, &secret);
-            for cookie in set.into_iter().chain(cookies::clear(cookies::BEFORE)) {
+            for cookie in set.into_iter().chain(attempt_cleared(&answer.state)) {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
             response
@@ -118,35 +125,38 @@ async fn signed_in(
     state: &State,
     request: &HttpRequest,
     provider: &str,
+    answer: &CodeAnswer,
 ) -> Result<(String, String), Problem> {
     let context = &state.context;
-    if let Some(reason) = refusal(request, context.config()) {
-        return Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason));
-    }
+    refuse_connection(request, context.config())?;
     let provider = context.providers.by_name(provider).ok_or_else(unknown)?;
-    let browser = cookies::cookie(request, cookies::BEFORE).ok_or_else(no_attempt)?;
-    let answer: CodeAnswer =
-        serde_html_form::from_str(request.query_string()).map_err(|_| no_attempt())?;
-    let (holder, next) = attempt_finish(context, provider, &browser, &answer).await?;
-    let account = account_of(context, &holder).await?;
+    let attempt = attempt_of(context, provider, request, answer).await?;
+    let client = SessionClient::of(request, context);
+    // An attempt may be answered again until it has begun a session, and each answer is a request to the provider.
+    if let Some(address) = client.address {
+        state.sign_ins.admit_answer(address)?;
+    }
+    let arrival = attempt_finish(context, provider, attempt, answer).await?;
+    let account = account_of(context, &arrival.holder).await?;
     if account.disabled_at.is_some() {
         let text = "Your account in this registry is disabled; ask an admin.";
-        return Err(AppError::new(ErrorKind::Forbidden, text).into());
+        let error = AppError::new(ErrorKind::Forbidden, text);
+        return Err(error.refused(RefusalReason::DisabledAccount).into());
     }
     state.sign_ins.admit_account(account.id)?;
     let before = by_session(request).await?;
-    let name = request.headers().get(USER_AGENT);
-    let name = name.and_then(|name| name.to_str().ok()).unwrap_or_default();
-    let secret = session_begin_with_provider(context, account.id, provider.issuer(), name).await?;
+    let secret =
+        session_begin_with_provider(context, account.id, &arrival.attempt, &client).await?;
     if let Some(before) = before {
         session_end(context, &before.caller).await?;
     }
-    Ok((secret, next))
+    Ok((secret, arrival.next))
 }
 
 /// The page for signing in, with what went wrong.
 fn refused(state: &State, request: &HttpRequest, next: &str, problem: &Problem) -> HttpResponse {
     crate::pages::log(problem);
+    record_refusal(request, problem);
     let said = SignInProblem {
         next,
         problem: Some(problem),

@@ -1,5 +1,7 @@
 //! Sessions: begun by signing in to the pages, and ended by signing out, by revoking them, or with what they were made by.
 
+use std::net::IpAddr;
+
 use a2a_registry_api::limits::MAX_SESSIONS;
 use a2a_registry_api::{Session, SessionList};
 use a2a_registry_domain::event::EventKind;
@@ -8,9 +10,12 @@ use a2a_registry_domain::role::{Permission, Roles, Scopes};
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{account, session};
 use a2a_registry_store::{Write, accounts, sessions};
+use actix_web::HttpRequest;
+use actix_web::http::header::USER_AGENT;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::accounts::attempts::{AnsweredAttempt, use_attempt};
 use crate::accounts::last_way_in::{refuse_without_way_in, session_lets_in};
 use crate::authentication::{hash, session_secret, within};
 use crate::caller::{Account, Caller, Credential};
@@ -18,6 +23,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
+use crate::http::client_address::client_address;
 use crate::paging::{PageRequest, cut, page_size};
 
 /// How long a session lasts at most.
@@ -29,8 +35,28 @@ const BROWSER: usize = 60;
 enum Proof<'a> {
     /// This token.
     Token(Uuid),
-    /// This identity provider.
-    Issuer(&'a str),
+    /// This answer of an identity provider.
+    Attempt(&'a AnsweredAttempt),
+}
+
+/// The client that a session is begun for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionClient<'a> {
+    /// What the browser says of itself.
+    pub user_agent: &'a str,
+    /// Where it comes from.
+    pub address: Option<IpAddr>,
+}
+
+impl<'a> SessionClient<'a> {
+    /// The client that sends a request.
+    pub(super) fn of(request: &'a HttpRequest, context: &Context) -> Self {
+        let name = request.headers().get(USER_AGENT);
+        Self {
+            user_agent: name.and_then(|name| name.to_str().ok()).unwrap_or_default(),
+            address: client_address(request, &context.config().server.trusted_proxies),
+        }
+    }
 }
 
 /// Begins a session of a caller with a token; returns its secret. The one longest unseen makes way where the account has
@@ -41,7 +67,7 @@ enum Proof<'a> {
 pub async fn session_begin(
     context: &Context,
     caller: &Caller,
-    user_agent: &str,
+    client: &SessionClient<'_>,
 ) -> Result<String, AppError> {
     let by = caller.account()?;
     let Credential::Token(token) = by.credential else {
@@ -50,44 +76,43 @@ pub async fn session_begin(
             "Nobody signs in with an access token: sign in with its identity provider.",
         ));
     };
-    begin(context, by.id, &Proof::Token(token), user_agent).await
+    begin(context, by.id, &Proof::Token(token), client).await
 }
 
-/// Begins a session of somebody who has signed in with an identity provider, as [`session_begin`] does.
+/// Begins a session of somebody who has signed in with an identity provider, as [`session_begin`] does, and uses the attempt
+/// up.
 ///
 /// # Errors
-/// `Unauthenticated` where the account has ended meanwhile.
+/// `Unauthenticated` where the account has ended meanwhile, or the attempt was used; `Unavailable` where too many were.
 pub async fn session_begin_with_provider(
     context: &Context,
     account: Uuid,
-    issuer: &str,
-    user_agent: &str,
+    attempt: &AnsweredAttempt,
+    client: &SessionClient<'_>,
 ) -> Result<String, AppError> {
-    begin(context, account, &Proof::Issuer(issuer), user_agent).await
+    begin(context, account, &Proof::Attempt(attempt), client).await
 }
 
 async fn begin(
     context: &Context,
     account: Uuid,
     proof: &Proof<'_>,
-    user_agent: &str,
+    client: &SessionClient<'_>,
 ) -> Result<String, AppError> {
     let refused = || AppError::new(ErrorKind::Unauthenticated, "This token has ended.");
     let now = context.now();
     let write = context.store.write().await?;
     write.accounts_lock().await?;
     // Both again under the lock: a token that is revoked, or an account that is disabled, ends what is there by then.
-    let token = match proof {
-        Proof::Token(id) => Some(
-            accounts::token_by_id(&write, *id)
-                .await?
-                .ok_or_else(refused)?,
-        ),
-        Proof::Issuer(_) => None,
-    };
-    let issuer = match proof {
-        Proof::Token(_) => None,
-        Proof::Issuer(issuer) => Some(*issuer),
+    let (token, issuer) = match proof {
+        Proof::Token(id) => {
+            let token = accounts::token_by_id(&write, *id).await?;
+            (Some(token.ok_or_else(refused)?), None)
+        }
+        Proof::Attempt(attempt) => {
+            use_attempt(&write, attempt, now.0).await?;
+            (None, Some(attempt.issuer.as_str()))
+        }
     };
     let account = account_enabled(&write, account)
         .await?
@@ -103,7 +128,7 @@ async fn begin(
         token_id: token.as_ref().map(|token| token.id),
         issuer: issuer.map(str::to_owned),
         roles: account.roles()?.to_string(),
-        browser: browser(user_agent),
+        browser: browser(client.user_agent),
         created_at: now.0,
         last_seen_at: now.0,
         expires_at: token_end.map_or(longest, |end| end.min(longest)),
@@ -112,7 +137,9 @@ async fn begin(
     write.session_insert(row.clone()).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     let name = account.name.as_str();
-    let data = json!({"account": name, "token": row.token_id, "issuer": issuer});
+    let data = json!({
+        "account": name, "token": row.token_id, "issuer": issuer, "address": client.address,
+    });
     ledger.event(EventKind::SessionBegun, &row.id.to_string(), name, data);
     let touched = ledger.write(&write).await?;
     write.commit().await?;

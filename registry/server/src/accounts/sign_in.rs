@@ -3,22 +3,22 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HOST, LOCATION, ORIGIN, SET_COOKIE, USER_AGENT};
+use actix_web::http::header::{HOST, LOCATION, ORIGIN, SET_COOKIE};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
 use url::{Host, Url};
 
-use crate::accounts::sessions::{session_begin, session_end};
+use crate::accounts::sessions::{SessionClient, session_begin, session_end};
 use crate::authentication::{authenticate, session_secret};
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
-use crate::http::client_address::client_address;
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::http::cookies::{self, Personal};
 use crate::http::forms::{FormFields, OpenForm, SessionForm};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
+use crate::http::refusals::record_refusal;
 use crate::http::state::State;
 use crate::http::visitor::{Visitor, by_session, form_token};
 use crate::pages::frame::Frame;
@@ -139,6 +139,7 @@ pub(crate) async fn submit(
         }
         Err(problem) => {
             crate::pages::log(&problem);
+            record_refusal(&request, &problem);
             let status = problem.kind().status;
             let said = SignInProblem {
                 next: &form.0.next,
@@ -157,18 +158,15 @@ async fn sign_in(
     form: &SignInForm,
 ) -> Result<String, Problem> {
     let context = &state.context;
-    if let Some(reason) = refusal(request, context.config()) {
-        return Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason));
-    }
-    if let Some(address) = client_address(request, &context.config().server.trusted_proxies) {
+    refuse_connection(request, context.config())?;
+    let client = SessionClient::of(request, context);
+    if let Some(address) = client.address {
         state.sign_ins.admit_address(address)?;
     }
     let caller = authenticate(context, form.token.trim()).await?;
     state.sign_ins.admit_account(caller.account()?.id)?;
     let before = by_session(request).await?;
-    let browser = request.headers().get(USER_AGENT);
-    let browser = browser.and_then(|name| name.to_str().ok());
-    let secret = session_begin(context, &caller, browser.unwrap_or_default()).await?;
+    let secret = session_begin(context, &caller, &client).await?;
     if let Some(before) = before {
         session_end(context, &before.caller).await?;
     }
@@ -217,7 +215,7 @@ pub(crate) fn local(next: &str) -> String {
 ///
 /// With HTTPS nobody is refused, be it served here or by a proxy in front at the address of `public_url`; without it only
 /// who comes from this machine to a loopback address is not.
-pub(super) fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
+fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
     if config.server.tls_cert.is_some() {
         return None;
     }
@@ -242,12 +240,26 @@ pub(super) fn refusal(request: &HttpRequest, config: &Config) -> Option<String> 
     }
     Some(match public {
         Some(public) => format!(
-            "Nobody can sign in over plain HTTP: the token could be read on the way. Go to {public}sign-in."
+            "Nobody can sign in over plain HTTP: the token could be read on the way. Go to {public}sign-in, the address in \
+             server.public_url. A proxy there has to pass its host on in `Host`."
         ),
         None => "Nobody can sign in over plain HTTP: the token could be read on the way. The operator has to serve this \
-                 registry over HTTPS (server.tls_cert), or behind a proxy that does (server.public_url)."
+                 registry over HTTPS (server.tls_cert), or behind a proxy that does, whose https address is \
+                 server.public_url."
             .to_owned(),
     })
+}
+
+/// Refuses to sign somebody in over the connection of this request.
+///
+/// # Errors
+/// `sign-in-refused`.
+pub(super) fn refuse_connection(request: &HttpRequest, config: &Config) -> Result<(), Problem> {
+    match refusal(request, config) {
+        Some(reason) => Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason)
+            .refused(RefusalReason::Connection)),
+        None => Ok(()),
+    }
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -257,7 +257,7 @@ pub(super) async fn token_revocable(
     let sessions = sessions.iter().filter(|one| one.token_id == Some(id));
     Ok(RevocableToken {
         sessions: sessions.map(|one| one.id).collect(),
-        token: token_view(row, &owner),
+        token: token_view(context, row, &owner),
     })
 }
 
@@ -293,15 +293,14 @@ async fn revocable(
 /// than the one of the request; `Conflict` for the last way in of an admin.
 pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
     let by = caller.demand(Permission::Read)?;
-    let now = context.now();
     let write = context.store.write().await?;
     write.accounts_lock().await?;
     let (row, owner) = revocable(&write, by, id).await?;
     write.token_delete(id).await?;
-    if token_lets_in(&owner, &row, now)? {
+    if token_lets_in(context, &owner, &row)? {
         refuse_without_way_in(context, &write).await?;
     }
-    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": owner.name, "name": row.name});
     ledger.event(EventKind::TokenRevoked, &id.to_string(), &by.name, data);
     let touched = ledger.write(&write).await?;

@@ -1,8 +1,6 @@
 //! `[embedding]`: a sentence encoder of an external service, and the network rules for its endpoint.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use a2a_crawler::fetch::Bearer;
@@ -12,13 +10,12 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::config::reach::read_roots;
+use crate::config::secret::read_secret_file;
 use crate::config::validate::ports;
 use crate::config::{AllowPorts, Secret};
 
 /// Maximum length of a model's name, in bytes.
 const MAX_MODEL: usize = 200;
-/// Maximum size of a key file, in bytes: a key and its line end.
-const MAX_KEY_FILE: u64 = 8 * 1024;
 
 /// `[embedding]`: an encoder behind an HTTP endpoint that speaks OpenAI's embeddings API.
 ///
@@ -98,7 +95,7 @@ impl EmbeddingConfig {
             bearer.map_err(|error| format!("embedding.{name}: {error}"))
         };
         match (&self.key_file, self.key.reveal()) {
-            (Some(path), _) => bearer("key_file", read_file(path)?.trim()),
+            (Some(path), _) => bearer("key_file", &read_secret_file("embedding.key_file", path)?),
             (None, Some(key)) => bearer("key", key),
             (None, None) => Ok(None),
         }
@@ -153,20 +150,6 @@ impl EmbeddingConfig {
         }
         mistakes
     }
-}
-
-/// The text of a key file.
-fn read_file(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_KEY_FILE).read_to_string(&mut text))
-        .map_err(|error| {
-            format!(
-                "embedding.key_file {} cannot be read: {error}",
-                path.display()
-            )
-        })?;
-    Ok(text)
 }
 
 #[cfg(test)]

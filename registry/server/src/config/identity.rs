@@ -2,9 +2,7 @@
 //! asking them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use a2a_crawler::guard::{Guard, GuardRefusal};
 use a2a_registry_domain::role::Role;
@@ -12,6 +10,7 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use crate::config::secret::read_secret_file;
 use crate::config::validate::ports;
 use crate::config::{AllowPorts, Secret};
 
@@ -29,8 +28,6 @@ const MAX_SELECTED_GROUPS: usize = 200;
 const DEFAULT_ABSENCE_DAYS: u16 = 7;
 /// The most days of `max_absence`.
 const MAX_ABSENCE_DAYS: u16 = 365;
-/// Bytes of a secret's file.
-const MAX_SECRET_FILE: u64 = 8 * 1024;
 
 /// `[identity]`: identity providers (OpenID Connect).
 ///
@@ -172,7 +169,7 @@ impl ProviderConfig {
     /// A file that cannot be read. The error does not quote the secret.
     pub fn read_secret(&self) -> Result<Option<String>, String> {
         match &self.client_secret_file {
-            Some(path) => read_file(path).map(Some),
+            Some(path) => read_secret_file("client_secret_file", path).map(Some),
             None => Ok(self.client_secret.reveal().map(str::to_owned)),
         }
     }
@@ -305,22 +302,6 @@ fn is_text(text: &str, without: &str) -> bool {
     !text.trim().is_empty()
         && text.len() <= MAX_TEXT
         && !text.chars().any(|c| c.is_control() || without.contains(c))
-}
-
-/// The text of a secret's file, without the end of its line.
-fn read_file(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(MAX_SECRET_FILE).read_to_string(&mut text));
-    let secret = text.trim().to_owned();
-    match read {
-        Ok(_) if !secret.is_empty() => Ok(secret),
-        Ok(_) => Err(format!("client_secret_file {} is empty", path.display())),
-        Err(error) => Err(format!(
-            "client_secret_file {} cannot be read: {error}",
-            path.display()
-        )),
-    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use figment::error::{Actual, Kind};
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Value};
 use figment::{Figment, Profile};
 
 use crate::config::Config;
+use crate::config::secret::read_secret_file;
 use crate::config::validate::validate;
 
 /// Variables with this prefix and `__` between section and key override the file.
@@ -51,6 +53,12 @@ pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, Con
     figment = figment.merge(Env::prefixed(PREFIX).split("__"));
     let (mut config, mut mistakes) = read(&figment)?;
     apply(&mut config, overrides);
+    if let Some(file) = &config.store.database_file {
+        match read_secret_file("store.database_file", file) {
+            Ok(url) => config.store.database_read = url.into(),
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
     mistakes.extend(validate(&config));
     if mistakes.is_empty() {
         Ok(config)
@@ -66,7 +74,12 @@ pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, Con
 /// If a file is not TOML.
 fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
     let listed = |errors: figment::Error| {
-        ConfigError(errors.into_iter().map(|error| error.to_string()).collect())
+        ConfigError(
+            errors
+                .into_iter()
+                .map(|error| without_source(&error))
+                .collect(),
+        )
     };
     let mut given: Dict = figment.extract().map_err(listed)?;
     let mut mistakes = Vec::new();
@@ -79,11 +92,32 @@ fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
         let key: Vec<_> = error.path.iter().take(2).map(String::as_str).collect();
         error.metadata = figment.find_metadata(&key.join(".")).cloned();
         error.profile = Some(Profile::Default);
+        hide_text_of_table(&mut error.kind);
         mistakes.push(error.to_string());
         // Each round removes a key, so the loop ends; a mistake without a key cannot be removed.
         if !leave_out(&mut given, &error.path) {
             return Err(ConfigError(mistakes));
         }
+    }
+}
+
+/// A mistake in the syntax of a file, without the lines of the file that the parser repeats: they may hold a secret.
+fn without_source(error: &figment::Error) -> String {
+    let text = error.to_string();
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.contains('|'));
+    lines.collect::<Vec<_>>().join(": ")
+}
+
+/// Hides the text that was given instead of a table. It may be a secret that belongs one level below.
+fn hide_text_of_table(kind: &mut Kind) {
+    if let Kind::InvalidType(given, expected) = kind
+        && (expected.starts_with("struct ") || expected.contains("map"))
+    {
+        *given = Actual::Other("a value".to_owned());
+        *expected = "a table".to_owned();
     }
 }
 
@@ -107,7 +141,8 @@ fn apply(config: &mut Config, overrides: &Overrides) {
         config.store.data_dir.clone_from(data_dir);
     }
     if let Some(database) = &overrides.database {
-        config.store.database.clone_from(database);
+        config.store.database = database.as_str().into();
+        config.store.database_file = None;
     }
     if let Some(public_url) = &overrides.public_url {
         config.server.public_url.clone_from(public_url);

@@ -21,7 +21,7 @@ pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
 pub use load::{ConfigError, Overrides, load};
 pub use mcp::McpConfig;
 pub use reach::read_roots;
-pub use secret::Secret;
+pub use secret::{DatabaseUrl, Secret, read_secret_file};
 pub use sections::{
     AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
     LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, Registration, SearchConfig,

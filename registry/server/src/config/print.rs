@@ -90,6 +90,7 @@ mod tests {
         assert_eq!(
             unset,
             [
+                "database_file",
                 "dimensions",
                 "key_file",
                 "key_file",
@@ -100,5 +101,117 @@ mod tests {
         );
         let read: Config = toml::from_str(&text).unwrap();
         assert_eq!(read.to_toml().unwrap(), text);
+    }
+
+    /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below: whoever adds one says
+    /// which it is.
+    const SHOWN: [&str; 36] = [
+        "allow_domains",
+        "allow_names",
+        "allow_ports",
+        "audiences",
+        "claim",
+        "client_id",
+        "client_secret_file",
+        "contact",
+        "data_dir",
+        "database_file",
+        "deny_domains",
+        "description",
+        "extra_ca",
+        "filter",
+        "groups_claim",
+        "issuer",
+        "key_file",
+        "key_hosts",
+        "kid",
+        "leads",
+        "model",
+        "name",
+        "name_claim",
+        "old_key_files",
+        "provider",
+        "provider_url",
+        "public_url",
+        "scopes",
+        "title",
+        "tls_cert",
+        "tls_key",
+        "trusted_proxies",
+        "url",
+        "values",
+        "allow_networks",
+        "deny_networks",
+    ];
+
+    /// A configuration with an entry in every table that has names of its own.
+    fn full() -> serde_json::Value {
+        let text = "[identity.providers.corp]\nissuer = \"https://login.example\"\nroles = { leads = [\"curator\"] }\n\
+            require = { claim = \"groups\", values = [\"staff\"] }\n\
+            [federation.peers.other]\nurl = \"https://other.example/ard\"\n";
+        let config: Config = toml::from_str(text).unwrap();
+        serde_json::to_value(&config).unwrap()
+    }
+
+    /// The JSON pointers of everything that may hold a text.
+    fn texts(value: &serde_json::Value, pointer: &str, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(members) => {
+                for (key, value) in members {
+                    texts(value, &format!("{pointer}/{key}"), found);
+                }
+            }
+            serde_json::Value::String(_)
+            | serde_json::Value::Array(_)
+            | serde_json::Value::Null => found.push(pointer.to_owned()),
+            serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
+        }
+    }
+
+    #[test]
+    fn every_secret_is_hidden_and_has_a_file() {
+        const MARK: &str = "hush-7";
+        let full = full();
+        let mut pointers = Vec::new();
+        texts(&full, "", &mut pointers);
+        let mut hidden = Vec::new();
+        for pointer in pointers {
+            let mut given = full.clone();
+            let value = given.pointer_mut(&pointer).unwrap();
+            *value = match value.is_array() {
+                true => serde_json::json!([MARK]),
+                false => MARK.into(),
+            };
+            let key = pointer.rsplit('/').next().unwrap();
+            let Ok(config) = serde_json::from_value::<Config>(given) else {
+                continue;
+            };
+            let told = [
+                config.to_toml().unwrap(),
+                format!("{config:?}"),
+                crate::config::validate::validate(&config).join("; "),
+            ];
+            if told.iter().any(|text| text.contains(MARK)) {
+                assert!(SHOWN.contains(&key), "is {pointer} a secret?");
+                continue;
+            }
+            let file = format!("{pointer}_file");
+            assert!(full.pointer(&file).is_some(), "{file} is missing");
+            let mut both = serde_json::to_value(&config).unwrap();
+            *both.pointer_mut(&pointer).unwrap() = MARK.into();
+            *both.pointer_mut(&file).unwrap() = "file".into();
+            let both: Config = serde_json::from_value(both).unwrap();
+            let mistakes = crate::config::validate::validate(&both).join("; ");
+            assert!(mistakes.contains("say the same"), "{pointer}: {mistakes}");
+            hidden.push(pointer);
+        }
+        assert_eq!(
+            hidden,
+            [
+                "/embedding/key",
+                "/identity/providers/corp/client_secret",
+                "/store/database"
+            ]
+        );
     }
 }

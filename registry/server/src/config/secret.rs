@@ -1,12 +1,39 @@
-//! A secret setting, which is never shown.
+//! Secret settings, which are never shown, and their files.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use url::Url;
 
 /// Placeholder that is shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
+
+/// Bytes of a secret's file.
+const MAX_SECRET_FILE: u64 = 8 * 1024;
+
+/// The secret in a file, which `setting` names, without the end of its line.
+///
+/// # Errors
+/// A file that cannot be read, is empty or is too large. The error does not quote it.
+pub fn read_secret_file(setting: &str, path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(MAX_SECRET_FILE + 1).read_to_string(&mut text));
+    let shown = path.display();
+    let secret = text.trim();
+    match read {
+        Ok(_) if text.len() as u64 > MAX_SECRET_FILE => Err(format!(
+            "{setting} {shown} is larger than {MAX_SECRET_FILE} bytes"
+        )),
+        Ok(_) if secret.is_empty() => Err(format!("{setting} {shown} is empty")),
+        Ok(_) => Ok(secret.to_owned()),
+        Err(error) => Err(format!("{setting} {shown} cannot be read: {error}")),
+    }
+}
 
 /// A key or password. `Debug` and `--print-config` show only whether it is set, and no error quotes it.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -45,6 +72,109 @@ impl Serialize for Secret {
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Text)
+    }
+}
+
+/// The URL of a database, which may carry a password. `Debug` and `--print-config` hide the password, and no error quotes it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct DatabaseUrl(String);
+
+/// Parameters of a URL of PostgreSQL that are no secrets.
+const PLAIN_PARAMETERS: [&str; 16] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+impl DatabaseUrl {
+    /// The URL itself; empty if none is set.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether none is set.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this is from a printed configuration, read back as a value.
+    pub(crate) fn was_hidden(&self) -> bool {
+        self.0.contains(HIDDEN)
+    }
+}
+
+impl From<&str> for DatabaseUrl {
+    fn from(url: &str) -> Self {
+        Self(url.to_owned())
+    }
+}
+
+impl From<String> for DatabaseUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+/// The URL without what may be secret.
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The file of SQLite has no password.
+        if self.is_empty() || self.0.starts_with("sqlite:") {
+            return f.write_str(&self.0);
+        }
+        // A password with a sign that is not escaped may be read as any other part of a URL.
+        let Ok(mut url) = Url::parse(&self.0) else {
+            return f.write_str(HIDDEN);
+        };
+        let rest = &url[url::Position::BeforePath..];
+        if rest.contains('@') || url.fragment().is_some() || !url.has_host() {
+            return f.write_str(HIDDEN);
+        }
+        if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
+            return f.write_str(HIDDEN);
+        }
+        let shown = url.query().map(|query| {
+            let shown = query.split('&').map(|pair| match pair.split_once('=') {
+                Some((name, _)) if !PLAIN_PARAMETERS.contains(&name) => format!("{name}={HIDDEN}"),
+                _ => pair.to_owned(),
+            });
+            shown.collect::<Vec<_>>().join("&")
+        });
+        url.set_query(shown.as_deref());
+        f.write_str(url.as_str())
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for DatabaseUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DatabaseUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer
+            .deserialize_any(Text)
+            .map(|Secret(url)| Self(url))
     }
 }
 
@@ -142,6 +272,76 @@ mod tests {
             );
         }
         assert!(read("key = 7").unwrap_err().contains("quotes"));
+    }
+
+    #[test]
+    fn the_password_of_a_database_is_hidden_wherever_it_stands() {
+        for (url, shown) in [
+            ("", ""),
+            ("sqlite:/a?mode=rwc", "sqlite:/a?mode=rwc"),
+            ("postgres://db.example/a", "postgres://db.example/a"),
+            (
+                "postgres://ann@db.example/a?sslmode=require",
+                "postgres://ann@db.example/a?sslmode=require",
+            ),
+            (
+                "postgres://ann:hush@db.example:5433/a",
+                "postgres://ann:(hidden)@db.example:5433/a",
+            ),
+            (
+                "postgres://db.example/a?password=hush&user=ann",
+                "postgres://db.example/a?password=(hidden)&user=ann",
+            ),
+            (
+                "postgres://db.example/a?PASSWORD=hush",
+                "postgres://db.example/a?PASSWORD=(hidden)",
+            ),
+            (
+                "postgres://db.example/a?options=-c%20x=hush",
+                "postgres://db.example/a?options=(hidden)",
+            ),
+            ("postgres://ann:hush/hush@db.example/a", HIDDEN),
+            ("postgres://ann:12/hush@db.example/a", HIDDEN),
+            ("postgres://ann:12#hush@db.example/a", HIDDEN),
+            ("postgres://ann:12?hush@db.example/a", HIDDEN),
+            ("postgres:ann:hush@db.example", HIDDEN),
+            ("ann:hush@db.example/a", HIDDEN),
+            ("hush", HIDDEN),
+        ] {
+            let own = DatabaseUrl::from(url);
+            assert_eq!(own.to_string(), shown, "{url}");
+            assert_eq!(format!("{own:?}"), shown, "{url}");
+            assert_eq!(serde_json::to_value(&own).unwrap(), shown, "{url}");
+            let is_hidden = DatabaseUrl::from(shown).was_hidden();
+            assert_eq!(is_hidden, shown.contains(HIDDEN), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_file_holds_one_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let read = || read_secret_file("a.key_file", &path);
+        assert!(read().unwrap_err().contains("cannot be read"));
+        let longest = "h".repeat(MAX_SECRET_FILE as usize);
+        for (text, secret) in [
+            ("hush-7\r\n", "hush-7"),
+            (" hush 7", "hush 7"),
+            (&longest, &longest),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read().unwrap(), secret);
+        }
+        for unfit in ["", "\n", &format!("{longest}h")] {
+            std::fs::write(&path, unfit).unwrap();
+            let error = read().unwrap_err();
+            assert!(
+                error.contains("a.key_file") && !error.contains("hh"),
+                "{error}"
+            );
+        }
+        std::fs::write(&path, b"hush\xff").unwrap();
+        assert!(!read().unwrap_err().contains("hush"));
     }
 
     /// A value in the environment that consists of digits is parsed as a number.

@@ -7,10 +7,11 @@ use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::review::{ChangeClass, ReviewKind};
 use a2a_registry_domain::timestamp::DAY;
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::config::{
-    A2aConfig, ArdConfig, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
+    A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
 };
 
 /// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
@@ -61,8 +62,10 @@ pub struct ServerConfig {
     pub tls_cert: Option<PathBuf>,
     /// PEM private key.
     pub tls_key: Option<PathBuf>,
-    /// Proxies whose `X-Forwarded-For` is believed, and which are exempt from `limits.connections_per_address`.
-    pub trusted_proxies: Vec<IpAddr>,
+    /// Addresses and networks of proxies whose `X-Forwarded-For` is believed, and which are exempt from
+    /// `limits.connections_per_address`.
+    #[serde(deserialize_with = "networks")]
+    pub trusted_proxies: Vec<IpNet>,
     /// Seconds that requests in progress have to end at shutdown.
     pub drain_seconds: u64,
 }
@@ -81,14 +84,34 @@ impl Default for ServerConfig {
     }
 }
 
+/// Networks, and single addresses as networks of one.
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let read = texts.iter().map(|text| {
+        let address = text.parse::<IpAddr>().map(|address| address.to_canonical());
+        let network = address.map(IpNet::from).or_else(|_| text.parse());
+        network.map_err(|_| {
+            Error::custom(format!(
+                "`{text}` is neither an address nor a network such as 10.0.0.0/8"
+            ))
+        })
+    });
+    read.collect()
+}
+
 /// `[store]`: the database and the data folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     /// Folder for the lock, the index and, with SQLite, the database.
     pub data_dir: PathBuf,
-    /// `sqlite:…` or `postgres://…`. Empty: SQLite in the data folder.
-    pub database: String,
+    /// `sqlite:…` or `postgres://…`. Empty: SQLite in the data folder. A password in it is never shown.
+    pub database: DatabaseUrl,
+    /// A file with the URL, instead of `database`.
+    pub database_file: Option<PathBuf>,
+    /// What was in `database_file` when the configuration was read.
+    #[serde(skip)]
+    pub(crate) database_read: DatabaseUrl,
     /// SQLite's `synchronous`: `normal` is safe against a crash, `full` against a power failure too.
     pub synchronous: SynchronousConfig,
     /// Page cache of SQLite in megabytes, all connections together.
@@ -101,7 +124,9 @@ impl Default for StoreConfig {
     fn default() -> Self {
         Self {
             data_dir: PathBuf::from("./a2a-registry-data"),
-            database: String::new(),
+            database: DatabaseUrl::default(),
+            database_file: None,
+            database_read: DatabaseUrl::default(),
             synchronous: SynchronousConfig::Normal,
             sqlite_cache_megabytes: 36,
             stale_limit: 60,

@@ -7,8 +7,8 @@ use tracing_subscriber::filter::LevelFilter;
 use url::Url;
 
 use crate::config::{
-    AllowPorts, Config, CrawlerConfig, DecidersConfig, LimitsConfig, MAX_DECIDERS, MAX_TERM_DAYS,
-    MIN_TERM_DAYS, SearchConfig, ServerConfig,
+    AllowPorts, Config, CrawlerConfig, DatabaseUrl, DecidersConfig, LimitsConfig, MAX_DECIDERS,
+    MAX_TERM_DAYS, MIN_TERM_DAYS, SearchConfig, ServerConfig, StoreConfig,
 };
 
 /// Every mistake in a configuration, one sentence each.
@@ -41,27 +41,62 @@ pub(crate) fn validate(config: &Config) -> Vec<String> {
     log_filter(&config.log.filter)
         .into_iter()
         .for_each(&mut wrong);
-    let database = &config.store.database;
-    if !database.is_empty()
-        && !["sqlite:", "postgres://", "postgresql://"]
-            .iter()
-            .any(|scheme| database.starts_with(scheme))
-    {
-        wrong("store.database must begin with sqlite: or postgres://".into());
-    }
+    store(&config.store, &mut wrong);
     mistakes
+}
+
+fn store(store: &StoreConfig, mut wrong: impl FnMut(String)) {
+    if !store.database.is_empty() && store.database_file.is_some() {
+        wrong("store.database and store.database_file say the same: set one of them".into());
+    }
+    if store.database.was_hidden() {
+        wrong(
+            "store.database stands for one that was not printed; give the URL itself, or store.database_file"
+                .into(),
+        );
+    }
+    let begins = |url: &DatabaseUrl| {
+        let mut schemes = ["sqlite:", "postgres://", "postgresql://"].iter();
+        url.is_empty() || schemes.any(|scheme| url.reveal().starts_with(scheme))
+    };
+    for (key, url) in [
+        ("database", &store.database),
+        ("database_file", &store.database_read),
+    ] {
+        if !begins(url) && !url.was_hidden() {
+            wrong(format!(
+                "store.{key} must begin with sqlite: or postgres://"
+            ));
+        }
+    }
 }
 
 fn server(server: &ServerConfig, mut wrong: impl FnMut(String)) {
     if !server.public_url.is_empty() {
-        match Url::parse(&server.public_url) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {}
-            _ => wrong("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
+        let url = Url::parse(&server.public_url).ok();
+        match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+            None => wrong("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
+            Some(url) if url[url::Position::BeforePath..] != *"/" || has_user(&url) => wrong(
+                "server.public_url must be a scheme and a host alone, such as https://registry.example.com: the registry \
+                 is served at the root of its host and nowhere below"
+                    .into(),
+            ),
+            Some(_) => {}
         }
+    } else if server.listen.ip().to_canonical().is_unspecified() {
+        wrong(format!(
+            "server.public_url must be set to the URL that clients use, because server.listen ({}) stands for every address \
+             of this machine and can be in no link",
+            server.listen
+        ));
     }
     if server.tls_cert.is_some() != server.tls_key.is_some() {
         wrong("server.tls_cert and server.tls_key go together: set both or none".into());
     }
+}
+
+fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 fn deciders(deciders: &DecidersConfig, mut wrong: impl FnMut(String)) {
@@ -188,10 +223,10 @@ impl Config {
 
     /// The database to open: the one configured, or SQLite in the data folder.
     pub fn database_url(&self) -> String {
-        if self.store.database.is_empty() {
-            sqlite_url(&self.store.data_dir.join("registry.sqlite"))
-        } else {
-            self.store.database.clone()
+        let given = [&self.store.database_read, &self.store.database];
+        match given.into_iter().find(|url| !url.is_empty()) {
+            Some(url) => url.reveal().to_owned(),
+            None => sqlite_url(&self.store.data_dir.join("registry.sqlite")),
         }
     }
 

@@ -14,7 +14,6 @@ use askama::Template;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::authentication::authenticate;
 use crate::caller::Caller;
 use crate::config::{Config, Registration as Admission};
 use crate::context::Context;
@@ -23,7 +22,7 @@ use crate::domains::lint_form::LintedView;
 use crate::domains::page::NEW;
 use crate::domains::register;
 use crate::error::AppError;
-use crate::http::auth::{Register, admit_registration};
+use crate::http::auth::{Register, admit_registration, authenticate_request};
 use crate::http::body::UnreadBody;
 use crate::http::forms::{FormFields, FormOf, read_form};
 use crate::http::problem::Problem;
@@ -203,7 +202,7 @@ async fn register(
     let caller = if token.is_empty() {
         Caller::default()
     } else {
-        authenticate(context, token).await?
+        authenticate_request(request, token).await?
     };
     if token.is_empty() && context.config().governance.registration == Admission::Token {
         // The API's sentence names a header, which a form does not have.

@@ -6,6 +6,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::event;
 use a2a_registry_store::events;
+use serde_json::{Map, Value};
 
 use crate::caller::Caller;
 use crate::context::Context;
@@ -85,11 +86,12 @@ pub async fn reindex(context: &Context, caller: &Caller) -> Result<(), AppError>
     Ok(())
 }
 
-/// The view of an event; `None` for a kind that only a later build knows, which is logged.
+/// The view of an event; `None` for a kind that only a later build knows, which is logged, and for one that the caller may not
+/// read at all.
 fn view(caller: &Caller, row: event::Model) -> Option<Event> {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
-        GroupChanged, GroupDeleted,
+        GroupChanged, GroupDeleted, SessionBegun, SignInRefused,
     };
     let kind = row
         .kind()
@@ -105,11 +107,19 @@ fn view(caller: &Caller, row: event::Model) -> Option<Event> {
             | GroupChanged
             | GroupDeleted
     );
+    let reads_accounts = caller.may(Permission::ReadAccounts);
+    if kind == SignInRefused && !reads_accounts {
+        return None;
+    }
     // What accounts and groups consist of is told to those who may read them.
-    let data = match is_about_people && !caller.may(Permission::ReadAccounts) {
-        true => serde_json::Value::Object(serde_json::Map::new()),
+    let mut data = match is_about_people && !reads_accounts {
+        true => Value::Object(Map::new()),
         false => serde_json::from_str(&row.data).unwrap_or_default(),
     };
+    // Where somebody comes from as well.
+    if let (SessionBegun, false, Value::Object(members)) = (kind, reads_accounts, &mut data) {
+        members.remove("address");
+    }
     Some(Event {
         seq: row.seq,
         at: Timestamp(row.at),

@@ -1,7 +1,7 @@
 //! Reports stored cards whose bytes were found not to have their digest: in the log, and as one event for each version.
 
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_store::{agents, events, versions};
+use a2a_registry_store::{Handle as _, agents, events, versions};
 use serde_json::json;
 use uuid::Uuid;
 

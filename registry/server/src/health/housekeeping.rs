@@ -37,7 +37,7 @@ pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
     write
         .dry_run_changes_forget(today.saturating_sub(DRY_RUN_DAYS))
         .await?;
-    write.attempts_forget(now.0).await?;
+    write.used_attempts_forget(now.0).await?;
     let more_tasks = write
         .tasks_forget(now.0, context.config().a2a.tasks.into())
         .await?;

@@ -1,11 +1,14 @@
-//! Upkeep in the background: derives the cards of older builds again, deletes expired rows, and reports damaged cards.
+//! Upkeep in the background: derives the cards of older builds again, deletes expired rows, reports damaged cards, and writes
+//! down refused sign-ins.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_store::Handle as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::refusals::write_refusals;
 use crate::context::Context;
 use crate::crawl::derivation::derive_again;
 use crate::health::damaged_cards::report_damaged_cards;
@@ -17,8 +20,8 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// How often expired rows are deleted.
 const HOUSEKEEPING: Duration = Duration::from_secs(3600);
 
-/// How often the memory of expired cache entries is freed.
-const GIVING_BACK: Duration = Duration::from_secs(60);
+/// How often the memory of expired cache entries is freed, and refused sign-ins are written down.
+const EACH_MINUTE: Duration = Duration::from_secs(60);
 
 /// Derives old cards again, page by page, then deletes expired rows; frees memory and reports damaged cards all the while.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
@@ -30,7 +33,7 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
         };
         // Derivation may take long, or keep failing.
         let damaged = report_damage(&context, &cancel);
-        tokio::join!(derived, give_back(&context, &cancel), damaged);
+        tokio::join!(derived, each_minute(&context, &cancel), damaged);
     })
 }
 
@@ -72,11 +75,18 @@ async fn derive(context: &Context, cancel: &CancellationToken) {
     }
 }
 
-async fn give_back(context: &Context, cancel: &CancellationToken) {
+async fn each_minute(context: &Context, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = tokio::time::sleep(GIVING_BACK) => forget_ended(context),
+            () = tokio::time::sleep(EACH_MINUTE) => forget_ended(context),
+        }
+        // At the end too, so that a restart loses none.
+        if let Err(error) = write_refusals(context).await {
+            tracing::warn!(
+                error = error.for_log(),
+                "refused sign-ins are written down later"
+            );
         }
     }
 }

@@ -15,10 +15,11 @@ use futures::future::{Either, LocalBoxFuture};
 use crate::authentication::{TOKEN_PREFIX, authenticate};
 use crate::caller::Caller;
 use crate::config::Registration;
-use crate::error::AppError;
+use crate::error::{AppError, RefusalReason};
 use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
+use crate::http::refusals::record_refusal;
 use crate::http::state::State;
 use crate::providers::Providers;
 
@@ -132,8 +133,23 @@ pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
         _ => Err(Problem::new(
             &problem_kinds::UNAUTHENTICATED,
             "This is no token: send it as `Authorization: Bearer …`, once.",
-        )),
+        )
+        .refused(RefusalReason::NoToken)),
     }
+}
+
+/// Authenticates who sends a request, by the secret of a token or an access token. A refusal is recorded.
+///
+/// # Errors
+/// As [`authenticate`].
+pub(crate) async fn authenticate_request(
+    request: &HttpRequest,
+    token: &str,
+) -> Result<Caller, Problem> {
+    let known = authenticate(&state(request)?.context, token).await;
+    known
+        .map_err(Problem::from)
+        .inspect_err(|problem| record_refusal(request, problem))
 }
 
 /// Authenticates the caller, and passes it to `judge` to accept or refuse.
@@ -147,12 +163,14 @@ fn caller<T: 'static>(
             let caller = with_network(request, Caller::default()).map_err(Problem::from);
             return Either::Left(ready(caller.and_then(|caller| judge(caller, request))));
         }
-        Err(problem) => return Either::Left(ready(Err(problem))),
+        Err(problem) => {
+            record_refusal(request, &problem);
+            return Either::Left(ready(Err(problem)));
+        }
     };
     let request = request.clone();
     let known = async move {
-        let state = state(&request)?;
-        let caller = authenticate(&state.context, &token).await?;
+        let caller = authenticate_request(&request, &token).await?;
         request.extensions_mut().insert(Judged(caller.clone()));
         judge(caller, &request)
     };
@@ -175,7 +193,7 @@ pub(crate) async fn judge_again(request: &HttpRequest) -> Result<(), Problem> {
     let (Some(judged), Some(token)) = (judged, bearer(request)?) else {
         return Ok(());
     };
-    let caller = authenticate(&state(request)?.context, token).await?;
+    let caller = authenticate_request(request, token).await?;
     if caller == judged {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use actix_web::HttpRequest;
+use ipnet::IpNet;
 
 /// The network that limits are counted by: the holder of one IPv6 address usually has the whole /64.
 pub fn network(address: IpAddr) -> IpAddr {
@@ -17,9 +18,9 @@ pub fn network(address: IpAddr) -> IpAddr {
 
 /// The address a request comes from: the peer's, or, behind trusted proxies, the last one in
 /// `X-Forwarded-For` that is not a trusted proxy itself.
-pub fn client_address(request: &HttpRequest, trusted: &[IpAddr]) -> Option<IpAddr> {
+pub fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip().to_canonical();
-    if !trusted.contains(&peer) {
+    if !is_within(trusted, peer) {
         return Some(peer);
     }
     let forwarded: Vec<&str> = request
@@ -34,13 +35,18 @@ pub fn client_address(request: &HttpRequest, trusted: &[IpAddr]) -> Option<IpAdd
             .parse::<IpAddr>()
             .map(|address| address.to_canonical())
         {
-            Ok(address) if trusted.contains(&address) => {}
+            Ok(address) if is_within(trusted, address) => {}
             Ok(address) => return Some(address),
             // An entry that no trusted proxy has written cannot be trusted, nor those before it.
             Err(_) => break,
         }
     }
     Some(peer)
+}
+
+/// Whether one of these networks has the address.
+pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(&address))
 }
 
 #[cfg(test)]
@@ -53,8 +59,9 @@ mod tests {
 
     #[test]
     fn only_trusted_proxies_are_believed() {
-        let proxy: IpAddr = "10.0.0.1".parse().unwrap();
-        let from = |peer: &str, forwarded: &str, trusted: &[IpAddr]| {
+        let proxy: IpNet = "10.0.0.1/32".parse().unwrap();
+        let proxies: IpNet = "10.0.0.0/8".parse().unwrap();
+        let from = |peer: &str, forwarded: &str, trusted: &[IpNet]| {
             let request = TestRequest::default()
                 .peer_addr(format!("{peer}:1").parse().unwrap())
                 .insert_header(("x-forwarded-for", forwarded))
@@ -74,5 +81,10 @@ mod tests {
             from("10.0.0.1", "198.51.100.1, nonsense", &[proxy]),
             "10.0.0.1"
         );
+        // Every proxy of a network, and nobody outside of it.
+        let chain = "6.6.6.6, 198.51.100.1, 10.255.0.3";
+        assert_eq!(from("10.7.7.7", chain, &[proxies]), "198.51.100.1");
+        assert_eq!(from("10.7.7.7", chain, &[proxy]), "10.7.7.7");
+        assert_eq!(from("11.0.0.1", chain, &[proxies]), "11.0.0.1");
     }
 }

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ipnet::IpNet;
+
 use crate::config::Config;
-use crate::http::client_address::network;
+use crate::http::client_address::{is_within, network};
 
 /// Connections use at most three quarters of the process's file descriptors.
 const SHARE: (u64, u64) = (3, 4);
@@ -16,7 +18,7 @@ const SHARE: (u64, u64) = (3, 4);
 pub struct Connections {
     most: usize,
     most_per_address: usize,
-    exempt: Vec<IpAddr>,
+    exempt: Vec<IpNet>,
     open: Mutex<OpenConnections>,
 }
 
@@ -67,7 +69,7 @@ impl Connections {
     /// A slot for one more connection from that address; `None` if a limit is reached.
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         let peer = peer.to_canonical();
-        let address = (!self.exempt.contains(&peer)).then(|| network(peer));
+        let address = (!is_within(&self.exempt, peer)).then(|| network(peer));
         let mut open = self.open();
         if open.all >= self.most {
             return None;
@@ -142,7 +144,7 @@ mod tests {
         let mut config = Config::default();
         config.limits.connections = most;
         config.limits.connections_per_address = most_per_address;
-        config.server.trusted_proxies = vec!["192.0.2.100".parse().unwrap()];
+        config.server.trusted_proxies = vec!["192.0.2.100/32".parse().unwrap()];
         Arc::new(Connections::new(&config))
     }
 

@@ -1,4 +1,5 @@
-//! Cookies: the one of a session, and the one that binds the form of signing in to a browser.
+//! Cookies: the one of a session, the one that binds the form of signing in to a browser, and one for each attempt to sign in
+//! with an identity provider.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{COOKIE, HeaderValue};
@@ -8,8 +9,15 @@ pub const SESSION: &str = "__Host-a2a_session";
 /// The cookie that the form of signing in belongs to, before there is a session.
 pub const BEFORE: &str = "__Host-a2a_form";
 
+/// How the names of the cookies begin that hold attempts to sign in with an identity provider.
+pub const ATTEMPT: &str = "__Host-a2a_attempt_";
+
 /// The characters of a secret.
 const SECRET: usize = 43;
+/// Cookies with attempts that are read of one request. A browser has five of ours; no other host can add to them.
+const MAX_ATTEMPTS: usize = 20;
+/// The most characters of a cookie, as browsers have it.
+const MAX_VALUE: usize = 4096;
 
 /// A cookie to set with the response. The envelope adds it, whoever makes the response.
 #[derive(Debug, Clone)]
@@ -22,17 +30,40 @@ pub struct Personal;
 /// The value of a cookie of the request, if it can be one of ours. Of several with the name the first one counts; no other
 /// host can set one with this prefix.
 pub fn cookie(request: &HttpRequest, name: &str) -> Option<String> {
+    let (_, value) = pairs(request).find(|(key, _)| *key == name)?;
+    (value.len() == SECRET && is_plain(value)).then(|| value.to_owned())
+}
+
+/// The names and values of the cookies of the request that can hold attempts to sign in.
+pub fn attempts(request: &HttpRequest) -> Vec<(String, String)> {
+    let named = pairs(request).filter(|(name, value)| {
+        let id = name.strip_prefix(ATTEMPT);
+        id.is_some_and(is_plain) && name.len() + value.len() <= MAX_VALUE && is_plain(value)
+    });
+    let named = named.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    named.take(MAX_ATTEMPTS).collect()
+}
+
+fn pairs(request: &HttpRequest) -> impl Iterator<Item = (&str, &str)> {
     let lines = request.headers().get_all(COOKIE);
-    let mut pairs = lines
+    lines
         .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
-    let (_, value) = pairs.find(|(key, _)| *key == name)?;
-    let is_secret = value.len() == SECRET
-        && value
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    is_secret.then(|| value.to_owned())
+        .filter_map(|pair| pair.trim().split_once('='))
+}
+
+/// Whether a text has the characters that our names and values are made of, and no others.
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// `Set-Cookie` of a value that ends after so many seconds.
+pub fn set_for(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
+    HeaderValue::from_str(&format!(
+        "{name}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax"
+    ))
+    .ok()
 }
 
 /// `Set-Cookie` of a secret, which ends with the browser.
@@ -76,5 +107,23 @@ mod tests {
         assert_eq!(of(format!("{SESSION}={}", "é".repeat(21))), None);
         assert_eq!(of(format!("{SESSION}=\"{secret}\"")), None);
         assert_eq!(of(String::new()), None);
+    }
+
+    #[test]
+    fn a_bounded_number_of_attempts_is_read() {
+        let of = |line: String| {
+            let request = TestRequest::default().insert_header((COOKIE, line));
+            attempts(&request.to_http_request())
+        };
+        let known = of(format!(
+            "{ATTEMPT}a=b-_; {ATTEMPT}c=d e; {ATTEMPT}f g=h; x=1; {ATTEMPT}i=j"
+        ));
+        let pair = |name: &str, value: &str| (format!("{ATTEMPT}{name}"), value.to_owned());
+        assert_eq!(known, [pair("a", "b-_"), pair("i", "j")]);
+        assert_eq!(of(format!("{ATTEMPT}a={}", "b".repeat(MAX_VALUE))), []);
+        let many: Vec<String> = (0..=MAX_ATTEMPTS)
+            .map(|id| format!("{ATTEMPT}{id}=b"))
+            .collect();
+        assert_eq!(of(many.join("; ")).len(), MAX_ATTEMPTS);
     }
 }

@@ -22,6 +22,7 @@ pub mod path;
 pub mod problem;
 pub mod problem_kinds;
 pub mod query;
+pub(crate) mod refusals;
 pub mod request_id;
 pub mod sign_in_limit;
 pub mod state;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::http::problem_kinds;
 use crate::http::problem_kinds::ProblemKind;
 
@@ -65,6 +65,7 @@ struct RareMembers {
     allow: Option<String>,
     extension: Option<Map<String, Value>>,
     internal: Option<String>,
+    refusal: Option<RefusalReason>,
 }
 
 impl Problem {
@@ -134,6 +135,18 @@ impl Problem {
     /// The kind of this problem.
     pub fn kind(&self) -> &'static ProblemKind {
         self.kind
+    }
+
+    /// This problem as a refusal of a credential or a sign-in.
+    #[must_use]
+    pub(crate) fn refused(mut self, reason: RefusalReason) -> Self {
+        self.more.refusal = Some(reason);
+        self
+    }
+
+    /// Why a credential or a sign-in was refused, if that is the problem.
+    pub(crate) fn refusal(&self) -> Option<RefusalReason> {
+        self.more.refusal
     }
 
     /// The text for the log only.
@@ -232,6 +245,7 @@ impl From<AppError> for Problem {
                 .collect(),
             retry_after: error.retry_after,
             internal: error.internal,
+            refusal: error.refusal,
             ..RareMembers::default()
         };
         problem

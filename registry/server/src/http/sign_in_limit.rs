@@ -8,11 +8,11 @@ use governor::Quota;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::http::anonymous_write_limit::KeyedLimit;
 use crate::http::client_address::network;
 
-/// Attempts of one address in a minute.
+/// Attempts of one address in a minute, and answers of identity providers.
 const PER_ADDRESS: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 /// Sessions begun by one account in a minute.
 const PER_ACCOUNT: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
@@ -21,6 +21,7 @@ const PER_ACCOUNT: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 #[derive(Debug)]
 pub struct SignInLimit {
     addresses: KeyedLimit<IpAddr>,
+    answers: KeyedLimit<IpAddr>,
     accounts: KeyedLimit<Uuid>,
 }
 
@@ -29,6 +30,7 @@ impl SignInLimit {
     pub fn new(context: &Arc<Context>) -> Self {
         Self {
             addresses: KeyedLimit::new(Quota::per_minute(PER_ADDRESS), context),
+            answers: KeyedLimit::new(Quota::per_minute(PER_ADDRESS), context),
             accounts: KeyedLimit::new(Quota::per_minute(PER_ACCOUNT), context),
         }
     }
@@ -39,6 +41,15 @@ impl SignInLimit {
     /// `TooManyRequests`.
     pub fn admit_address(&self, address: IpAddr) -> Result<(), AppError> {
         let admitted = self.addresses.admit(&network(address));
+        admitted.map_err(|seconds| refused("from this address", seconds))
+    }
+
+    /// Counts an answer of an identity provider that a browser at that address brings.
+    ///
+    /// # Errors
+    /// `TooManyRequests`.
+    pub fn admit_answer(&self, address: IpAddr) -> Result<(), AppError> {
+        let admitted = self.answers.admit(&network(address));
         admitted.map_err(|seconds| refused("from this address", seconds))
     }
 
@@ -60,4 +71,5 @@ fn refused(whose: &str, seconds: u32) -> AppError {
             format!("Too many attempts to sign in {whose}; wait {seconds} seconds."),
         )
     }
+    .refused(RefusalReason::TooMany)
 }

@@ -15,12 +15,13 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use ring::hmac;
 
-use crate::authentication::{authenticate, authenticate_session};
+use crate::authentication::authenticate_session;
 use crate::caller::Caller;
 use crate::error::AppError;
-use crate::http::auth::{Needed, bearer, state, with_network};
+use crate::http::auth::{Needed, authenticate_request, bearer, state, with_network};
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::problem::Problem;
+use crate::http::refusals::record_refusal;
 
 /// What the form token of a session is computed over.
 const FORM: &[u8] = b"a2a-registry form";
@@ -92,9 +93,10 @@ pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>, AppErr
 /// The visitor of a request: by its token where it has one, else by its cookie.
 async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
     let visitor = if request.headers().contains_key(header::AUTHORIZATION) {
-        let token = bearer(&request)?.unwrap_or_default().to_owned();
+        let token = bearer(&request).inspect_err(|problem| record_refusal(&request, problem))?;
+        let token = token.unwrap_or_default().to_owned();
         Visitor {
-            caller: authenticate(&state(&request)?.context, &token).await?,
+            caller: authenticate_request(&request, &token).await?,
             form_token: None,
         }
     } else {

@@ -204,7 +204,8 @@ async fn answered(
         StatusCode::FORBIDDEN => Err(Problem::new(
             &problem_kinds::FORBIDDEN,
             format!(
-                "This request names another host or origin than this registry's: call it as {public_url}."
+                "This request names another host or origin than this registry's: call it as {public_url}. If that is not \
+                 its address, its operator has to set server.public_url; a proxy has to pass the host on in `Host`."
             ),
         )),
         StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(NO_MESSAGE) => {

@@ -14,6 +14,7 @@ pub mod outage;
 pub(crate) mod own_agent;
 pub mod policies;
 pub(crate) mod published;
+pub(crate) mod refusals;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;

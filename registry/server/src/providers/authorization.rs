@@ -1,8 +1,8 @@
 //! Signing in: the address that a browser is sent to, and what its answer is worth (RFC 6749 section 4.1, with RFC 7636,
 //! RFC 9207 and OpenID Connect).
 //!
-//! Everything secret of an attempt is computed from the cookie of the browser and the attempt's `state`: the provider's
-//! answer is worth nothing in another browser, and nothing secret is stored.
+//! Everything secret of an attempt is computed from its secret, which the browser keeps sealed in a cookie, and its `state`:
+//! the provider's answer is worth nothing in another browser, and nothing secret is stored.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ const MAX_ANSWER: usize = 128 * 1024;
 /// Bytes of a code.
 const MAX_CODE: usize = 4096;
 
-/// An attempt to sign in: the secret of the browser's cookie, and the attempt's `state`.
+/// An attempt to sign in: its secret, and its `state`.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// The secret of the browser's cookie.
-    pub browser: &'a str,
+    /// What only the registry and the cookie of the browser have.
+    pub secret: &'a str,
     /// What the provider hands back.
     pub state: &'a str,
 }
 
 impl Attempt<'_> {
     fn derived(&self, purpose: &str) -> String {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, self.browser.as_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
         let tag = hmac::sign(
             &key,
             format!("a2a-registry {purpose} {}", self.state).as_bytes(),

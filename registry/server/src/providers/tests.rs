@@ -387,8 +387,8 @@ fn the_name_of_an_account_ends_with_its_provider() {
 }
 
 #[test]
-fn what_an_attempt_keeps_secret_depends_on_browser_and_state() {
-    let attempt = |browser, state| Attempt { browser, state };
+fn what_an_attempt_keeps_secret_depends_on_its_secret_and_state() {
+    let attempt = |secret, state| Attempt { secret, state };
     let one = attempt("b", "s");
     let others = [attempt("c", "s"), attempt("b", "t")];
     for other in others {
@@ -587,7 +587,7 @@ async fn known_keys_go_on_while_a_provider_is_away() {
     site.wait(24 * 3600);
     assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
     let attempt = Attempt {
-        browser: "b",
+        secret: "b",
         state: "s",
     };
     let begun = provider.authorization_url(&attempt, "https://a/").await;

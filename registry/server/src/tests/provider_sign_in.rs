@@ -1,18 +1,20 @@
 //! Signing in with an identity provider, as far as it needs none.
 
 use a2a_registry_domain::timestamp::MINUTE;
-use a2a_registry_store::entity::sign_in_attempt;
-use a2a_registry_store::identities::{attempt_by_state, attempt_count};
+use a2a_registry_store::entity::used_attempt;
+use a2a_registry_store::identities::{attempt_is_used, used_attempt_count};
 use actix_web::test::TestRequest;
 
-use crate::accounts::attempts::{MAX_ATTEMPTS, attempt_keep};
+use crate::accounts::attempts::{AnsweredAttempt, MAX_USED};
+use crate::accounts::sessions::{SessionClient, session_begin_with_provider};
 use crate::config::{AllowPorts, ProviderConfig};
+use crate::error::{AppError, ErrorKind};
 use crate::http::visitor::form_token;
 use crate::tests::sessions::{BEFORE, form, near, text};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 /// A registry with a provider that does not respond.
-async fn registry() -> Registry {
+pub(crate) async fn registry() -> Registry {
     Registry::with(|config| {
         config.identity.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
         config.identity.allow_http = true;
@@ -67,31 +69,50 @@ async fn a_provider_that_does_not_respond_says_so_and_attempts_are_limited() {
     assert_eq!(begun(&registry, "corp").await.status, 429);
 }
 
-/// However many attempts somebody begins, the next person's is kept.
+/// Begins a session of the admin by an attempt with this state.
+async fn session_by(registry: &Registry, state: &str) -> Result<String, AppError> {
+    let context = registry.context();
+    let account = registry.admin().await.account.unwrap().id;
+    let attempt = AnsweredAttempt {
+        state: state.into(),
+        issuer: "http://127.0.0.1:1".into(),
+    };
+    let client = SessionClient::default();
+    session_begin_with_provider(context, account, &attempt, &client).await
+}
+
+/// An attempt without a record could be used again, so nobody's record makes way for another one.
 #[actix_web::test]
-async fn of_too_many_attempts_the_oldest_makes_way() {
+async fn while_no_more_used_attempts_can_be_recorded_nobody_signs_in() {
     let registry = registry().await;
     let context = registry.context();
-    let now = context.now();
-    let attempt = |number: u64| sign_in_attempt::Model {
+    let end = context.now().plus(MINUTE).0;
+    let used = |number: u64, expires_at: i64| used_attempt::Model {
         state: format!("s{number}"),
-        browser: "b".into(),
-        issuer: "http://127.0.0.1:1".into(),
-        next: "/".into(),
-        expires_at: now.plus(MINUTE).0 + i64::try_from(number).unwrap(),
+        expires_at,
     };
     let write = context.store.write().await.unwrap();
-    for number in 0..MAX_ATTEMPTS {
-        write.attempt_insert(attempt(number)).await.unwrap();
+    for number in 1..MAX_USED {
+        write.used_attempt_insert(used(number, end)).await.unwrap();
     }
     write.commit().await.unwrap();
-    attempt_keep(context, attempt(MAX_ATTEMPTS)).await.unwrap();
-    let store = &context.store;
-    assert_eq!(attempt_count(store).await.unwrap(), MAX_ATTEMPTS);
-    for (number, is_kept) in [(0, false), (1, true), (MAX_ATTEMPTS, true)] {
-        let found = attempt_by_state(store, &format!("s{number}")).await;
-        assert_eq!(found.unwrap().is_some(), is_kept, "{number}");
+    session_by(&registry, "last").await.unwrap();
+    let error = session_by(&registry, "more").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert!(error.retry_after.is_some());
+    for state in ["s1", "last"] {
+        assert!(attempt_is_used(&context.store, state).await.unwrap());
     }
+    // What has expired is forgotten, and makes room.
+    let write = context.store.write().await.unwrap();
+    write.used_attempts_forget(end - 1).await.unwrap();
+    assert_eq!(used_attempt_count(&write).await.unwrap(), MAX_USED);
+    write.used_attempts_forget(end).await.unwrap();
+    write.used_attempt_insert(used(0, 1)).await.unwrap();
+    write.commit().await.unwrap();
+    session_by(&registry, "more").await.unwrap();
+    let kept = used_attempt_count(&context.store).await.unwrap();
+    assert_eq!(kept, 2, "the one that lasts, and the new one");
 }
 
 #[actix_web::test]

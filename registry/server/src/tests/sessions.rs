@@ -338,7 +338,8 @@ async fn sessions_are_listed_revoked_and_bounded() {
         let caller = crate::authentication::authenticate(context, &own)
             .await
             .unwrap();
-        let begun = crate::accounts::sessions::session_begin(context, &caller, "curl").await;
+        let client = crate::accounts::sessions::SessionClient::default();
+        let begun = crate::accounts::sessions::session_begin(context, &caller, &client).await;
         secrets.push(begun.unwrap());
     }
     assert_eq!(account_page(&registry, &secrets[0]).await.status, 303);
@@ -412,7 +413,7 @@ async fn attempts_to_sign_in_are_limited_by_address() {
 
 /// A clock that stands still until it is moved.
 #[derive(Debug)]
-struct MovedClock(Mutex<OffsetDateTime>);
+pub(super) struct MovedClock(pub(super) Mutex<OffsetDateTime>);
 
 impl Clock for MovedClock {
     fn now(&self) -> OffsetDateTime {

@@ -200,7 +200,29 @@ pub mod identity {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// An attempt to sign in with an identity provider, until its answer comes.
+/// An attempt to sign in with an identity provider that has begun a session, until it expires.
+pub mod used_attempt {
+    use sea_orm::entity::prelude::*;
+
+    /// An attempt to sign in that was used.
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "used_sign_in_attempts")]
+    pub struct Model {
+        /// SHA-256 of what the provider hands back, lower hex.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub state: String,
+        /// Microseconds.
+        pub expires_at: i64,
+    }
+
+    /// None: joins are written where they are needed.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// An attempt to sign in as the version before keeps it, which may run beside this one. Nothing here reads it.
 pub mod sign_in_attempt {
     use sea_orm::entity::prelude::*;
 

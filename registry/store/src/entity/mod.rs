@@ -15,6 +15,7 @@ mod vectors;
 pub use a2a::a2a_task;
 pub use accounts::{
     account, account_group, group_member, identity, session, setting, sign_in_attempt, token,
+    used_attempt,
 };
 pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
 pub use collections::{collection, feed, saved_search};

@@ -1,0 +1,182 @@
+//! Secrets of the configuration: never printed, and each may stand in a file of its own.
+
+use crate::support::http;
+use crate::support::program::{Program, assert_ended, registry, text};
+use crate::support::serving::started;
+use crate::support::setup::Setup;
+
+/// What stands for every secret.
+const MARK: &str = "hush-0123456789-hush-0123456789-hush";
+
+/// A configuration with every secret in it.
+fn every_secret() -> String {
+    format!(
+        "[store]\ndatabase = \"postgres://ann:{MARK}@127.0.0.1:1/x?password={MARK}\"\n\
+         [embedding]\nurl = \"https://api.example.com/v1/embeddings\"\nmodel = \"m\"\nkey = \"{MARK}\"\n\
+         [identity.providers.corp]\nissuer = \"https://login.example.com\"\nclient_id = \"r\"\nclient_secret = \"{MARK}\"\n"
+    )
+}
+
+/// What a command prints, on both outputs.
+async fn told(setup: &Setup, arguments: &[&str]) -> String {
+    let mut command = setup.command();
+    command
+        .args(arguments)
+        .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", MARK);
+    let ended = Program::run(command).await;
+    format!("{}\n{}", text(&ended.stdout), text(&ended.stderr))
+}
+
+#[tokio::test]
+async fn no_secret_is_printed_when_all_goes_well_and_when_nothing_does() {
+    let all = Setup::bare().configure(&every_secret());
+    let printed = told(&all, &["--print-config"]).await;
+    assert!(
+        printed.contains("postgres://ann:(hidden)@127.0.0.1:1/x"),
+        "{printed}"
+    );
+    assert_eq!(printed.matches("(hidden)").count(), 4, "{printed}");
+    // A database that is away, and logs of every level.
+    let away = told(&all, &[]).await;
+    assert!(
+        away.contains("the database postgres://ann:(hidden)@127.0.0.1:1/x"),
+        "{away}"
+    );
+    let mut command = all.command();
+    command
+        .env("RUST_LOG", "trace")
+        .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", MARK);
+    let ended = Program::run(command).await;
+    let logged = format!("{}\n{}", text(&ended.stdout), text(&ended.stderr));
+    let mut outputs = vec![printed, away, logged];
+    // What cannot be read, or stands where something else belongs.
+    for wrong in [
+        format!("[store]\ndatabase = \"{MARK}\"\n"),
+        format!("[store]\ndatabase = \"postgres://ann:{MARK}@127.0.0.1:1/x\n"),
+        format!("[store]\ndatabase = [\"{MARK}\"]\n"),
+        format!("store = \"{MARK}\"\n"),
+        format!("[identity.providers]\ncorp = \"{MARK}\"\n"),
+        format!(
+            "[identity.providers.corp]\nclient_secret = \"{MARK}\"\nclient_secret = \"{MARK}\"\n"
+        ),
+        format!("[embedding]\nurl = \"https://a:{MARK}@api.example.com/\"\nmodel = \"m\"\n"),
+        format!("[embedding]\nkey = \"{MARK} {MARK}\"\n"),
+        format!("[server]\npublic_url = \"https://a:{MARK}@registry.example\"\n"),
+    ] {
+        let line = told(&Setup::bare().configure(&wrong), &[]).await;
+        assert!(line.contains("configuration"), "{line}");
+        outputs.push(line);
+    }
+    let mut command = Setup::bare().command();
+    command.env("A2A_REGISTRY__STORE", MARK);
+    let ended = Program::run(command).await;
+    assert_ended(&ended, 2, "configuration");
+    outputs.push(text(&ended.stderr));
+    for output in outputs {
+        assert!(!output.contains(MARK), "{output}");
+    }
+}
+
+#[tokio::test]
+async fn the_database_and_the_first_token_may_stand_in_files() {
+    let setup = Setup::new();
+    let (url, token) = (setup.scratch().join("url"), setup.scratch().join("token"));
+    let elsewhere = setup.scratch().join("elsewhere.sqlite");
+    std::fs::write(&url, format!("sqlite:{}?mode=rwc\n", elsewhere.display())).unwrap();
+    std::fs::write(&token, format!("{MARK}\n")).unwrap();
+    let with_files = |setup: &Setup| {
+        let mut command = setup.command();
+        command
+            .env("A2A_REGISTRY__STORE__DATABASE_FILE", &url)
+            .env_remove("A2A_REGISTRY_BOOTSTRAP_TOKEN")
+            .env("A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE", &token);
+        command
+    };
+    let (program, status) = started(with_files(&setup)).await;
+    let me = http()
+        .get(format!("{}/v1/me", status.url()))
+        .bearer_auth(MARK);
+    assert_eq!(me.send().await.unwrap().status(), 200);
+    assert!(elsewhere.exists());
+    program.terminate().await;
+    // Both forms of one secret, and files that hold none.
+    let refused = async |command: tokio::process::Command, words: &str| {
+        let ended = Program::run(command).await;
+        assert_ended(&ended, 2, words);
+        assert!(!text(&ended.stderr).contains(MARK));
+    };
+    let mut both = with_files(&setup);
+    both.env("A2A_REGISTRY_BOOTSTRAP_TOKEN", MARK);
+    refused(both, "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE say the same").await;
+    let mut both = with_files(&setup);
+    both.env("A2A_REGISTRY__STORE__DATABASE", "sqlite:x");
+    refused(both, "store.database_file say the same").await;
+    std::fs::write(&token, "\n").unwrap();
+    refused(with_files(&setup), "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE").await;
+    std::fs::write(&url, format!("mysql://ann:{MARK}@db.example/x")).unwrap();
+    refused(with_files(&setup), "store.database_file must begin with").await;
+    std::fs::remove_file(&url).unwrap();
+    refused(with_files(&setup), "store.database_file").await;
+    // A flag counts more than the environment.
+    let mut flag = registry(["serve", "--print-config", "--database", "sqlite:flag"]);
+    flag.env("A2A_REGISTRY__STORE__DATABASE_FILE", &url);
+    let ended = Program::run(flag).await;
+    assert_ended(&ended, 0, "");
+    let printed = text(&ended.stdout);
+    assert!(printed.contains("database = \"sqlite:flag\""), "{printed}");
+    assert!(printed.contains("# database_file = (not set)"), "{printed}");
+}
+
+#[tokio::test]
+async fn addresses_that_no_client_could_use_are_refused_at_start() {
+    for (text, words) in [
+        (
+            "[server]\nlisten = \"0.0.0.0:8080\"\n",
+            "server.public_url must be set",
+        ),
+        (
+            "[server]\nlisten = \"[::]:8080\"\n",
+            "server.public_url must be set",
+        ),
+        (
+            "[server]\npublic_url = \"https://registry.example/registry\"\n",
+            "served at the root of its host",
+        ),
+        (
+            "[server]\npublic_url = \"https://registry.example/?a=b\"\n",
+            "served at the root of its host",
+        ),
+        (
+            "[server]\ntrusted_proxies = [\"10.0.0.0/33\"]\n",
+            "neither an address nor a network",
+        ),
+        (
+            "[server]\ntrusted_proxies = [\"proxy.example\"]\n",
+            "neither an address nor a network",
+        ),
+    ] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let path = file.path().to_str().unwrap();
+        let ended = Program::run(registry(["serve", "--config", path])).await;
+        assert_ended(&ended, 2, words);
+        let ended = Program::run(registry(["demo", "--config", path])).await;
+        assert_ended(&ended, 2, words);
+    }
+    let mut command = registry(["serve", "--print-config", "--listen", "0.0.0.0:8080"]);
+    command
+        .env(
+            "A2A_REGISTRY__SERVER__PUBLIC_URL",
+            "https://registry.example/",
+        )
+        .env(
+            "A2A_REGISTRY__SERVER__TRUSTED_PROXIES",
+            "[10.0.0.0/8, 192.0.2.7, \"2001:db8::1\"]",
+        );
+    let ended = Program::run(command).await;
+    assert_ended(&ended, 0, "");
+    let shown: toml::Table = text(&ended.stdout).parse().unwrap();
+    let proxies = shown["server"]["trusted_proxies"].as_array().unwrap();
+    let proxies: Vec<&str> = proxies.iter().filter_map(toml::Value::as_str).collect();
+    assert_eq!(proxies, ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::1/128"]);
+}
