@@ -123,6 +123,7 @@ async fn an_account_with_a_reserved_name_is_not_what_the_name_means(url: &str) {
             ),
         ],
         reason: "a test".into(),
+        ..NewPolicies::default()
     };
     policies_put(&stage.app, &stage.admin, &policies, &any)
         .await

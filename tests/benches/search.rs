@@ -87,7 +87,7 @@ async fn main() {
     distinct(&stock.app, address, &queries);
     alone(&stock.app, address, &queries);
     suggestions(address, &queries);
-    explained(&stage.app, &queries);
+    explained(&stock.app, &queries);
 
     figure(
         "memory after the searches, anonymous, MB",

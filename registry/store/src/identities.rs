@@ -2,7 +2,7 @@
 
 use sea_orm::sea_query::{Expr, OnConflict, Query};
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, Order, PaginatorTrait, QueryFilter, TryInsertResult,
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, TryInsertResult,
 };
 use uuid::Uuid;
 

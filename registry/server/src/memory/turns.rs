@@ -269,8 +269,8 @@ mod tests {
         waiting.ask(&turns, 3).unwrap();
         assert_eq!(waiting.ask(&turns, 4), Err(NoTurn::All));
         // Clients that have gone count neither for their caller nor for all.
-        waiting.0.remove(0);
-        waiting.0.remove(1);
+        drop(waiting.0.remove(0));
+        drop(waiting.0.remove(1));
         waiting.ask(&turns, 1).unwrap();
         waiting.ask(&turns, 4).unwrap();
         assert_eq!(waiting.ask(&turns, 5), Err(NoTurn::All));
@@ -289,7 +289,7 @@ mod tests {
         }
         // The first has its turn, and its client goes before it sees it.
         drop(running);
-        waiting.0.remove(0);
+        drop(waiting.0.remove(0));
         let (last, turn) = waiting.served().unwrap();
         assert_eq!(last, 2);
         assert_eq!(order(waiting, turn), [3]);
