@@ -176,10 +176,12 @@ fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(
         dir.path(),
-        vec![skilled(1, MAX_SHOWN_SKILLS), skilled(2, 1)],
+        vec![skilled(1, MAX_SHOWN_SKILLS), skilled(2, 12)],
     );
     let hits = index.search(&text("w9")).unwrap().hits;
-    assert_eq!(shown(&hits[0]), (0..10).collect::<Vec<u64>>());
+    let usual = hits.iter().find(|hit| hit.id == id(1)).unwrap();
+    let first: Vec<u64> = (0..10).collect();
+    assert_eq!(shown(usual), first);
     let similar = SimilarRequest {
         id: id(1),
         visible_to: public(),
@@ -188,7 +190,7 @@ fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
         vectors: None,
     };
     let similar = index.similar(&similar).unwrap();
-    assert_eq!(shown(&similar.hits[0]), [0]);
+    assert_eq!(shown(&similar.hits[0]), first);
 }
 
 /// The parts of a computation, all levels together.
@@ -231,7 +233,7 @@ fn ten_hits_are_explained_by_the_terms_that_matter_most() {
         assert!(explained[first..].iter().all(|one| !one));
         for hit in &hits[..first] {
             let explain = hit.explain.as_ref().unwrap();
-            assert!(parts(explain) < 300, "{} parts", parts(explain));
+            assert!(parts(explain) < 400, "{} parts", parts(explain));
             let sentences = explain["summary"].as_array().unwrap();
             assert!(sentences.len() <= 40, "{sentences:?}");
             let value = explain["value"].as_f64().unwrap();
