@@ -45,6 +45,11 @@ pub fn domain(number: usize, due: i64) -> domain::Model {
         wanted_at: None,
         lease: None,
         leased_until: None,
+        vouched_owner: None,
+        vouched_since: None,
+        vouched_until: None,
+        vouched_by: None,
+        vouched_reason: None,
     }
 }
 

@@ -3,11 +3,8 @@
 
 use a2a_registry_api::{AccountPatch, NewToken, Token};
 use a2a_registry_domain::role::{Permission, Role};
-use a2a_registry_server::accounts::attempts::AnsweredAttempt;
 use a2a_registry_server::accounts::people::{account_patch, account_show};
-use a2a_registry_server::accounts::sessions::{
-    SessionClient, session_begin, session_begin_with_provider,
-};
+use a2a_registry_server::accounts::sessions::{SessionClient, session_begin};
 use a2a_registry_server::accounts::tokens::{token_create, token_list};
 use a2a_registry_server::authentication::{authenticate, authenticate_session};
 use a2a_registry_server::error::ErrorKind;
@@ -39,7 +36,6 @@ both_databases!(
     of_claims_that_come_at_once_the_newest_count
 );
 
-const ISSUER: &str = "https://login.example";
 const NAME: &str = "ann@corp";
 
 /// Somebody whom the claims do not let in.
@@ -69,12 +65,8 @@ impl Credentials {
             ..NewToken::default()
         };
         let made = token_create(&stage.app, &stage.admin, &new).await.unwrap();
-        let attempt = AnsweredAttempt {
-            state: made.token.id.to_string(),
-            issuer: ISSUER.into(),
-        };
-        let client = SessionClient::default();
-        let session = session_begin_with_provider(&stage.app, account.id, &attempt, &client).await;
+        let by_token = authenticate(&stage.app, &made.secret).await.unwrap();
+        let session = session_begin(&stage.app, &by_token, &SessionClient::default()).await;
         let write = stage.store.write().await.unwrap();
         let feed = feed::Model {
             account_id: account.id,
@@ -261,8 +253,9 @@ async fn whoever_is_not_confirmed_for_long_is_suspended_until_the_next_sign_in(u
     let mut own = Credentials::of(&stage).await;
     stage.advance(Duration::hours(20));
     let by_token = authenticate(&stage.app, &own.token).await.unwrap();
-    let client = SessionClient::default();
-    own.session = session_begin(&stage.app, &by_token, &client).await.unwrap();
+    own.session = session_begin(&stage.app, &by_token, &SessionClient::default())
+        .await
+        .unwrap();
     stage.advance(Duration::hours(4) - Duration::seconds(1));
     assert_eq!(own.open(&stage).await, (true, true));
     assert_eq!(tokens(&stage).await[0].suspended_at, None);

@@ -77,3 +77,4 @@ mod talking;
 mod tidy;
 mod unmanaged;
 mod virtual_crawl;
+mod vouch_pages;

@@ -14,6 +14,7 @@ mod others;
 mod outage;
 mod over_tls;
 mod owner;
+mod owner_vouch;
 mod polite;
 mod recorded;
 mod records;

@@ -13,14 +13,14 @@ const OPEN: &str = "permit (principal, action, resource);";
 const NO_REPEATING: &str = "forbid (principal, action == Action::\"admit\", resource) when { resource.skills.contains(\"repeat\") };";
 
 /// A session of somebody, and the form token of its pages.
-struct Session<'a> {
+pub(crate) struct Session<'a> {
     served: &'a ServingRegistry,
     cookie: String,
     form_token: String,
 }
 
 /// A page: its status and its text.
-type Page = (u16, String);
+pub(crate) type Page = (u16, String);
 
 /// A request with a form.
 fn filled(request: reqwest::RequestBuilder, fields: &[(&str, &str)]) -> reqwest::RequestBuilder {
@@ -48,7 +48,7 @@ fn cookie(answer: &reqwest::Response, name: &str) -> String {
 }
 
 impl<'a> Session<'a> {
-    async fn in_with(served: &'a ServingRegistry, token: &str) -> Self {
+    pub(crate) async fn in_with(served: &'a ServingRegistry, token: &str) -> Self {
         let shown = served.request(Method::GET, "/sign-in").send().await;
         let shown = shown.unwrap();
         let before = cookie(&shown, "__Host-a2a_form");
@@ -77,11 +77,11 @@ impl<'a> Session<'a> {
         (status, answer.text().await.unwrap())
     }
 
-    async fn get(&self, path: &str) -> Page {
+    pub(crate) async fn get(&self, path: &str) -> Page {
         self.sent(self.served.request(Method::GET, path)).await
     }
 
-    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
         let mut fields = fields.to_vec();
         fields.push(("form_token", &self.form_token));
         self.sent(filled(self.served.request(Method::POST, path), &fields))
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
 }
 
 #[track_caller]
-fn assert_shows((status, text): &Page, expected: u16, words: &[&str]) {
+pub(crate) fn assert_shows((status, text): &Page, expected: u16, words: &[&str]) {
     assert_eq!(*status, expected, "{text}");
     for word in words {
         assert!(text.contains(word), "{word}: {text}");

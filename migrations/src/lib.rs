@@ -33,6 +33,7 @@ mod m0022_entries;
 mod m0023_a2a_senders;
 mod m0026_access;
 mod m0027_used_attempts;
+mod m0028_owner_vouches;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -67,6 +68,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0023_a2a_senders::Migration),
             Box::new(m0026_access::Migration),
             Box::new(m0027_used_attempts::Migration),
+            Box::new(m0028_owner_vouches::Migration),
         ]
     }
 }

@@ -293,6 +293,19 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
         &format!("{domain} is now verified"),
     );
     assert_printed(&served.run(&show).await, "operator since ");
+    served.token("acme", "publisher").await;
+    let owner = ["domain", "vouch", &domain, "--owner", "acme"];
+    let owner = [&owner[..], &["--reason", "ticket 7"]].concat();
+    assert_printed(&served.run(&owner).await, "acme may act as owner of");
+    assert_printed(
+        &served.run(&show).await,
+        "acme (vouched for by an admin until ",
+    );
+    let end = ["domain", "vouch", &domain, "--end-owner"];
+    assert_printed(&served.run(&end).await, "Nobody is vouched for");
+    assert_ended(&served.run(&end).await, 1, "Nobody is vouched for");
+    let beyond = [&owner[..], &["--expires", "30", "--json"]].concat();
+    assert_printed(&served.run(&beyond).await, "\"owner_vouch\"");
     let recrawl = ["domain", "recrawl", "--full", &domain];
     assert_printed(&served.run(&recrawl).await, &domain);
     origin.arrived("/a.json", 2).await;

@@ -177,6 +177,17 @@ async fn every_command_follows_the_exit_code_rule() {
         (with(&["domain", "vouch", &host]), 0),
         (with(&["domain", "vouch", "nosuch.example"]), 1),
         (vec!["domain".into(), "vouch".into(), host.clone()], 2),
+        (with(&["domain", "vouch", &host, "--owner", "nosuch"]), 2),
+        (
+            with(&["domain", "vouch", &host, "--owner", "a", "--account", "a"]),
+            2,
+        ),
+        (
+            with(&["domain", "vouch", &host, "--owner", "a", "--expires", "366"]),
+            2,
+        ),
+        (with(&["domain", "vouch", &host, "--expires", "30"]), 2),
+        (with(&["domain", "vouch", &host, "--end-owner"]), 2),
         (with(&["domain", "new-generation", "nosuch.example"]), 1),
         (with(&["domain", "new-generation"]), 2),
     ])

@@ -56,7 +56,7 @@ async fn a_limit_is_reported_for_each_url_it_affects() {
     assert_eq!(said.stderr.len(), 2, "{said:#?}");
     for (url, line) in urls[2..].iter().zip(&said.stderr) {
         assert!(
-            line.contains(url.as_str()) && line.contains("its proved owner may register, 2"),
+            line.contains(url.as_str()) && line.contains("its owner may register, 2"),
             "{line}"
         );
     }

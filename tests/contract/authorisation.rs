@@ -80,6 +80,8 @@ const TABLE: &[(&str, Row)] = &[
     ("domain_show", ANYONE),
     ("domain_recrawl", ASKERS),
     ("domain_vouch", ADMINS),
+    ("owner_vouch_set", ADMINS),
+    ("owner_vouch_end", ADMINS),
     // An address on loopback has no name to prove.
     (
         "domain_verify",
@@ -365,6 +367,15 @@ impl Stage<'_> {
             }
             "domain_patch" => body = Some(json!({"contact": "mailto:ops@agents.dev"})),
             "domain_transfer" => body = Some(json!({"account": "publisher"})),
+            "owner_vouch_set" => {
+                body = Some(json!({"account": "publisher", "reason": "a test"}));
+            }
+            "owner_vouch_end" => {
+                let path = format!("/v1/domains/{}/owner-vouch", parameters[1].1);
+                let content = json!({"account": "publisher", "reason": "a test"});
+                let put = self.served.as_admin(reqwest::Method::PUT, &path);
+                assert_eq!(put.json(&content).send().await.unwrap().status(), 200);
+            }
             "key_enrol" => {
                 parameters.push(("kid", "k1".to_owned()));
                 body = Some(key());

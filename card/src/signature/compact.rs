@@ -102,7 +102,10 @@ impl<'t> SignedClaims<'t> {
     /// Every variant of [`TokenFault`].
     pub fn verified(&self, keys: &KeySet) -> Result<&Map<String, Value>, TokenFault> {
         let meant = |key: &&Key| self.kid.is_none() || key.kid == self.kid;
-        let mut fault = TokenFault::KeyUnknown;
+        let mut fault = match &self.kid {
+            Some(kid) if keys.is_barred(kid) => TokenFault::Refused(SignatureFault::KeyUse),
+            _ => TokenFault::KeyUnknown,
+        };
         for key in keys.keys().iter().filter(meant) {
             if !key.fits(self.algorithm) {
                 if self.kid.is_some() {

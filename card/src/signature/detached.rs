@@ -47,7 +47,7 @@ impl DetachedJws {
     pub fn is_es256_by(&self, jwk: &Value, payload: &[u8]) -> bool {
         let signed = format!("{}.{}", self.encoded, BASE64URL_NOPAD.encode(payload));
         Key::read(jwk)
-            .is_some_and(|key| key.verifies(Algorithm::Es256, signed.as_bytes(), &self.signature))
+            .is_ok_and(|key| key.verifies(Algorithm::Es256, signed.as_bytes(), &self.signature))
     }
 }
 

@@ -86,6 +86,8 @@ pub enum SignatureFault {
     EmbeddedKey,
     /// `key-algorithm`: the key that it names has another type or use.
     KeyAlgorithm,
+    /// `key-use`: the key that it names is not for verifying signatures, by its `use`, `key_ops` or `alg`.
+    KeyUse,
 }
 
 impl SignatureFault {
@@ -105,6 +107,7 @@ impl SignatureFault {
             SignatureFault::NameInBothHeaders => "name-in-both-headers",
             SignatureFault::EmbeddedKey => "embedded-key",
             SignatureFault::KeyAlgorithm => "key-algorithm",
+            SignatureFault::KeyUse => "key-use",
         }
     }
 
@@ -152,6 +155,10 @@ impl SignatureFault {
             }
             SignatureFault::KeyAlgorithm => {
                 "The key that the signature names has another type, or is meant for another use."
+            }
+            SignatureFault::KeyUse => {
+                "The key that the signature names is not for verifying signatures: its `use` is not `sig`, its \
+                 `key_ops` lack `verify`, or its `alg` does not fit it (RFC 7517)."
             }
         }
     }

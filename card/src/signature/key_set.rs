@@ -46,6 +46,8 @@ pub enum KeySetError {
 pub struct KeySet {
     keys: Vec<Key>,
     skipped: usize,
+    /// The identifiers of keys that were skipped because their `use`, `key_ops` or `alg` is for something else.
+    barred: Vec<String>,
 }
 
 impl KeySet {
@@ -69,9 +71,18 @@ impl KeySet {
         let Some(list) = document.value.get("keys").and_then(Value::as_array) else {
             return Err(wrong("it has no list `keys`".into()));
         };
-        let keys: Vec<Key> = list.iter().take(MAX_KEYS).filter_map(Key::read).collect();
-        let skipped = list.len() - keys.len();
-        Ok(KeySet { keys, skipped })
+        let read: Vec<_> = list.iter().take(MAX_KEYS).map(Key::read).collect();
+        let barred = read.iter().filter_map(|key| match key {
+            Err(Unusable::Barred { kid }) => kid.clone(),
+            _ => None,
+        });
+        let barred = barred.collect();
+        let keys: Vec<Key> = read.into_iter().filter_map(Result::ok).collect();
+        Ok(KeySet {
+            skipped: list.len() - keys.len(),
+            keys,
+            barred,
+        })
     }
 
     /// Number of usable keys.
@@ -113,6 +124,8 @@ impl KeySet {
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
         self.skipped += other.skipped;
+        self.barred.extend(other.barred);
+        self.barred.truncate(MAX_UNITED);
         for key in other.keys {
             let same = |known: &Key| known.thumbprint == key.thumbprint && known.kid == key.kid;
             if self.keys.len() == MAX_UNITED {
@@ -122,6 +135,12 @@ impl KeySet {
             }
         }
         self
+    }
+
+    /// Whether the set has a key of this name that is not for verifying signatures: its `use` is not `sig`, its
+    /// `key_ops` lack `verify`, or its `alg` is none of those that fit it (RFC 7517 §4.2 to 4.4).
+    pub fn is_barred(&self, kid: &str) -> bool {
+        self.barred.iter().any(|barred| barred == kid)
     }
 
     pub(super) fn keys(&self) -> &[Key] {
@@ -139,27 +158,45 @@ pub(super) struct Key {
     public: PublicKey,
 }
 
+/// Why a JWK cannot verify a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It is no public key of an accepted type.
+    NoKey,
+    /// Its publisher has it for something else.
+    Barred {
+        /// Its identifier.
+        kid: Option<String>,
+    },
+}
+
 impl Key {
-    /// Reads a JWK; `None` if it cannot verify a card.
-    pub(super) fn read(jwk: &Value) -> Option<Key> {
-        let jwk = jwk.as_object()?;
-        let text = |name: &str| jwk.get(name).map(Value::as_str);
-        let public = PublicKey::read(jwk)?;
-        if jwk.contains_key("d") || text("use").is_some_and(|meant| meant != Some("sig")) {
-            return None;
-        }
-        if let Some(operations) = jwk.get("key_ops") {
-            operations.as_array()?.iter().find(|op| *op == "verify")?;
-        }
-        let only = match text("alg") {
+    /// Reads a JWK.
+    ///
+    /// # Errors
+    /// [`Unusable`] if it cannot verify a card.
+    pub(super) fn read(jwk: &Value) -> Result<Key, Unusable> {
+        let jwk = jwk.as_object().ok_or(Unusable::NoKey)?;
+        let kid = match jwk.get("kid").map(Value::as_str) {
             None => None,
-            Some(name) => Some(Algorithm::named(name?).filter(|alg| public.fits(*alg))?),
+            Some(kid) => Some(kid.ok_or(Unusable::NoKey)?.to_owned()),
         };
-        let kid = match text("kid") {
+        if jwk.contains_key("d") {
+            return Err(Unusable::NoKey);
+        }
+        if !is_for_verifying(jwk) {
+            return Err(Unusable::Barred { kid });
+        }
+        let public = PublicKey::read(jwk).ok_or(Unusable::NoKey)?;
+        let only = match jwk.get("alg") {
             None => None,
-            Some(kid) => Some(kid?.to_owned()),
+            Some(name) => {
+                let named = name.as_str().and_then(Algorithm::named);
+                let fitting = named.filter(|alg| public.fits(*alg));
+                Some(fitting.ok_or_else(|| Unusable::Barred { kid: kid.clone() })?)
+            }
         };
-        Some(Key {
+        Ok(Key {
             kid,
             thumbprint: public.thumbprint(),
             only,
@@ -176,6 +213,15 @@ impl Key {
     pub(super) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         self.fits(algorithm) && self.public.verifies(algorithm, message, signature)
     }
+}
+
+/// Whether a JWK's `use` and `key_ops` allow verifying signatures (RFC 7517 §4.2 and 4.3).
+fn is_for_verifying(jwk: &Map<String, Value>) -> bool {
+    let has_use = jwk.get("use").is_none_or(|meant| meant == "sig");
+    let operations = jwk.get("key_ops").map(Value::as_array);
+    let has_operation =
+        operations.is_none_or(|all| all.is_some_and(|all| all.iter().any(|one| one == "verify")));
+    has_use && has_operation
 }
 
 /// A public key, as big-endian bytes.

@@ -96,6 +96,9 @@ impl Card<'_> {
         } else if keys.keys().iter().any(|key| named(&key)) {
             let reason = SignatureFault::KeyAlgorithm;
             VerificationResult::Refused { reason }
+        } else if jws.kid.as_deref().is_some_and(|kid| keys.is_barred(kid)) {
+            let reason = SignatureFault::KeyUse;
+            VerificationResult::Refused { reason }
         } else {
             VerificationResult::KeyUnknown
         }

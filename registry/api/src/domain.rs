@@ -39,8 +39,12 @@ pub struct DomainView {
     pub generation: i64,
     /// Proofs that are valid now.
     pub proofs: Vec<Proof>,
-    /// The account with the strongest proof; only shown to that account and to callers who see everything.
+    /// The account with the strongest proof, or the one that an admin vouches for (`owner_vouch`); only shown to that
+    /// account and to callers who see everything.
     pub owner: Option<String>,
+    /// Set while an admin vouches for an account as owner of a host that cannot be proved; it proves nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_vouch: Option<OwnerVouch>,
     /// Contact for problems with the domain; shown to the same callers as `owner`.
     pub contact: Option<String>,
     /// Fingerprint (name servers, TLS key, card keys) of the domain at its last successful check. If all of it
@@ -92,6 +96,19 @@ pub struct Proof {
     /// Time of the first of the checks in a row that did not find it; null if the last check found it.
     pub missing_since: Option<Timestamp>,
     /// The admin's reason, for `operator`; null for other methods.
+    pub reason: Option<String>,
+}
+
+/// An admin's word that an account may do what an owner may, for a host that cannot be proved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OwnerVouch {
+    /// Time at which an admin last vouched for it.
+    pub since: Timestamp,
+    /// Time at which it expires.
+    pub until: Timestamp,
+    /// The admin; shown to the same callers as `owner`.
+    pub by: Option<String>,
+    /// The admin's reason; shown to the same callers as `owner`.
     pub reason: Option<String>,
 }
 
@@ -324,16 +341,33 @@ pub struct AttemptView {
     pub url: String,
 }
 
-/// A request to vouch for a domain.
+/// A request to vouch for a host, and for a registrant of it. It gives the host no owner: that is `NewOwnerVouch`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vouch {
-    /// Why the domain is trusted; kept with the proof.
+    /// Why the admission rules may decide about what the host serves at its own places; kept with the vouch.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
-    /// Name of an account whose card URLs of this domain are trusted too; nobody's if left out.
+    /// Name of a registrant: the rules may decide about the card URLs that this account registers of the host, too.
+    /// Nobody's if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+}
+
+/// A request to vouch for an account as owner of a host that cannot be proved. The rules decide about its cards as before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewOwnerVouch {
+    /// Name of the account that may do what an owner may.
+    #[schema(value_type = limits::Name)]
+    pub account: String,
+    /// Why this account is taken for the owner; kept in the event log.
+    #[schema(value_type = limits::Reason)]
+    pub reason: String,
+    /// Days until the vouch expires, at most 365; by default 180.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<limits::VouchDays>)]
+    pub expires_in_days: Option<u32>,
 }
 
 /// A request to start a new generation, because the domain has a new owner.

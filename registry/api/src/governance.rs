@@ -413,12 +413,31 @@ pub struct DomainProofs {
     /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
     #[schema(value_type = String)]
     pub state: OpenEnum<DomainState>,
-    /// Account that has proved it.
+    /// Account that has proved it, or that an admin vouches for as its owner.
     pub owner: Option<String>,
+    /// Time until which an admin vouches for the owner; left out for one that has proved the domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_vouched_until: Option<Timestamp>,
     /// Proofs that are valid now.
     pub proofs: Vec<Proof>,
     /// Names of the keys enrolled for signing its cards.
     pub enrolled_keys: Vec<String>,
+}
+
+impl DomainProofs {
+    /// The owner, and on whose word it is one; `nobody` without one.
+    pub fn owner_words(&self) -> String {
+        let Some(owner) = &self.owner else {
+            return "nobody".to_owned();
+        };
+        match self.owner_vouched_until {
+            Some(until) => format!(
+                "{owner}, vouched for by an admin until {}",
+                until.to_rfc3339()
+            ),
+            None => owner.clone(),
+        }
+    }
 }
 
 /// Of a domain that is no longer registered.
@@ -427,6 +446,7 @@ impl Default for DomainProofs {
         Self {
             state: OpenEnum::Unknown(String::new()),
             owner: None,
+            owner_vouched_until: None,
             proofs: Vec::new(),
             enrolled_keys: Vec::new(),
         }

@@ -26,6 +26,10 @@ pub const MAX_NAME: usize = 100;
 pub const MAX_TOKEN_DAYS: u32 = 365;
 /// Days after which a token expires, where no number is asked for.
 pub const DEFAULT_TOKEN_DAYS: u32 = 90;
+/// Days after which an owner vouch expires at the latest.
+pub const MAX_VOUCH_DAYS: u32 = 365;
+/// Days after which an owner vouch expires, where no number is asked for.
+pub const DEFAULT_VOUCH_DAYS: u32 = 180;
 /// Tokens of an account that have not ended.
 pub const MAX_TOKENS: u64 = 100;
 /// Sessions of an account that have not ended.
@@ -125,6 +129,8 @@ schemas! {
     OptionalName = text(0, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]*$"));
     /// Days until a token expires.
     TokenDays = whole(1, MAX_TOKEN_DAYS, Some(DEFAULT_TOKEN_DAYS));
+    /// Days until an owner vouch expires.
+    VouchDays = whole(1, MAX_VOUCH_DAYS, Some(DEFAULT_VOUCH_DAYS));
     /// The roles of an account.
     RoleSet = ArrayBuilder::new()
         .items(one_of(Role::ALL.iter().map(|role| role.as_str())))

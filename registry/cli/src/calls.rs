@@ -5,10 +5,11 @@ use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentList, AgentPatch, BulkDecision,
     BulkOutcome, Collection, CollectionContent, CollectionList, CreatedFeed, CreatedToken,
     Deprecate, Diff, DomainList, DomainPatch, DomainView, FindingList, Group, GroupList,
-    GroupMembers, Lookup, Me, NewAccount, NewComment, NewGeneration, NewReport, NewSavedSearch,
-    NewToken, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review, ReviewComment,
-    ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch, SavedSearchList, Seen,
-    SessionList, Similar, TokenList, Transfer, Verification, VersionList, Vouch, Waiting,
+    GroupMembers, Lookup, Me, NewAccount, NewComment, NewGeneration, NewOwnerVouch, NewReport,
+    NewSavedSearch, NewToken, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review,
+    ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch,
+    SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification, VersionList,
+    Vouch, Waiting,
 };
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;
@@ -54,7 +55,7 @@ impl Client {
         self.get("/v1/domains", &page(size, token)).await
     }
 
-    /// Vouches for a domain as an admin.
+    /// Vouches for a host, and for a registrant of it, as an admin.
     pub async fn vouch(
         &self,
         domain: &str,
@@ -67,6 +68,22 @@ impl Client {
         };
         self.post(&format!("/v1/domains/{}:vouch", segment(domain)), &body)
             .await
+    }
+
+    /// Vouches for an account as owner of a host, as an admin.
+    pub async fn vouch_for_owner(
+        &self,
+        domain: &str,
+        vouch: &NewOwnerVouch,
+    ) -> CallResult<DomainView> {
+        let path = format!("/v1/domains/{}/owner-vouch", segment(domain));
+        self.put(&path, vouch).await
+    }
+
+    /// Ends the vouch for an account as owner of a host.
+    pub async fn end_owner_vouch(&self, domain: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/domains/{}/owner-vouch", segment(domain));
+        self.delete(&path).await
     }
 
     /// Checks the caller's proofs of a domain.

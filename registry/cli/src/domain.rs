@@ -14,6 +14,7 @@ use super::client::{Client, RegistryResponse};
 use super::console::Console;
 use super::domain_removal;
 use super::domain_show::show;
+use super::domain_vouch::{self, VouchArgs};
 use super::failure::{CommandOutcome, Failure};
 use super::list::{Listing, PageArgs, ReceivedPage};
 use super::register::placed;
@@ -31,17 +32,8 @@ pub enum DomainCommand {
     },
     /// List registered domains
     List(PageArgs),
-    /// Vouch for a domain as its operator
-    Vouch {
-        #[command(flatten)]
-        name: DomainName,
-        /// Reason, stored with the proof
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-        /// Trust the card URLs of the domain that this account registers, too
-        #[arg(long, value_name = "NAME")]
-        account: Option<String>,
-    },
+    /// Vouch for a host as its operator, for a registrant of it, or for an account as its owner
+    Vouch(VouchArgs),
     /// Crawl a domain as soon as possible
     Recrawl {
         #[command(flatten)]
@@ -111,7 +103,7 @@ pub enum DomainCommand {
 pub struct DomainName {
     /// The domain, as `host` or `host:port`
     #[arg(value_name = "DOMAIN")]
-    domain: String,
+    pub(super) domain: String,
 }
 
 /// Does it.
@@ -129,17 +121,7 @@ pub async fn run(
             screen(console, &reply, *attempts)?;
         }
         DomainCommand::List(page) => return list(page, client, console).await,
-        DomainCommand::Vouch {
-            name,
-            reason,
-            account,
-        } => {
-            let account = account.as_deref();
-            let reply = client.vouch(&name.domain, reason, account).await?;
-            report(console, &reply, |domain| {
-                format!("{} is now {}", domain.domain, domain.state)
-            })?;
-        }
+        DomainCommand::Vouch(arguments) => domain_vouch::run(arguments, client, console).await?,
         DomainCommand::Recrawl { name, full } => recrawl(name, *full, client, console).await?,
         DomainCommand::Rm { name, source, yes } => {
             return domain_removal::run(&name.domain, source.as_deref(), *yes, client, console)
@@ -148,8 +130,12 @@ pub async fn run(
         DomainCommand::Verify(name) => return verify(name, client, console).await,
         DomainCommand::Transfer { name, account } => {
             let reply = client.transfer(&name.domain, account).await?;
-            report(console, &reply, |domain| {
-                format!("{} is {account}'s to prove now", domain.domain)
+            report(console, &reply, |domain| match domain.no_challenge {
+                None => format!("{} is {account}'s to prove now", domain.domain),
+                Some(_) => format!(
+                    "{} is {account}'s once an admin vouches for that",
+                    domain.domain
+                ),
             })?;
         }
         DomainCommand::NewGeneration { name, reason } => {
@@ -175,7 +161,7 @@ pub async fn run(
 }
 
 /// Writes an answer as it is with `--json`, and else one line about it.
-fn report<T>(
+pub(super) fn report<T>(
     console: &Console,
     reply: &RegistryResponse<T>,
     line: impl FnOnce(&T) -> String,

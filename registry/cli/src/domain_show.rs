@@ -65,10 +65,7 @@ fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
                 .next_check
                 .map_or_else(|| "none planned".to_owned(), |at| at.to_rfc3339()),
         ),
-        (
-            "owner",
-            or(domain.owner.clone().unwrap_or_default(), "not known"),
-        ),
+        ("owner", or(owner(domain), "not known")),
         (
             "fingerprint",
             domain
@@ -97,6 +94,23 @@ fn proof(proof: &Proof) -> String {
         missing.unwrap_or_default(),
         reason.unwrap_or_default()
     )
+}
+
+/// The owner, and on whose word it is one; empty where it is not shown.
+fn owner(domain: &DomainView) -> String {
+    let owner = domain.owner.clone().unwrap_or_default();
+    let Some(vouch) = &domain.owner_vouch else {
+        return owner;
+    };
+    let until = vouch.until.to_rfc3339();
+    let vouched = format!("vouched for by an admin until {until}, not proved");
+    let reason = vouch.reason.as_ref().map(|reason| format!(": {reason}"));
+    let named = if owner.is_empty() {
+        "an account".to_owned()
+    } else {
+        owner
+    };
+    format!("{named} ({vouched}{})", reason.unwrap_or_default())
 }
 
 /// The domain fingerprint in one line.
@@ -283,7 +297,7 @@ mod tests {
     use a2a_registry_domain::ownership::Method;
 
     use super::*;
-    use a2a_registry_api::{Challenge, KnownValidators, SourceDay};
+    use a2a_registry_api::{Challenge, KnownValidators, OwnerVouch, SourceDay};
     use a2a_registry_domain::timestamp::Timestamp;
 
     /// The lines of a screen.
@@ -346,6 +360,7 @@ mod tests {
             generation: 3,
             proofs: Vec::new(),
             owner: None,
+            owner_vouch: None,
             contact: None,
             known_by: None,
             keys: Vec::new(),
@@ -415,6 +430,27 @@ mod tests {
             source_line(&one, false),
             "catalog https://a.example/card.json: absent, no next fetch"
         );
+    }
+
+    #[test]
+    fn an_owner_that_an_admin_vouches_for_is_told_as_such() {
+        let mut view = domain(Vec::new());
+        view.owner = Some("acme".into());
+        let told = |view: &DomainView| {
+            facts(view, false)
+                .into_iter()
+                .find(|fact| fact.0 == "owner")
+        };
+        assert_eq!(told(&view), Some(("owner", "acme".into())));
+        view.owner_vouch = Some(OwnerVouch {
+            since: at(0),
+            until: at(60),
+            by: Some("admin".into()),
+            reason: Some("ticket 7".into()),
+        });
+        let words =
+            "acme (vouched for by an admin until 1970-01-01T00:01:00Z, not proved: ticket 7)";
+        assert_eq!(told(&view), Some(("owner", words.into())));
     }
 
     #[test]

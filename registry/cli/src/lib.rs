@@ -18,6 +18,7 @@ mod doctor;
 mod domain;
 mod domain_removal;
 mod domain_show;
+mod domain_vouch;
 mod failure;
 mod fetch;
 mod group;

@@ -316,7 +316,8 @@ fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
 fn proofs(detail: &ReviewDetail) -> String {
     let known = &detail.domain_proofs;
     let mut parts = vec![known.state.to_string()];
-    parts.extend(known.owner.iter().map(|owner| format!("owner {owner}")));
+    let owner = known.owner.as_ref().map(|_| known.owner_words());
+    parts.extend(owner.map(|owner| format!("owner {owner}")));
     parts.extend(known.proofs.iter().map(|proof| {
         let missing = proof.missing_since.map_or_else(String::new, |since| {
             format!(", missing since {}", since.to_rfc3339())

@@ -75,8 +75,10 @@ pub struct DomainFacts {
     pub name: String,
     /// Scheme, host and port, as `https://a.example`.
     pub origin: String,
-    /// The owner.
+    /// The proved owner.
     pub owner: Option<Uuid>,
+    /// The account that an admin vouches for as owner of exactly [`origin`](Self::origin).
+    pub vouched_owner: Option<Uuid>,
     /// The accounts named in operators' vouches.
     pub vouched: Vec<Uuid>,
     /// The names whose records, with `policy=subdomains`, are its owner's proof: they cover every host below them.
@@ -122,7 +124,11 @@ pub fn coverage_level(domain: &DomainFacts, source: &SourceFacts<'_>) -> Coverag
         return CoverageLevel::Nomination;
     }
     let registered = |wanted: &dyn Fn(&Registrant) -> bool| source.registrants.iter().any(wanted);
-    let by_owner = |one: &Registrant| one.account.is_some() && one.account == domain.owner;
+    let is_exact = source.origin == domain.origin && source.answered_by == domain.origin;
+    let vouched_owner = domain.vouched_owner.filter(|_| is_exact);
+    let by_owner = |one: &Registrant| {
+        one.account.is_some() && (one.account == domain.owner || one.account == vouched_owner)
+    };
     if lies_with_the_domain(source.kind) || source.is_named || registered(&by_owner) {
         return CoverageLevel::Covered;
     }
@@ -302,6 +308,79 @@ mod tests {
             coverage_level(&unproved, &owner_to_be),
             CoverageLevel::Nomination
         );
+    }
+
+    /// An admin vouches for the owner of one scheme, host and port, and of nothing that a redirect leads to.
+    #[test]
+    fn a_vouched_owner_covers_its_own_origin_alone() {
+        let host = |scheme: &str, name: &str| DomainFacts {
+            name: name.into(),
+            origin: format!("{scheme}://{name}"),
+            vouched_owner: Some(OWNER),
+            same_owner: vec!["http://10.0.0.2".into()],
+            ..DomainFacts::default()
+        };
+        for (domain, origin, answered_by, expected) in [
+            (
+                host("http", "10.0.0.1"),
+                "http://10.0.0.1",
+                "http://10.0.0.1",
+                CoverageLevel::Covered,
+            ),
+            (
+                host("http", "10.0.0.1"),
+                "https://10.0.0.1",
+                "https://10.0.0.1",
+                CoverageLevel::Nomination,
+            ),
+            (
+                host("http", "10.0.0.1"),
+                "http://10.0.0.1",
+                "https://10.0.0.1",
+                CoverageLevel::Nomination,
+            ),
+            (
+                host("http", "10.0.0.1"),
+                "http://10.0.0.1",
+                "http://10.0.0.2",
+                CoverageLevel::Nomination,
+            ),
+            (
+                host("https", "10.0.0.1:8080"),
+                "https://10.0.0.1:8080",
+                "https://10.0.0.1:8080",
+                CoverageLevel::Covered,
+            ),
+            (
+                host("https", "10.0.0.1:8080"),
+                "https://10.0.0.1:8081",
+                "https://10.0.0.1:8081",
+                CoverageLevel::Nomination,
+            ),
+        ] {
+            let facts = SourceFacts {
+                origin: origin.into(),
+                answered_by,
+                ..source(SourceKind::Url, &[(Some(OWNER), Some(Role::Publisher))])
+            };
+            let of_other = SourceFacts {
+                registrants: vec![Registrant {
+                    account: None,
+                    role: None,
+                }],
+                ..facts.clone()
+            };
+            assert_eq!(
+                coverage_level(&domain, &facts),
+                expected,
+                "{origin} by {answered_by}"
+            );
+            assert_eq!(
+                coverage_level(&domain, &of_other),
+                CoverageLevel::Nomination,
+                "{origin}"
+            );
+        }
     }
 
     #[test]

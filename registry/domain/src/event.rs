@@ -11,6 +11,10 @@ text_enum! {
         DomainWithdrawn = "domain.withdrawn",
         /// An admin vouched for a domain.
         DomainVouched = "domain.vouched",
+        /// An admin vouched for an account as owner of a host that cannot be proved.
+        DomainOwnerVouched = "domain.owner_vouched",
+        /// Such a vouch ended: it expired, was taken back, or the host was proved.
+        DomainOwnerVouchEnded = "domain.owner_vouch_ended",
         /// An account has proved a domain.
         DomainProved = "domain.proved",
         /// A proof ended.

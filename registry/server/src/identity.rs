@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::after_write;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::providers::{Entry, EntryRefusal, Holder};
 
 /// Accounts of one issuer.
@@ -64,10 +64,9 @@ fn check_newer(
     if account.access_ended_at.is_none() || holder.issued_at > known.claims_at {
         return Ok(());
     }
-    Err(AppError::new(
-        ErrorKind::Forbidden,
-        "The identity provider has not let you in since it issued this token. Sign in again.",
-    ))
+    let text =
+        "The identity provider has not let you in since it issued this token. Sign in again.";
+    Err(AppError::new(ErrorKind::Forbidden, text).refused(RefusalReason::NotAdmitted))
 }
 
 /// Whether an account is already as the token says.
@@ -131,7 +130,8 @@ async fn refuse(
         write.commit().await?;
         after_write(context, &touched);
     }
-    Ok(AppError::new(ErrorKind::Forbidden, refusal.text.clone()))
+    let error = AppError::new(ErrorKind::Forbidden, refusal.text.clone());
+    Ok(error.refused(RefusalReason::NotAdmitted))
 }
 
 /// Ends what an account has from its provider, and everything by which it is authenticated. Roles that an admin has set stay

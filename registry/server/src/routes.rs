@@ -67,6 +67,8 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_register)
         .service(domains::domain_list)
         .service(domains::domain_vouch)
+        .service(domains::owner_vouch_set)
+        .service(domains::owner_vouch_end)
         .service(domains::domain_recrawl)
         .service(domains::domain_verify)
         .service(domains::domain_transfer)
@@ -183,6 +185,8 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
         .service(lint_form::submit)
         .service(domain_page::show)
         .service(domain_page::verify)
+        .service(domain_page::owner_vouch::set)
+        .service(domain_page::owner_vouch::end)
         .service(sign_in::show)
         .service(sign_in::submit)
         .service(sign_in::sign_out)
@@ -288,6 +292,8 @@ pub const PLAIN_ROUTES: &[(&str, &str)] = &[
     ("/register/lint", "POST"),
     ("/domains/{domain}", "GET"),
     ("/domains/{domain}/verify", "POST"),
+    ("/domains/{domain}/owner-vouch", "POST"),
+    ("/domains/{domain}/owner-vouch/end", "POST"),
     ("/sign-in", "GET"),
     ("/sign-in", "POST"),
     ("/sign-out", "POST"),

@@ -1,5 +1,6 @@
 //! Domains, their proofs and sources.
 
+use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, Func, OnConflict, Query};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
@@ -38,11 +39,12 @@ pub async fn domains_by_ids(
         .await?)
 }
 
-/// A page of live domains by name, after `after`. With an account, only the domains that it has registered or owns, and
-/// the disputed ones that it has proved.
+/// A page of live domains by name, after `after`. With an account, only the domains that it has registered or owns at this
+/// time, and the disputed ones that it has proved.
 pub async fn domain_page(
     on: &impl Handle,
     account: Option<Uuid>,
+    now: Timestamp,
     after: Option<&str>,
     limit: u64,
 ) -> Result<Vec<domain::Model>, StoreError> {
@@ -60,6 +62,11 @@ pub async fn domain_page(
         let in_dispute = Condition::all()
             .add(domain::Column::OwnerId.is_null())
             .add(domain::Column::Id.in_subquery(proved));
+        // As `domain::Model::vouched_owner_at` decides for one row.
+        let vouched = Condition::all()
+            .add(domain::Column::OwnerId.is_null())
+            .add(domain::Column::VouchedOwner.eq(account))
+            .add(domain::Column::VouchedUntil.gt(now.0));
         let sources = Query::select()
             .column(source_registrant::Column::SourceId)
             .from(source_registrant::Entity)
@@ -74,6 +81,7 @@ pub async fn domain_page(
             .add(domain::Column::AccountId.eq(account))
             .add(domain::Column::Id.in_subquery(registered))
             .add(domain::Column::OwnerId.eq(account))
+            .add(vouched)
             .add(in_dispute);
         query = query.filter(own);
     }

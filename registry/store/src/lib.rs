@@ -27,6 +27,7 @@ pub mod identities;
 mod kept;
 mod listen;
 mod networks;
+pub mod owner_vouches;
 pub mod ownership;
 pub mod planned;
 pub mod policies;

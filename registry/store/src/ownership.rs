@@ -188,7 +188,7 @@ impl Write {
         Ok(())
     }
 
-    /// Updates a domain's state, owner, generation, contact, opt-out, and the time of its next check.
+    /// Updates a domain's state, owner, owner vouch, generation, contact, opt-out, and the time of its next check.
     pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
         self.changed.domains([row.id]);
         domain::Entity::update_many()
@@ -204,6 +204,11 @@ impl Write {
                 opted_out_by: Set(row.opted_out_by.clone()),
                 lapsed_at: Set(row.lapsed_at),
                 check_due_at: Set(row.check_due_at),
+                vouched_owner: Set(row.vouched_owner),
+                vouched_since: Set(row.vouched_since),
+                vouched_until: Set(row.vouched_until),
+                vouched_by: Set(row.vouched_by.clone()),
+                vouched_reason: Set(row.vouched_reason.clone()),
                 ..Default::default()
             })
             .filter(domain::Column::Id.eq(row.id))

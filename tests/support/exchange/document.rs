@@ -37,7 +37,12 @@ const BEYOND: &[(&str, &str, &str)] = &[
     (
         "agent_patch",
         "/groups",
-        "only a restricted agent is shown to groups",
+        "only a restricted agent is shown to groups, and to none that the configuration leaves out",
+    ),
+    (
+        "collection_put",
+        "/audience",
+        "whether the configuration leaves out a group",
     ),
     ("saved_search_put", "/query", "whether it is a search"),
     (
@@ -55,6 +60,12 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ("agent_deprecate", "/sunset", "whether it is in the future"),
     ("domain_vouch", "/account", "whether this account exists"),
     ("domain_transfer", "/account", "whether this account exists"),
+    ("owner_vouch_set", "/account", "whether this account exists"),
+    (
+        "owner_vouch_set",
+        "/expires_in_days",
+        "a whole number must not be written with a fraction",
+    ),
     (
         "domain_patch",
         "/contact",

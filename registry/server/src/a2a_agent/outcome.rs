@@ -19,6 +19,7 @@ use crate::ard::result::completed;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::pages::text::show_hidden;
 
 /// Identifier of the artifact of a task, which has one.
 const ARTIFACT: &str = "answer";
@@ -157,7 +158,8 @@ impl Answered {
             if takes_text || data.is_none() {
                 parts.push(part("text", text.into(), "text/plain"));
             }
-            let data = data.filter(|_| takes_data);
+            let mut data = data.filter(|_| takes_data);
+            data.iter_mut().for_each(show_hidden);
             parts.extend(data.map(|data| part("data", data, "application/json")));
             ShownOutcome {
                 artifact: Some(object([
@@ -170,6 +172,9 @@ impl Answered {
         };
         match self.outcome {
             Outcome::Found(mut page) => {
+                // Before they are measured: what is visible is longer.
+                let entries = page.results.iter_mut().map(|(_, entry)| entry);
+                entries.chain([&mut page.rest]).for_each(show_hidden);
                 page.fit();
                 let text = words::found(&page);
                 let left_out = page.left_out;
@@ -317,6 +322,40 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A model reads data as well as text.
+    #[test]
+    fn hidden_characters_are_visible_in_data() {
+        let evil = "a\u{202e}b\u{200b}c\u{e0041}";
+        let entry = json!({"identifier": "urn:air:a.example:x", "displayName": evil, "metadata": {evil: [evil]}});
+        let found = Outcome::Found(FoundPage {
+            results: vec![(Uuid::nil(), entry.clone())],
+            rest: json!({"referrals": [evil]}),
+            left_out: 0,
+        });
+        let about = Outcome::About {
+            skill: "describe-agent".into(),
+            agent: Uuid::nil(),
+            asked: "x".into(),
+            text: "x".into(),
+            data: Some(entry),
+        };
+        for outcome in [found, about] {
+            let answered = Answered {
+                text: true,
+                data: true,
+                outcome,
+            };
+            let written = answered.shown().artifact.unwrap().to_string();
+            for hidden in ['\u{202e}', '\u{200b}', '\u{e0041}'] {
+                assert!(!written.contains(hidden), "{written}");
+            }
+            assert!(
+                written.contains("a⟦U+202E⟧b⟦U+200B⟧c⟦U+E0041⟧"),
+                "{written}"
+            );
+        }
+    }
 
     const SOURCE: &str = "https://registry.agents-test.com/ard";
 

@@ -7,6 +7,7 @@ use a2a_registry_domain::coverage::{
 };
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceKind;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, proof, source, source_registrant, version_source};
 use a2a_registry_store::{Handle, coverage, domains};
 use url::Url;
@@ -22,11 +23,12 @@ pub(crate) struct SourceCoverage {
 }
 
 impl SourceCoverage {
-    /// Loads the facts of these domains and their sources.
+    /// Loads the facts of these domains and their sources at this time.
     pub(crate) async fn load<'a>(
         on: &impl Handle,
         rows: impl IntoIterator<Item = &'a domain::Model>,
         sources: impl IntoIterator<Item = &'a source::Model>,
+        now: Timestamp,
     ) -> Result<Self, AppError> {
         let rows: Vec<&domain::Model> = rows.into_iter().collect();
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
@@ -34,7 +36,7 @@ impl SourceCoverage {
         let owners: BTreeSet<Uuid> = rows.iter().filter_map(|row| owner_of(row)).collect();
         let owners: Vec<Uuid> = owners.into_iter().collect();
         let owned = coverage::domains_owned(on, &owners).await?;
-        let facts = |row: &&domain::Model| (row.id, domain_facts(row, &proofs, &owned));
+        let facts = |row: &&domain::Model| (row.id, domain_facts(row, &proofs, &owned, now));
         let mut standings = Self {
             domains: rows.iter().map(facts).collect(),
             registrants: HashMap::new(),
@@ -158,7 +160,7 @@ pub(crate) fn origin_of(url: &str) -> String {
     Url::parse(url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
 
-/// The owner of a domain.
+/// The proved owner of a domain.
 fn owner_of(row: &domain::Model) -> Option<Uuid> {
     row.owner_id.filter(|_| row.state == DomainState::Verified)
 }
@@ -167,6 +169,7 @@ fn domain_facts(
     row: &domain::Model,
     proofs: &[proof::Model],
     owned: &[(Uuid, String, String)],
+    now: Timestamp,
 ) -> DomainFacts {
     let owner = owner_of(row);
     let own = |proof: &&proof::Model| proof.domain_id == row.id;
@@ -174,6 +177,7 @@ fn domain_facts(
         name: row.name.clone(),
         origin: format!("{}://{}", row.scheme, row.name),
         owner,
+        vouched_owner: row.vouched_owner_at(now),
         vouched: proofs
             .iter()
             .filter(own)

@@ -8,6 +8,7 @@ use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, decision, domain, source, version_source};
 use a2a_registry_store::{Write, agents, coverage, decisions, domains, versions};
 use serde_json::json;
@@ -34,8 +35,12 @@ pub(crate) struct DomainCoverage<'a> {
 }
 
 impl<'a> DomainCoverage<'a> {
-    /// Loads it; the caller has locked the domain.
-    pub(crate) async fn load(write: &Write, row: &'a domain::Model) -> Result<Self, AppError> {
+    /// Loads it as of now; the caller has locked the domain.
+    pub(crate) async fn load(
+        write: &Write,
+        row: &'a domain::Model,
+        now: Timestamp,
+    ) -> Result<Self, AppError> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
         let shown: Vec<Uuid> = agents
@@ -44,7 +49,7 @@ impl<'a> DomainCoverage<'a> {
             .flatten()
             .collect();
         Ok(Self {
-            standings: SourceCoverage::load(write, [row], &sources).await?,
+            standings: SourceCoverage::load(write, [row], &sources, now).await?,
             gave: coverage::version_sources_of(write, &shown).await?,
             slots: agents.into_iter().map(|agent| agent.slot).collect(),
             row,
@@ -104,7 +109,7 @@ pub(crate) async fn follow_coverage(
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
 ) -> Result<(), AppError> {
-    let mut covering = DomainCoverage::load(write, row).await?;
+    let mut covering = DomainCoverage::load(write, row, ledger.now()).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
         cover_agent(context, write, ledger, &mut covering, &mut state).await?;

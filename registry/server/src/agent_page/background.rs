@@ -2,6 +2,7 @@
 
 use a2a_registry_api::Proof;
 use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::{accounts, crawl, domains};
 
 use crate::agents::memberships::collections_holding;
@@ -35,6 +36,8 @@ pub(crate) struct Background {
     pub collections: Vec<String>,
     /// The name of the account that owns its domain; only for that account and for callers who see everything.
     pub owner: Option<String>,
+    /// Until when an admin vouches for that account; `None` for one that has proved the domain.
+    pub owner_vouched_until: Option<Timestamp>,
 }
 
 impl Background {
@@ -72,10 +75,16 @@ impl Background {
             .map(|proof| proof_view(proof, DetailLevel::Outside))
             .collect();
         let owner = domains::domains_by_ids(store, &domain).await?;
-        let owner = owner.first().and_then(|row| row.owner_id);
+        let now = context.now();
+        let vouched = owner
+            .first()
+            .filter(|row| row.vouched_owner_at(now).is_some());
+        let vouched_until = vouched.and_then(|row| row.vouched_until).map(Timestamp);
+        let owner = owner.first().and_then(|row| row.owner_at(now));
         if let Some(owner) = owner.filter(|owner| sees_all || caller.is(Some(*owner))) {
             let account = accounts::accounts_by_ids(store, &[owner]).await?.pop();
             known.owner = account.map(|account| account.name);
+            known.owner_vouched_until = vouched_until;
         }
         Ok(known)
     }

@@ -73,6 +73,8 @@ pub(crate) struct SignatureView {
 /// The owner of an agent's domain, as far as the caller may know.
 pub(crate) struct OwnerView {
     pub name: Option<String>,
+    /// Until when an admin vouches for that account, which has proved nothing then.
+    pub vouched_until: Option<TimeView>,
     pub proofs: Vec<OwnerProofView>,
     /// Whether an account has proved the domain, or an admin vouches for it.
     pub proved: bool,
@@ -195,6 +197,7 @@ impl OwnerView {
                 .owner
                 .as_deref()
                 .map(|name| text::line(name, LINE)),
+            vouched_until: TimeView::maybe(background.owner_vouched_until, now),
             proofs: background
                 .proofs
                 .iter()

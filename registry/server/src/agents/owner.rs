@@ -7,11 +7,13 @@ use a2a_registry_api::{Agent, AgentPatch};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Permission;
-use a2a_registry_store::entity::{account, agent};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{account, agent, domain};
 use a2a_registry_store::{Write, accounts, domains};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::admission::coverage::origin_of;
 use crate::admission::policies::follow_policies;
 use crate::agents::shown_collections::{check_collections, set_collections};
 use crate::agents::views::{agent_show, agent_visible};
@@ -181,17 +183,50 @@ pub(crate) async fn require_agent_owner_or_curator<'a>(
 ) -> Result<&'a Account, AppError> {
     let row = domains::domains_by_ids(&context.store, &[agent.domain_id]).await?;
     let row = row.first().ok_or_else(|| AppError::no_agent(agent.id))?;
+    let now = context.now();
     match &caller.account {
         // While its domain has no owner and no dispute, the account that the card itself names owns the agent.
         Some(account)
-            if row.owner_id.is_none()
+            if row.owner_at(now).is_none()
                 && !is_disputed(row)?
                 && agent.claimed_by == Some(account.id) =>
         {
             Ok(account)
         }
-        _ => require_owner_or_curator(&context.store, caller, row).await,
+        _ => {
+            let account = require_owner_or_curator(&context.store, caller, row, now).await?;
+            if !caller.may(Permission::Curate) {
+                refuse_other_origin(context, row, agent, now).await?;
+            }
+            Ok(account)
+        }
     }
+}
+
+/// Refuses the owner that an admin vouches for an agent whose cards all come from another origin than the vouched one: a
+/// host that was registered by plain http also has what is served there over TLS.
+async fn refuse_other_origin(
+    context: &Context,
+    row: &domain::Model,
+    agent: &agent::Model,
+    now: Timestamp,
+) -> Result<(), AppError> {
+    if row.vouched_owner_at(now).is_none() {
+        return Ok(());
+    }
+    let origin = format!("{}://{}", row.scheme, row.name);
+    let sources = domains::sources_of(&context.store, &[row.id]).await?;
+    let mut feeding = sources
+        .iter()
+        .filter(|source| source.agent_id == Some(agent.id))
+        .peekable();
+    if feeding.peek().is_none() || feeding.any(|source| origin_of(&source.url) == origin) {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!("An admin vouches for the owner of {origin}, and this agent is served elsewhere."),
+    ))
 }
 
 pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AppError> {

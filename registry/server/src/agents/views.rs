@@ -27,10 +27,10 @@ use crate::audience::{groups_in, named_by_id};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::first_of_unowned;
+use crate::ownership::keeper_under;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::signatures::KeyBinding;
-use crate::visibility::{Openness, is_listed, keeper, visible_to};
+use crate::visibility::{Openness, is_listed, visible_to};
 
 /// Which version's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -397,8 +397,9 @@ pub(crate) async fn keeper_of(
     let domain = [agent.domain_id];
     let rows = domains::domains_by_ids(&context.store, &domain).await?;
     let marks = ownership::owner_marks_of(&context.store, &domain).await?;
-    let first = rows.first().and_then(|row| first_of_unowned(row, &marks));
-    Ok(keeper(agent, first))
+    Ok(rows.first().map_or(agent.owner_id, |row| {
+        keeper_under(agent, row, &marks, context.now())
+    }))
 }
 
 fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {

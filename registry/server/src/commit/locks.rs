@@ -1,7 +1,7 @@
 //! Locks of domains while they are changed, together with their followers.
 
 use a2a_registry_store::entity::domain;
-use a2a_registry_store::{Write, coverage, domains};
+use a2a_registry_store::{Write, coverage, domains, owner_vouches};
 
 use crate::context::Context;
 use crate::error::AppError;
@@ -19,8 +19,8 @@ pub(crate) async fn domain_locked(
 }
 
 /// Begins a write that locks a domain and its followers: domains with a source that a redirect to this one has
-/// answered, whose coverage depends on the owner of this one. All are locked in one order and before any event is
-/// appended, which rules out a deadlock.
+/// answered, whose coverage depends on the owner of this one, and hosts whose owner vouch a proof of this one may end.
+/// All are locked in one order and before any event is appended, which rules out a deadlock.
 pub(crate) async fn write_with_followers(
     context: &Context,
     seen: &domain::Model,
@@ -28,17 +28,27 @@ pub(crate) async fn write_with_followers(
     let origin = format!("{}://{}", seen.scheme, seen.name);
     loop {
         let write = context.store.write().await?;
-        let mut ids = coverage::domains_answered_by(&write, &origin).await?;
+        let mut ids = followers_of(&write, &origin, seen).await?;
         ids.push(seen.id);
         let mut followers = coverage::domains_locked(&write, &ids).await?;
         let place = followers.iter().position(|row| row.id == seen.id);
         let place = place.ok_or_else(|| AppError::no_domain(&seen.name))?;
         // Ingest locks the domain that a redirect leads to, so no follower is added from here on.
         // One that was added while this waited would now be locked out of order.
-        let now = coverage::domains_answered_by(&write, &origin).await?;
+        let now = followers_of(&write, &origin, seen).await?;
         if now.iter().all(|id| ids.contains(id)) {
             let row = followers.remove(place);
             return Ok((write, row, followers));
         }
     }
+}
+
+async fn followers_of(
+    write: &Write,
+    origin: &str,
+    seen: &domain::Model,
+) -> Result<Vec<i64>, AppError> {
+    let mut ids = coverage::domains_answered_by(write, origin).await?;
+    ids.extend(owner_vouches::hosts_vouched_near(write, &seen.name).await?);
+    Ok(ids)
 }

@@ -42,8 +42,14 @@ pub async fn domain_list(
         Some(token) => Some(context.signer.position("domains", caller, token)?),
         None => None,
     };
-    let mut rows =
-        domains::domain_page(&context.store, own, after.as_deref(), size as u64 + 1).await?;
+    let mut rows = domains::domain_page(
+        &context.store,
+        own,
+        context.now(),
+        after.as_deref(),
+        size as u64 + 1,
+    )
+    .await?;
     let more = cut(&mut rows, size);
     let next_page_token = more
         .then(|| {
@@ -66,7 +72,8 @@ const OWN: u64 = 100;
 /// `Forbidden` for what may not read.
 pub async fn domains_own(context: &Context, caller: &Caller) -> Result<Vec<DomainView>, AppError> {
     let account = caller.demand(Permission::Read)?;
-    let rows = domains::domain_page(&context.store, Some(account.id), None, OWN).await?;
+    let rows =
+        domains::domain_page(&context.store, Some(account.id), context.now(), None, OWN).await?;
     domain_views(context, caller, rows).await
 }
 
@@ -83,7 +90,8 @@ pub async fn domain_show(
     domain_view(context, caller, row.id).await
 }
 
-/// Records an admin's vouch for a domain, which makes it verified.
+/// Records an admin's vouch for a host, and for a registrant of it, which makes the domain verified. It gives the host no
+/// owner: that is [`owner_vouch_set`](crate::domains::owner_vouch::owner_vouch_set).
 ///
 /// # Errors
 /// `Forbidden` for anyone but an admin; `NotFound`.
@@ -122,16 +130,19 @@ pub async fn domain_vouch(
     domain_view(context, caller, row.id).await
 }
 
-/// The account named in a vouch.
+/// The registrant named in a vouch.
 async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, AppError> {
     let Some(name) = &vouch.account else {
         return Ok(None);
     };
+    Ok(Some(usable_account(write, name).await?.id))
+}
+
+/// The account with this name, which must be one that may be used.
+pub(crate) async fn usable_account(write: &Write, name: &str) -> Result<account::Model, AppError> {
     let account = accounts::account_by_name(write, name).await?;
     let account = account.filter(account::Model::may_be_used);
-    let account = account
-        .ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))?;
-    Ok(Some(account.id))
+    account.ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))
 }
 
 /// Stores an admin's vouch as the one proof of its method; returns whether it is new. The same vouch for the same
@@ -244,7 +255,7 @@ pub(crate) async fn domain_visible(
     let id = row.as_ref().map_or(0, |row| row.id);
     if let Some(row) = &row {
         // While it has no owner, the account that registered it manages it.
-        let keeper = row.owner_id.or(row.account_id);
+        let keeper = row.owner_at(context.now()).or(row.account_id);
         if caller.may(Permission::SeeAll) || caller.is(keeper) {
             return Ok(row.clone());
         }

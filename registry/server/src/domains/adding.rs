@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::detail_level::has_proved;
+use crate::domains::detail_level::is_owner;
 use crate::domains::target::Target;
 use crate::error::{AppError, ErrorKind};
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
@@ -147,13 +147,13 @@ impl<'a> SourceAdder<'a> {
         now: Timestamp,
     ) -> Result<Self, AppError> {
         let all = domains::sources_of(write, &[row.id]).await?;
-        let standings = SourceCoverage::load(write, [row], &all).await?;
+        let standings = SourceCoverage::load(write, [row], &all, now).await?;
         let asked = cards_asked_for(all.iter(), |one| standings.of_source(one, all.iter()));
         let account = caller.account.as_ref().filter(|_| approve);
         let proofs = domains::proofs_of(write, &[row.id]).await?;
         let listed = agents::agents_listed_of(write, row.id, false).await?;
         let listed: Vec<Uuid> = listed.iter().map(|agent| agent.id).collect();
-        let sees_all = caller.may(Permission::SeeAll) || has_proved(caller, row, &proofs);
+        let sees_all = caller.may(Permission::SeeAll) || is_owner(caller, row, &proofs, now);
         let sees_all = sees_all || caller.is(row.account_id);
         let (known, shared) = match sees_all {
             true => (asked.keys().cloned().collect(), BTreeMap::new()),

@@ -1,6 +1,7 @@
 //! How much of a domain a caller sees (docs/model.md#visibility).
 
 use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{self, domain, proof};
 
 use crate::caller::Caller;
@@ -24,20 +25,26 @@ pub(crate) fn detail_level(
     row: &domain::Model,
     proofs: &[proof::Model],
     marks: &[entity::owner_marks::Model],
+    now: Timestamp,
 ) -> DetailLevel {
     let registered = was_never_owned(row, marks) && caller.is(row.account_id);
     if caller.may(Permission::SeeAll) {
         DetailLevel::Curator
-    } else if registered || has_proved(caller, row, proofs) {
+    } else if registered || is_owner(caller, row, proofs, now) {
         DetailLevel::Owner
     } else {
         DetailLevel::Outside
     }
 }
 
-/// Whether the caller has proved a domain, alone or in dispute.
-pub(crate) fn has_proved(caller: &Caller, row: &domain::Model, proofs: &[proof::Model]) -> bool {
+/// Whether the caller owns a domain at this time, or has proved it in dispute.
+pub(crate) fn is_owner(
+    caller: &Caller,
+    row: &domain::Model,
+    proofs: &[proof::Model],
+    now: Timestamp,
+) -> bool {
     let party = caller.account.as_ref();
     let party = party.is_some_and(|account| is_party(row, proofs, account.id));
-    party || caller.is(row.owner_id)
+    party || caller.is(row.owner_at(now))
 }

@@ -35,12 +35,12 @@ pub async fn key_enrol(
     jwk: &Value,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    require_owner_or_curator(&context.store, caller, &seen).await?;
+    require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let (jwk, thumbprint) = public_key(kid, jwk)?;
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
     // Another account may have proved it since.
-    let account = require_owner_or_curator(&write, caller, &row).await?;
+    let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
     let known = ownership::enrolled_of(&write, &[row.id]).await?;
     if known.len() >= MAX_ENROLLED && known.iter().all(|key| key.kid != kid) {
         return Err(AppError::new(
@@ -79,11 +79,11 @@ pub async fn key_withdraw(
     kid: &str,
 ) -> Result<(), AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    require_owner_or_curator(&context.store, caller, &seen).await?;
+    require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
     // Another account may have proved it since.
-    let account = require_owner_or_curator(&write, caller, &row).await?;
+    let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
     if !write.key_withdraw(row.id, kid).await? {
         return Err(AppError::not_found(format!(
             "{} has no key {kid}.",

@@ -8,6 +8,7 @@ pub mod keys;
 pub mod lint_form;
 pub mod not_listed;
 pub mod owner;
+pub mod owner_vouch;
 pub mod page;
 pub mod register;
 pub mod register_page;

@@ -183,7 +183,7 @@ fn waits_for(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> S
     let nominated = obstacles.contains(&Obstacle::Nomination);
     let told = |obstacle: &Obstacle| match obstacle {
         Obstacle::Unproved => unproved(state, is_provable, nominated),
-        // An account that an admin vouches for is no owner.
+        // A registrant that an admin vouches for is no owner.
         Obstacle::Nomination if !is_provable => {
             "nobody has named its URL for whom an admin has vouched; an admin's word (`domain vouch --account`) for an account \
              that registered it lets the rules decide, or it can be named in the domain's catalog"

@@ -6,8 +6,7 @@ use a2a_registry_api::limits::MAX_CONTACT;
 use a2a_registry_api::{DomainPatch, DomainView, Transfer};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::OptOut;
-use a2a_registry_store::entity::account;
-use a2a_registry_store::{accounts, domains};
+use a2a_registry_store::domains;
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
@@ -17,12 +16,13 @@ use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
 use crate::commit::publish::after_act;
 use crate::context::Context;
-use crate::domains::acts::domain_visible;
+use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::challenges::new_challenge;
+use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
 
 /// Changes a domain's contact, and whether it is listed at all.
 ///
@@ -35,11 +35,11 @@ pub async fn domain_patch(
     patch: &DomainPatch,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    require_owner_or_curator(&context.store, caller, &seen).await?;
+    require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let contact = patch.contact.as_deref().map(contact).transpose()?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     // Another account may have proved it since.
-    let account = require_owner_or_curator(&write, caller, &row).await?;
+    let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     if let Some(contact) = contact {
         row.contact = contact;
@@ -74,7 +74,8 @@ pub async fn domain_patch(
 }
 
 /// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so the
-/// new owner has to place its own. In a dispute this decides: the proofs of all accounts but the named one end.
+/// new owner has to place its own; an owner vouch names one account too, and ends. In a dispute this decides: the proofs
+/// of all accounts but the named one end.
 ///
 /// # Errors
 /// `Forbidden` for a caller who neither owns nor curates it; `Conflict` for a party of its dispute; `Invalid` for an
@@ -86,15 +87,12 @@ pub async fn domain_transfer(
     transfer: &Transfer,
 ) -> Result<DomainView, AppError> {
     let seen = domain_visible(context, caller, domain).await?;
-    require_owner_or_curator(&context.store, caller, &seen).await?;
+    require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     // Another account may have proved it since: an owner of before ends nobody's proof.
-    let account = require_owner_or_curator(&write, caller, &row).await?;
-    let to = accounts::account_by_name(&write, &transfer.account)
-        .await?
-        .filter(account::Model::may_be_used)
-        .ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))?;
-    let from = row.owner_id.or(row.account_id);
+    let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
+    let to = usable_account(&write, &transfer.account).await?;
+    let from = row.owner_at(context.now()).or(row.account_id);
     row.account_id = Some(to.id);
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": to.name});
@@ -119,7 +117,10 @@ pub async fn domain_transfer(
     if crate::ownership::is_provable(&row) {
         new_challenge(context, &write, row.id, to.id).await?;
     }
-    follow_proofs(
+    let has_other_owner = row.vouched_owner.is_some_and(|owner| owner != to.id);
+    let vouch_ended = has_other_owner
+        && remove_owner_vouch(&write, &mut ledger, &mut row, &account.name, "transferred").await?;
+    let changed = follow_proofs(
         context,
         &write,
         &mut ledger,
@@ -128,6 +129,9 @@ pub async fn domain_transfer(
         &account.name,
     )
     .await?;
+    if vouch_ended && !changed {
+        follow_owner_vouch(context, &write, &mut ledger, &row).await?;
+    }
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_act(context, &touched).await;

@@ -3,6 +3,7 @@
 use a2a_registry_domain::coverage::{CoverageLevel, lies_with_the_domain};
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceKind;
+use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, domain, source};
 use a2a_registry_store::{Write, agents, domains};
 use uuid::Uuid;
@@ -15,22 +16,27 @@ pub(crate) struct DomainSources {
     pub(crate) sources: Vec<source::Model>,
     standings: SourceCoverage,
     pub(crate) agents: Vec<agent::Model>,
-    /// Whether the domain was ever proved; `owner` is the present one.
+    /// Whether the domain was ever proved, or has an owner that an admin vouches for; `owner` is the present one.
     pub(crate) is_proved: bool,
     pub(crate) owner: Option<Uuid>,
 }
 
 impl DomainSources {
-    /// Loads them; the caller has locked the domain.
-    pub(crate) async fn load(write: &Write, row: &domain::Model) -> Result<Self, AppError> {
+    /// Loads them as of now; the caller has locked the domain.
+    pub(crate) async fn load(
+        write: &Write,
+        row: &domain::Model,
+        now: Timestamp,
+    ) -> Result<Self, AppError> {
+        let owner = row.owner_at(now);
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
         Ok(Self {
-            standings: SourceCoverage::load(write, [row], &sources).await?,
+            standings: SourceCoverage::load(write, [row], &sources, now).await?,
             sources,
             agents,
-            is_proved: row.state != DomainState::Unverified,
-            owner: row.owner_id,
+            is_proved: row.state != DomainState::Unverified || owner.is_some(),
+            owner,
         })
     }
 

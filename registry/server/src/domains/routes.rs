@@ -2,14 +2,14 @@
 
 use a2a_registry_api::limits::{KeyName, PublicJwk};
 use a2a_registry_api::{
-    DomainList, DomainPatch, DomainView, NewGeneration, Recrawl, RecrawlAccepted, Registration,
-    Transfer, Verification, Vouch,
+    DomainList, DomainPatch, DomainView, NewGeneration, NewOwnerVouch, Recrawl, RecrawlAccepted,
+    Registration, Transfer, Verification, Vouch,
 };
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 
 use crate::domains::register::register;
-use crate::domains::{acts as domains, generation, keys, owner, verify, withdrawal};
+use crate::domains::{acts as domains, generation, keys, owner, owner_vouch, verify, withdrawal};
 use crate::http::answer;
 use crate::http::auth::{Administer, Anyone, AnyoneAsking, Read, Register, Registrant, Require};
 use crate::http::body::{Body, OptionalBody};
@@ -88,6 +88,9 @@ pub async fn domain_show(
 }
 
 /// Vouch for a domain as its operator
+///
+/// The admission rules may then decide about what the host serves at its own places and, with `account`, about the card
+/// URLs that this account registers of it. Neither makes anybody the owner.
 #[utoipa::path(
     tag = "domains",
     params(("domain" = String, Path, description = "`host` or `host:port`")),
@@ -106,6 +109,49 @@ pub async fn domain_vouch(
 ) -> Result<HttpResponse, Problem> {
     let domain = domains::domain_vouch(&state.context, &caller, &domain.0, &vouch.0).await?;
     answer::json(StatusCode::OK, &domain)
+}
+
+/// Vouch for an account as owner of a host that cannot be proved
+///
+/// The account may then do what an owner may, until the vouch expires, is ended, or the same host name on port 443 is
+/// proved. The domain is not proved by it: no trust level and no URN follow. Vouching for the same account again sets
+/// reason and expiry anew.
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    request_body = NewOwnerVouch,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The updated domain", body = DomainView),
+        (status = 409, description = "The domain can be proved or its host name is, or an admin vouches for another account"),
+    )
+)]
+#[put("/v1/domains/{domain}/owner-vouch")]
+pub async fn owner_vouch_set(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    vouch: Body<NewOwnerVouch>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let domain = owner_vouch::owner_vouch_set(&state.context, &caller, &domain.0, &vouch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// End the vouch for an account as owner of a host
+#[utoipa::path(
+    tag = "domains",
+    params(("domain" = String, Path, description = "`host` or `host:port`")),
+    security(("token" = [])),
+    responses((status = 204, description = "Nobody is vouched for as owner any more"))
+)]
+#[delete("/v1/domains/{domain}/owner-vouch")]
+pub async fn owner_vouch_end(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    owner_vouch::owner_vouch_end(&state.context, &caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// Check the caller's proofs of a domain now

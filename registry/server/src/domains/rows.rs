@@ -46,7 +46,8 @@ impl DomainRows {
         let store = &context.store;
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::sources_of(store, &ids).await?;
-        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_id).collect();
+        let now = context.now();
+        let owners: Vec<Uuid> = rows.iter().filter_map(|row| row.owner_at(now)).collect();
         let account = caller.account.as_ref();
         let ended = match account.filter(|_| !caller.may(Permission::SeeAll)) {
             Some(account) => coverage::ended_registrations(store, &ids, account.id).await?,
@@ -54,7 +55,7 @@ impl DomainRows {
         };
         Ok(Self {
             ended,
-            standings: SourceCoverage::load(store, rows, &sources).await?,
+            standings: SourceCoverage::load(store, rows, &sources, now).await?,
             attempts: attempts_by_source(context, &sources).await?,
             sources,
             proofs: domains::proofs_of(store, &ids).await?,

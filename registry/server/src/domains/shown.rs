@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{
-    Challenge, DomainView, EnrolledKey, OwnerFingerprint, Proof, ProofCheck, SourceView,
+    Challenge, DomainView, EnrolledKey, OwnerFingerprint, OwnerVouch, Proof, ProofCheck, SourceView,
 };
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::DomainState;
@@ -20,9 +20,8 @@ use crate::domains::rows::DomainRows;
 use crate::domains::visible_part::{Disclosure, VisiblePart, recorded};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
-use crate::ownership::{first_of_unowned, owner_marks, why_no_challenge};
+use crate::ownership::{keeper_under, owner_marks, why_no_challenge};
 use crate::sources::source_name;
-use crate::visibility::keeper;
 
 /// A domain, with the part of its fields, sources and agents that the caller sees.
 pub(crate) struct ShownDomain<'a> {
@@ -43,15 +42,9 @@ impl<'a> ShownDomain<'a> {
         row: &'a domain::Model,
         known: &'a DomainRows,
     ) -> Self {
-        let DomainRows {
-            sources,
-            ended,
-            standings,
-            proofs,
-            agents,
-            ..
-        } = known;
-        let mut part = VisiblePart::of(caller, row, proofs, sources, ended, standings, agents);
+        let DomainRows { proofs, agents, .. } = known;
+        let now = context.now();
+        let mut part = VisiblePart::of(caller, row, known, now);
         if part.sees_all {
             let own = agents.all.iter();
             let own = own.filter(|agent| agent.domain_id == row.id);
@@ -62,7 +55,7 @@ impl<'a> ShownDomain<'a> {
             caller,
             row,
             known,
-            detail_level: detail_level(caller, row, proofs, &known.marks),
+            detail_level: detail_level(caller, row, proofs, &known.marks, now),
             disclosure: part.disclosure(caller, row, proofs),
             part,
         }
@@ -81,6 +74,7 @@ impl<'a> ShownDomain<'a> {
             generation: if is_told { row.generation } else { 1 },
             proofs: self.proofs(),
             owner: self.owner(),
+            owner_vouch: self.owner_vouch(),
             contact: row.contact.clone().filter(|_| self.is_inside()),
             known_by: self.known_by(),
             keys: self.keys(),
@@ -127,10 +121,24 @@ impl<'a> ShownDomain<'a> {
 
     fn owner(&self) -> Option<String> {
         let mut owners = self.known.owners.iter();
-        let owner = owners.find(|account| self.row.owner_id == Some(account.id));
+        let present = self.row.owner_at(self.context.now());
+        let owner = owners.find(|account| present == Some(account.id));
         owner
             .filter(|_| self.is_inside())
             .map(|account| account.name.clone())
+    }
+
+    fn owner_vouch(&self) -> Option<OwnerVouch> {
+        let row = self.row;
+        row.vouched_owner_at(self.context.now())?;
+        let for_insiders = |text: &Option<String>| text.clone().filter(|_| self.is_inside());
+        let view = OwnerVouch {
+            since: Timestamp(row.vouched_since?),
+            until: Timestamp(row.vouched_until?),
+            by: for_insiders(&row.vouched_by),
+            reason: for_insiders(&row.vouched_reason),
+        };
+        Some(view).filter(|_| self.disclosure == Disclosure::Everything)
     }
 
     fn known_by(&self) -> Option<OwnerFingerprint> {
@@ -219,9 +227,9 @@ impl<'a> ShownDomain<'a> {
         let sources = known.sources.iter().filter(|source| part.sees(source));
         let waiting: Vec<agent::Model> = self.agents().cloned().collect();
         // The reason of a hold is shown to the owner and curators only.
-        let first = first_of_unowned(self.row, &known.marks);
-        let disclosure =
-            |agent: &&agent::Model| part.sees_all || self.caller.is(keeper(agent, first));
+        let now = self.context.now();
+        let keeper = |agent: &agent::Model| keeper_under(agent, self.row, &known.marks, now);
+        let disclosure = |agent: &&agent::Model| part.sees_all || self.caller.is(keeper(agent));
         let disclosure: Vec<Uuid> = waiting
             .iter()
             .filter(disclosure)

@@ -10,10 +10,10 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, attempt, domain, hold, proof, source};
 use uuid::Uuid;
 
-use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
-use crate::domains::detail_level::{DetailLevel, has_proved};
+use crate::domains::detail_level::{DetailLevel, is_owner};
 use crate::domains::row_views::source_view;
+use crate::domains::rows::DomainRows;
 use crate::sources::new_source;
 use crate::visibility::visible_to_registrant;
 
@@ -61,15 +61,14 @@ pub(crate) enum Disclosure {
 }
 
 impl VisiblePart {
+    /// The part of a domain that a caller sees at this time; `rows` may include those of other domains.
     pub(crate) fn of(
         caller: &Caller,
         row: &domain::Model,
-        proofs: &[proof::Model],
-        sources: &[source::Model],
-        ended: &[(source::Model, i64)],
-        standings: &SourceCoverage,
-        known: &DomainAgents,
+        rows: &DomainRows,
+        now: Timestamp,
     ) -> Self {
+        let (sources, known) = (&rows.sources, &rows.agents);
         let of_domain = sources.iter().filter(|source| source.domain_id == row.id);
         let mut own = BTreeMap::new();
         let mut agents: BTreeSet<Uuid> = known
@@ -81,7 +80,7 @@ impl VisiblePart {
         let is_listed = !agents.is_empty();
         let is_first = caller.is(row.account_id);
         for source in of_domain {
-            let registrants = standings.registrants(source.id);
+            let registrants = rows.standings.registrants(source.id);
             let by_caller = registrants.iter().find(|one| caller.is(one.account_id));
             let Some(by_caller) = by_caller else { continue };
             own.insert(source.id, by_caller.registered_at);
@@ -93,12 +92,12 @@ impl VisiblePart {
                     .map(|agent| agent.id),
             );
         }
-        let sees_all = caller.may(Permission::SeeAll) || has_proved(caller, row, proofs);
+        let sees_all = caller.may(Permission::SeeAll) || is_owner(caller, row, &rows.proofs, now);
         let is_live = |ended: &source::Model| {
             let mut own = sources.iter().filter(|one| own.contains_key(&one.id));
             own.any(|one| one.kind == ended.kind && one.url == ended.url)
         };
-        let ended = ended.iter().filter(|(ended, _)| {
+        let ended = rows.ended.iter().filter(|(ended, _)| {
             let is_own = ended.domain_id == row.id && !sees_all && !is_first;
             is_own && !is_live(ended)
         });

@@ -50,7 +50,7 @@ pub async fn source_withdraw(
     };
     let write = context.store.write().await?;
     let row = domain_locked(&write, &seen).await?;
-    let registered = DomainSources::load(&write, &row).await?;
+    let registered = DomainSources::load(&write, &row, context.now()).await?;
     let mut sources = registered.sources.iter();
     let id = sources
         .find(|known| source_name(context, known) == source)
@@ -129,7 +129,7 @@ pub async fn domain_delete(
     let account = caller.demand(Permission::Register)?;
     let seen = domain_visible(context, caller, domain).await?;
     let (write, row, followers) = write_with_followers(context, &seen).await?;
-    let registered = DomainSources::load(&write, &row).await?;
+    let registered = DomainSources::load(&write, &row, context.now()).await?;
     let own: Vec<i64> = registered
         .sources
         .iter()
@@ -138,14 +138,14 @@ pub async fn domain_delete(
         .collect();
     let ended = coverage::ended_registrations(&write, &[row.id], account.id).await?;
     let ended: Vec<i64> = ended.iter().map(|(source, _)| source.id).collect();
-    let may_delete = caller.may(Permission::Curate) || caller.is(row.owner_id);
+    let may_delete = caller.may(Permission::Curate) || caller.is(row.owner_at(context.now()));
     let is_first = caller.is(row.account_id);
     let is_party = is_caller_party(&write, caller, &row).await?;
     // Whoever is neither party nor first registrant does not see whether the domain is proved.
     let is_proved = registered.is_proved && (is_first || is_party);
     let has_none = own.is_empty() && ended.is_empty();
     if may_delete || is_proved || (has_none && !is_first) {
-        require_owner_or_curator(&write, caller, &row).await?;
+        require_owner_or_curator(&write, caller, &row, context.now()).await?;
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
     let ending = registered.ending(account.id, &own);
@@ -316,7 +316,7 @@ async fn update_submitter(
         .filter_map(|source| source.agent_id)
         .collect();
     let without_source = registered.without_source(&withdrawal.ending);
-    let covering = DomainCoverage::load(write, row).await?;
+    let covering = DomainCoverage::load(write, row, ledger.now()).await?;
     for agent in &registered.agents {
         let ends = without_source.iter().any(|one| one.id == agent.id);
         if ends || agent.submitter != by || !left.contains(&agent.id) {

@@ -31,13 +31,15 @@ impl<T: Serialize> Outcome<T> {
         }
     }
 
-    /// The result in the protocol's form.
+    /// The result in the protocol's form. Models read the structured part too, so hidden characters are made visible in
+    /// all of it: no id, digest or page token of the registry has one, and an address that has one is not to be called.
     ///
     /// # Errors
     /// `Internal` where it cannot be written as JSON.
     pub(super) fn into_result(self) -> Result<CallToolResult, AppError> {
-        let structured = serde_json::to_value(&self.structured)
+        let mut structured = serde_json::to_value(&self.structured)
             .map_err(|error| AppError::internal(error.to_string()))?;
+        text::show_hidden(&mut structured);
         let content = self.text.into_iter().map(ContentBlock::text).collect();
         let mut result = CallToolResult::success(content);
         result.structured_content = Some(structured);

@@ -181,17 +181,18 @@ pub(super) struct AgentSkill {
     pub examples: Vec<String>,
 }
 
-/// A card, byte for byte.
+/// A card as it is published.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct WholeCard {
     /// Id of the agent in this registry.
     pub id: String,
-    /// SHA-256 of the card's bytes.
+    /// SHA-256 of the card's bytes as they are served.
     pub digest: String,
-    /// Length of the card in bytes.
+    /// Length of the card in bytes as they are served.
     pub bytes: u64,
-    /// The card exactly as its publisher serves it: JSON as a text, so that its signatures can be checked.
+    /// The card as its publisher serves it: JSON as a text. Characters that cannot be seen are written as `\uXXXX` in it,
+    /// which changes no value, so that its signatures can be checked.
     pub card: String,
     /// Result of checking the signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     pub signature: String,

@@ -49,8 +49,8 @@ const SEARCH_AGENTS: &str = "Finds agents in this registry that speak A2A, the A
     called.";
 const GET_AGENT: &str = "Shows one agent in full: what it does, its skills, its addresses, how to authenticate, and how well \
     its origin is proved. Takes the id or URN from `search_agents`.";
-const GET_CARD: &str = "Returns the agent card, the JSON document that an A2A client needs to call the agent, byte for byte \
-    as its publisher serves it, with its digest and the result of checking its signatures. Use `get_agent` to read about an \
+const GET_CARD: &str = "Returns the agent card, the JSON document that an A2A client needs to call the agent, with \
+    every value as its publisher serves it, its digest and the result of checking its signatures. Use `get_agent` to read about an \
     agent; use this to call it or to verify its card.";
 const CHECK_AGENT: &str = "Tells whether you may find and call an agent under the policies of this registry, and why. Ask \
     it before an agent is called; do not call one for which `invoke.allowed` is false.";
@@ -162,16 +162,22 @@ async fn get_card(
         id,
         digest: card.digest.clone(),
         bytes: u64::try_from(length).unwrap_or(u64::MAX),
-        card: text.to_owned(),
+        card: String::new(),
         signature: verdict.state.to_string(),
         signature_reason: cut(&verdict.reason, VALUE),
     };
-    let text = vec![words::card(&card), visible_json(&card.card).into_owned()];
+    let json = visible_json(text).into_owned();
+    let text = vec![words::card(&card), json.clone()];
     let outcome = Outcome {
         structured: card,
         text,
     };
-    outcome.into_result()
+    let mut result = outcome.into_result()?;
+    if let Some(structured) = &mut result.structured_content {
+        // JSON as a text says the same only where characters are escaped as JSON escapes them.
+        structured["card"] = json.into();
+    }
+    Ok(result)
 }
 
 async fn check_agent(

@@ -145,7 +145,7 @@ pub(crate) async fn follow_proofs(
         let data = json!({"from": before, "to": ownership.state, "owner": ownership.owner});
         ledger.event(EventKind::DomainState, &row.name, actor, data);
     }
-    update_agents(context, write, ledger, row, before, &ownership).await?;
+    update_agents(context, write, ledger, row, before).await?;
     follow_domain(context.config(), write, ledger, row, actor).await?;
     follow_redirects(context, write, ledger, followers).await?;
     if ownership.state == DomainState::OptedOut {
@@ -188,28 +188,28 @@ fn set_ownership(
 }
 
 /// Updates the agents of a domain for its new state and owner: their owner, holds and decisions.
-async fn update_agents(
+pub(crate) async fn update_agents(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
     before: DomainState,
-    ownership: &Ownership,
 ) -> Result<(), AppError> {
-    let (ended, begun) = (hold_of(before), hold_of(ownership.state));
-    let mut covering = DomainCoverage::load(write, row).await?;
+    let (state_now, owner) = (row.state()?, row.owner_at(ledger.now()));
+    let (ended, begun) = (hold_of(before), hold_of(state_now));
+    let mut covering = DomainCoverage::load(write, row, ledger.now()).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
         if let Some(hold) = ended.filter(|_| ended != begun) {
             ledger.lift(&mut state, hold, SYSTEM, "the domain's state changed");
         }
-        state.agent.owner_id = ownership.owner.or(state.agent.claimed_by);
+        state.agent.owner_id = owner.or(state.agent.claimed_by);
         ledger.touch(&mut state);
         if let Some(hold) = begun {
-            ledger.hold(&mut state, hold, SYSTEM, hold_reason(ownership.state));
+            ledger.hold(&mut state, hold, SYSTEM, hold_reason(state_now));
         }
         // The domain's state is shown with every agent of it, whatever is decided.
-        let data = json!({"domain_verified": ownership.state == DomainState::Verified});
+        let data = json!({"domain_verified": state_now == DomainState::Verified});
         ledger.agent_event(EventKind::AgentUpdated, agent.id, SYSTEM, data);
         // After the holds: the decision depends on them.
         cover_agent(context, write, ledger, &mut covering, &mut state).await?;

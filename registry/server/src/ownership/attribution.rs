@@ -69,7 +69,7 @@ async fn attribute(
     // The origin that answered was not stored: a full fetch of every source finds it.
     write.sources_want_full(row.id).await?;
     let once_owners = coverage::accounts_that_proved(write, row.id).await?;
-    let mut covering = DomainCoverage::load(write, row).await?;
+    let mut covering = DomainCoverage::load(write, row, ledger.now()).await?;
     for agent in agents {
         let mut state = state_of(write, agent.id).await?;
         // For an agent without a source nobody knows who placed its card, and its URN is not withdrawn on suspicion.

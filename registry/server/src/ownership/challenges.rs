@@ -31,7 +31,8 @@ pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
     }
     Some(format!(
         "{} cannot be proved: a proof is a record or a file of a host name on port 443, over https. Publish the card on \
-         port 443 and register that, or have an admin of this registry vouch for it: `a2a-registry domain vouch {0}`.",
+         port 443 and register that, or have an admin of this registry vouch for it: `a2a-registry domain vouch {0}`. With `--owner NAME` \
+         the admin vouches for an account as its owner.",
         row.name
     ))
 }

@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::entry_rows::end_entries_of;
 use crate::error::AppError;
 use crate::ownership::apply_check::follow_redirects;
+use crate::ownership::owner_vouches::remove_owner_vouch;
 
 /// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay. Its
 /// agents and those of its followers are written before this returns, so that the caller's next step reads them
@@ -53,12 +54,13 @@ pub(crate) async fn begin_generation(
     row.contact = None;
     row.lapsed_at = None;
     row.check_due_at = row.check_due_at.map(|_| now.0);
-    write.domain_update(row).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    remove_owner_vouch(write, &mut ledger, row, actor, "a new generation began").await?;
+    write.domain_update(row).await?;
     let data = json!({"generation": row.generation, "reason": reason});
     ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
     end_entries_of(write, &mut ledger, row.id, actor).await?;
-    let mut covering = DomainCoverage::load(write, row).await?;
+    let mut covering = DomainCoverage::load(write, row, now).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
         state.agent.pins.clear();

@@ -10,33 +10,50 @@ pub mod domain_check;
 pub mod first_check;
 pub mod generation;
 pub mod job;
+pub mod owner_vouches;
 pub mod proofs;
 pub mod succession;
 pub mod verify;
 
 use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};
-use a2a_registry_store::entity::{self, domain};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{self, agent, domain};
 use uuid::Uuid;
+
+use crate::visibility::keeper;
 
 pub(crate) use challenges::{is_provable, why_no_challenge};
 pub(crate) use dispute::{disputed, is_disputed, is_party};
 pub(crate) use succession::owner_marks;
 
-/// Whether a domain never had an owner: no proof, no earlier generation, no owner marks. Until it has one, the account
-/// that registered it manages it; a domain that an owner has left does not fall back to that account.
+/// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner marks. Until it has one,
+/// the account that registered it manages it; a domain that an owner has left does not fall back to that account.
 pub(crate) fn was_never_owned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
     row.owner_id.is_none()
+        && row.vouched_owner.is_none()
         && row.generation == 1
         && row.state == DomainState::Unverified
         && !marks.iter().any(|marks| marks.domain_id == row.id)
 }
 
 /// The account that first registered a domain which never had an owner.
-pub(crate) fn first_of_unowned(
+fn first_of_unowned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> Option<Uuid> {
+    row.account_id.filter(|_| was_never_owned(row, marks))
+}
+
+/// The account whose own an agent of this domain is at this time. The agent's row keeps an owner that an admin vouches for
+/// until a job has seen that the vouch has expired.
+pub(crate) fn keeper_under(
+    agent: &agent::Model,
     row: &domain::Model,
     marks: &[entity::owner_marks::Model],
+    now: Timestamp,
 ) -> Option<Uuid> {
-    row.account_id.filter(|_| was_never_owned(row, marks))
+    let expired = row.vouched_owner.filter(|_| row.owner_at(now).is_none());
+    if expired.is_some() && agent.owner_id == expired {
+        return agent.claimed_by;
+    }
+    keeper(agent, first_of_unowned(row, marks))
 }
 
 /// One check of a domain: which proofs are checked, and what may be contacted for that.

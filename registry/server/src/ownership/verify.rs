@@ -20,6 +20,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::{accept_keys_of, apply_check};
 use crate::ownership::challenges::{account_uri, registry_host};
 use crate::ownership::first_check::is_patience_over;
+use crate::ownership::owner_vouches::end_superseded;
 use crate::ownership::proofs::check_rows;
 use crate::ownership::succession::follow_owner;
 use crate::ownership::{CheckRequest, CheckResult, Claimant, domain_check, is_provable};
@@ -141,12 +142,19 @@ pub(crate) async fn record_check(
     )
     .await?;
     let touched = ledger.write(&write).await?;
+    // After the agents of the followers were written, which it reads from the database.
+    let ended = if row.owner_id.is_some() {
+        end_superseded(context, &write, &followers).await?
+    } else {
+        Touched::default()
+    };
     write.commit().await?;
     after_write(context, &succeeded);
     after_write(context, &touched);
+    after_write(context, &ended);
     context.wake.visits.notify_one();
     let accepted = accept_keys_of(context, &row, &result).await?;
-    searchable(context, &[&succeeded, &touched, &accepted]).await;
+    searchable(context, &[&succeeded, &touched, &ended, &accepted]).await;
     Ok(checks)
 }
 

@@ -3,6 +3,7 @@
 //! Card text is hostile. The templates escape markup; this handles what escaping leaves alone: characters that reverse
 //! text, hide it or stack upon their neighbours, URLs that are no web addresses, and excessive length.
 
+use serde_json::Value;
 use unicode_normalization::char::is_combining_mark;
 use url::Url;
 
@@ -37,6 +38,36 @@ pub(crate) fn quoted(text: &str, limit: usize) -> String {
 /// A text that keeps its line breaks.
 pub(crate) fn block(text: &str, limit: usize) -> String {
     shown(text, limit, true)
+}
+
+/// Makes hidden characters visible in every text of a JSON value, the names of members included, by the rule for pages.
+/// Nothing is cut, and a text without hidden characters stays as it is.
+pub(crate) fn show_hidden(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if has_hidden(text) {
+                *text = block(text, usize::MAX);
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(show_hidden),
+        Value::Object(members) => {
+            if members.keys().any(|name| has_hidden(name)) {
+                let renamed = std::mem::take(members).into_iter();
+                members.extend(renamed.map(|(name, value)| (block(&name, usize::MAX), value)));
+            }
+            members.values_mut().for_each(show_hidden);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether a text has a character that is made visible; white space of any kind is none.
+fn has_hidden(text: &str) -> bool {
+    let is_plain = text
+        .bytes()
+        .all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e));
+    let is_space = |character| matches!(character, '\t' | '\n' | '\r' | '\u{a0}');
+    !is_plain && marked(text).any(|(character, hidden)| hidden && !is_space(character))
 }
 
 /// A web address that may be linked: http or https with a host, without user name or password.
@@ -116,7 +147,7 @@ fn shown(text: &str, limit: usize, breaks: bool) -> String {
         // Nearly every text is so, and shown as it is.
         return text.to_owned();
     }
-    let mut out = String::with_capacity(text.len().min(limit * 4));
+    let mut out = String::with_capacity(text.len().min(limit.saturating_mul(4)));
     let mut length = 0;
     let mut walk = marked(text).peekable();
     while let Some((character, hidden)) = walk.next() {

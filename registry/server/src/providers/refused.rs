@@ -44,6 +44,9 @@ impl Refused {
             Self::Signature(SignatureFault::KeyAlgorithm) => {
                 "the key that it names is for another algorithm"
             }
+            Self::Signature(SignatureFault::KeyUse) => {
+                "the key that it names is not for verifying signatures"
+            }
             Self::Signature(_) => "its form or its header is wrong",
             Self::Key => "its issuer publishes no key of the name that it gives",
             Self::Type => "its header says that it is a token of another type",

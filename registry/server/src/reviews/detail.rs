@@ -220,8 +220,9 @@ async fn domain_proofs(
     let Some(row) = domains::domains_by_ids(&context.store, &ids).await?.pop() else {
         return Ok(DomainProofs::default());
     };
-    let detail_level = detail_level(caller, &row, &[], &[]);
-    let owner: Vec<Uuid> = row.owner_id.into_iter().collect();
+    let now = context.now();
+    let detail_level = detail_level(caller, &row, &[], &[], now);
+    let owner: Vec<Uuid> = row.owner_at(now).into_iter().collect();
     let owner = accounts::accounts_by_ids(&context.store, &owner)
         .await?
         .pop();
@@ -230,6 +231,10 @@ async fn domain_proofs(
     Ok(DomainProofs {
         state: row.state()?.into(),
         owner: owner.map(|account| account.name),
+        owner_vouched_until: row
+            .vouched_owner_at(now)
+            .and(row.vouched_until)
+            .map(Timestamp),
         proofs: proofs
             .iter()
             .map(|proof| proof_view(proof, detail_level))

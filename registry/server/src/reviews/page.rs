@@ -325,7 +325,7 @@ fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
     let verdict = &review.signature_verdict;
     let facts = [
         ("Domain is", known.state.to_string()),
-        ("Owner", known.owner.clone().unwrap_or_else(none)),
+        ("Owner", known.owner_words()),
         (
             "Proofs",
             match proofs.is_empty() {

@@ -1,4 +1,4 @@
-//! The job that lets approvals and verified entries end: every process runs it, and each finds what the others have done.
+//! The job that lets approvals, verified entries and owner vouches end: every process runs it, and each finds what the others have done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::entry_rows::end_expired;
 use crate::error::AppError;
+use crate::ownership::owner_vouches::end_owner_vouches;
 use crate::reviews::glass_restored::end_break_glasses;
 use crate::reviews::recertification::pass_terms;
 
@@ -39,6 +40,7 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
 async fn pass(context: &Context) -> Result<(), AppError> {
     let ended = end_break_glasses(context).await;
     let passed = pass_terms(context).await;
+    let vouched = end_owner_vouches(context).await;
     while end_expired(context).await? {}
-    ended.and(passed)
+    ended.and(passed).and(vouched)
 }

@@ -18,10 +18,10 @@ use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::first_of_unowned;
+use crate::ownership::keeper_under;
 use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
-use crate::visibility::{is_listed, keeper};
+use crate::visibility::is_listed;
 
 /// The most agents of an account whose reviews are listed.
 const MAX_OWN: u64 = 5000;
@@ -59,10 +59,11 @@ pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<U
     let ids: Vec<i64> = ids.into_iter().collect();
     let rows = domains::domains_by_ids(&context.store, &ids).await?;
     let marks = ownership::owner_marks_of(&context.store, &ids).await?;
+    let now = context.now();
     let own = found.into_iter().filter(|agent| {
         let row = rows.iter().find(|row| row.id == agent.domain_id);
-        let first = row.and_then(|row| first_of_unowned(row, &marks));
-        keeper(agent, first) == Some(account)
+        let keeper = row.map_or(agent.owner_id, |row| keeper_under(agent, row, &marks, now));
+        keeper == Some(account)
     });
     Ok(own.map(|agent| agent.id).collect())
 }

@@ -126,6 +126,11 @@ pub(crate) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Mo
         wanted_at: None,
         lease: None,
         leased_until: None,
+        vouched_owner: None,
+        vouched_since: None,
+        vouched_until: None,
+        vouched_by: None,
+        vouched_reason: None,
     }
 }
 

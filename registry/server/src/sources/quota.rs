@@ -78,7 +78,7 @@ impl AgentQuota {
             )),
             CoverageLevel::Covered => None,
             _ if full || nominated >= most - reserved => Some(format!(
-                "{domain} has as many agents as others than its proved owner may register, {}",
+                "{domain} has as many agents as others than its owner may register, {}",
                 most - reserved
             )),
             _ => None,

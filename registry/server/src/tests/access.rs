@@ -111,6 +111,8 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("domain_transfer", PUBLISHERS),
     ("domain_verify", PUBLISHERS),
     ("domain_vouch", ADMINS),
+    ("owner_vouch_set", ADMINS),
+    ("owner_vouch_end", ADMINS),
     ("event_list", READERS_OF_EVENTS),
     ("key_enrol", PUBLISHERS),
     ("key_withdraw", PUBLISHERS),
@@ -207,6 +209,7 @@ fn body(id: &str) -> Option<Value> {
         "review_patch" | "agent_patch" | "domain_patch" | "key_enrol" => json!({}),
         "card_lint" => json!({"name": "Echo"}),
         "domain_transfer" => json!({"account": "another"}),
+        "owner_vouch_set" => json!({"account": "another", "reason": "a test"}),
         "review_approve" | "review_reject" | "review_break_glass" => {
             json!({"digest": "sha256:0", "reason": "a test"})
         }

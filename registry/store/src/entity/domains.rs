@@ -8,6 +8,7 @@ pub mod domain {
     use crate::StoreError;
     use a2a_registry_domain::ownership::DomainState;
     use a2a_registry_domain::ownership::OptOut;
+    use a2a_registry_domain::timestamp::Timestamp;
 
     /// A registered domain.
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -30,7 +31,7 @@ pub mod domain {
         pub nominated_from: Option<String>,
         /// When its generation began; decisions before it do not count.
         pub generation_since: i64,
-        /// Its owner: the account with the strongest proof.
+        /// Its proved owner: the account with the strongest proof.
         pub owner_id: Option<Uuid>,
         /// Whether its owner's proof is a DNS record, its own or of a parent.
         pub dns_proved: bool,
@@ -63,9 +64,42 @@ pub mod domain {
         pub lease: Option<i64>,
         /// When that lease expires.
         pub leased_until: Option<i64>,
+        /// The account that an admin vouches for as owner; [`Model::owner_at`] tells whether that is in force.
+        pub vouched_owner: Option<Uuid>,
+        /// Since when an admin vouches for it.
+        pub vouched_since: Option<i64>,
+        /// When the vouch expires.
+        pub vouched_until: Option<i64>,
+        /// The admin who vouches for it.
+        pub vouched_by: Option<String>,
+        /// The admin's reason.
+        pub vouched_reason: Option<String>,
     }
 
     impl Model {
+        /// The account that may do what an owner may at this time: the one that has proved the domain, or the one that an
+        /// admin vouches for where it cannot be proved.
+        pub fn owner_at(&self, now: Timestamp) -> Option<Uuid> {
+            self.owner_id.or_else(|| self.vouched_owner_at(now))
+        }
+
+        /// The account that an admin vouches for as owner, while the vouch is in force. It proves nothing.
+        pub fn vouched_owner_at(&self, now: Timestamp) -> Option<Uuid> {
+            let in_force = self.owner_id.is_none()
+                && self.deleted_at.is_none()
+                && self.vouched_until.is_some_and(|until| until > now.0);
+            self.vouched_owner.filter(|_| in_force)
+        }
+
+        /// Removes the owner vouch.
+        pub fn clear_owner_vouch(&mut self) {
+            self.vouched_owner = None;
+            self.vouched_since = None;
+            self.vouched_until = None;
+            self.vouched_by = None;
+            self.vouched_reason = None;
+        }
+
         /// Its state.
         ///
         /// # Errors

@@ -152,11 +152,11 @@ async fn follow_claim(
         let known = accounts::accounts_by_ids(write, &known).await?;
         state.agent.claimed_by = known.first().map(|account| account.id);
     }
-    let proved = group
+    let owner = group
         .domains
         .get(&state.agent.domain_id)
-        .and_then(|domain| domain.owner_id);
-    state.agent.owner_id = proved.or(state.agent.claimed_by);
+        .and_then(|domain| domain.owner_at(context.now()));
+    state.agent.owner_id = owner.or(state.agent.claimed_by);
     Ok(())
 }
 

@@ -71,7 +71,11 @@ pub(crate) struct Group {
 
 impl Group {
     /// Loads everything: eight queries, whatever the group's size; four if no card has changed.
-    pub(crate) async fn load(write: &Write, outcomes: &[VisitOutcome]) -> Result<Self, AppError> {
+    pub(crate) async fn load(
+        write: &Write,
+        outcomes: &[VisitOutcome],
+        now: Timestamp,
+    ) -> Result<Self, AppError> {
         let keys: Vec<i64> = outcomes.iter().map(|outcome| outcome.domain_key).collect();
         let mut group = Self::default();
         for row in write.leased_domains(&keys).await? {
@@ -96,13 +100,10 @@ impl Group {
             group.sources.insert(row.id, row);
         }
         let quiet = |one: &SourceOutcome| matches!(one.verdict, SourceVerdict::NotModified(_));
-        if !outcomes
-            .iter()
-            .flat_map(|outcome| &outcome.sources)
-            .all(quiet)
-        {
-            group.standings =
-                SourceCoverage::load(write, group.domains.values(), group.sources.values()).await?;
+        let mut visited = outcomes.iter().flat_map(|outcome| &outcome.sources);
+        if !visited.all(quiet) {
+            let (rows, sources) = (group.domains.values(), group.sources.values());
+            group.standings = SourceCoverage::load(write, rows, sources, now).await?;
         }
         let mut account_ids: Vec<Uuid> = group
             .sources

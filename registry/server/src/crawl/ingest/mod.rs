@@ -62,7 +62,7 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
     let now = context.now();
     let write = context.store.write().await?;
     hold_answering(&write, group).await?;
-    let mut state = Group::load(&write, group).await?;
+    let mut state = Group::load(&write, group, context.now()).await?;
     state.breaker_open = note_fetches(context, &state, group, now);
     let noted = store_outage(context, &write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());

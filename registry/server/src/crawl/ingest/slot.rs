@@ -188,6 +188,7 @@ fn new_agent(
     let domain_id = group.sources.get(&source)?.domain_id;
     let domain = group.domains.get(&domain_id)?;
     let registrants = group.standings.registrants(source);
+    let owner_id = domain.owner_at(ledger.now());
     let now = ledger.now().0;
     let agent = agent::Model {
         id: ledger.new_id(),
@@ -201,7 +202,7 @@ fn new_agent(
         labels: "{}".into(),
         pins: String::new(),
         claimed_by: None,
-        owner_id: domain.owner_id,
+        owner_id,
         submitter: registrants.iter().find_map(|one| one.account_id),
         sponsor_id: None,
         audience: None,

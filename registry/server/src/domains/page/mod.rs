@@ -1,6 +1,7 @@
 //! The page of one domain: its sources, their results, and how to prove it.
 
 pub(crate) mod own;
+pub(crate) mod owner_vouch;
 mod parts;
 mod standing;
 
@@ -18,6 +19,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
+use owner_vouch::{OwnerVouchForm, OwnerVouchView};
 use parts::{AgentView, ChallengeView, CheckView, OwnerFingerprintView, ProofView, SourceView};
 use serde::Deserialize;
 use standing::StandingView;
@@ -58,6 +60,9 @@ pub(crate) struct DomainPage {
     generation: i64,
     next_check: Option<TimeView>,
     proofs: Vec<ProofView>,
+    owner_vouch: Option<OwnerVouchView>,
+    /// For an admin, where the host cannot be proved.
+    owner_vouch_form: Option<OwnerVouchForm>,
     challenges: Vec<ChallengeView>,
     /// The command that has the records checked.
     verify: String,
@@ -129,10 +134,9 @@ pub(crate) async fn show(
     match domain_show(&context, caller, &domain).await {
         Ok(view) => {
             let names = names(&context, caller, &view, LIST).await;
-            crate::pages::page(
-                StatusCode::OK,
-                &DomainPage::new(frame, &view, names, wait, context.now()),
-            )
+            let mut page = DomainPage::new(frame, &view, names, wait, context.now());
+            page.owner_vouch_form = OwnerVouchForm::of(&view, caller);
+            crate::pages::page(StatusCode::OK, &page)
         }
         Err(error) if error.kind == ErrorKind::NotFound => {
             let registry = context.config().public_url();
@@ -308,6 +312,8 @@ impl DomainPage {
             registered: TimeView::new(view.created_at, now),
             generation: view.generation,
             next_check: TimeView::maybe(view.next_check, now),
+            owner_vouch: OwnerVouchView::of(view, now),
+            owner_vouch_form: None,
             proofs: first(&view.proofs, |proof| ProofView::new(proof, now)),
             known_by: view
                 .known_by

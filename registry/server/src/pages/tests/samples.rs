@@ -413,6 +413,7 @@ pub fn background(text: &str) -> Background {
             reason: None,
         }],
         owner: Some(text.into()).filter(|owner: &String| !owner.is_empty()),
+        owner_vouched_until: None,
     }
 }
 
@@ -495,6 +496,12 @@ pub fn domain(text: &str) -> DomainView {
         state: DomainState::Verified.into(),
         generation: 1,
         owner: Some(text.into()),
+        owner_vouch: Some(OwnerVouch {
+            since: NOW.plus(-9 * DAY),
+            until: NOW.plus(9 * DAY),
+            by: Some(text.into()),
+            reason: Some(text.into()),
+        }),
         contact: Some(text.into()),
         checks: vec![ProofCheck {
             at: NOW,

@@ -1,0 +1,75 @@
+//! `domain vouch`: an admin's word for a host, for a registrant of it, or for an account as its owner.
+
+use a2a_registry_api::NewOwnerVouch;
+use clap::Args;
+
+use super::client::Client;
+use super::console::Console;
+use super::domain::{DomainName, report};
+use super::failure::Failure;
+
+/// What `domain vouch` takes.
+#[derive(Args, Debug, Clone)]
+pub struct VouchArgs {
+    #[command(flatten)]
+    name: DomainName,
+    /// Reason, stored with the vouch
+    #[arg(long, value_name = "TEXT", required_unless_present = "end_owner")]
+    reason: Option<String>,
+    /// Vouch for a registrant: the rules decide about the card URLs of the host that this account registers, too
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// Vouch for an owner: this account may do what an owner may of a host that cannot be proved, and nothing is proved
+    #[arg(long, value_name = "NAME", conflicts_with = "account")]
+    owner: Option<String>,
+    /// Days until the vouch for the owner expires, at most 365 [default: 180]
+    #[arg(long = "expires", value_name = "DAYS", requires = "owner", value_parser = clap::value_parser!(u32).range(1..=365))]
+    expires_in_days: Option<u32>,
+    /// End the vouch for the owner
+    #[arg(long, conflicts_with_all = ["reason", "account", "owner", "expires_in_days"])]
+    end_owner: bool,
+}
+
+/// Does it.
+///
+/// # Errors
+/// Where the registry is away or refuses.
+pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> Result<(), Failure> {
+    let domain = &arguments.name.domain;
+    if arguments.end_owner {
+        client.end_owner_vouch(domain).await?;
+        return if console.json {
+            console.json(&serde_json::json!({"domain": domain, "owner_vouch": null}))
+        } else {
+            console.line(&format!(
+                "Nobody is vouched for as owner of {domain} any more"
+            ))
+        };
+    }
+    let reason = arguments.reason.clone().unwrap_or_default();
+    let Some(owner) = &arguments.owner else {
+        let reply = client
+            .vouch(domain, &reason, arguments.account.as_deref())
+            .await?;
+        return report(console, &reply, |domain| {
+            format!("{} is now {}", domain.domain, domain.state)
+        });
+    };
+    let vouch = NewOwnerVouch {
+        account: owner.clone(),
+        reason,
+        expires_in_days: arguments.expires_in_days,
+    };
+    let reply = client.vouch_for_owner(domain, &vouch).await?;
+    report(console, &reply, |domain| {
+        let until = domain
+            .owner_vouch
+            .as_ref()
+            .map(|vouch| vouch.until.to_rfc3339());
+        format!(
+            "{owner} may act as owner of {} until {}; nothing is proved by that",
+            domain.domain,
+            until.unwrap_or_default()
+        )
+    })
+}

@@ -1,0 +1,145 @@
+//! Owner vouches: an admin's word that an account may act as owner of a host that cannot be proved
+//! (docs/ownership.md#vouches). Whether one is in force is decided by
+//! [`owner_at`](domain::Model::owner_at); here it ends, and the agents of its host follow.
+
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::domain;
+use a2a_registry_store::{Handle, Write, accounts, owner_vouches};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::commit::approver::SYSTEM;
+use crate::commit::ledger::Ledger;
+use crate::commit::locks::domain_locked;
+use crate::commit::publish::{after_write, searchable};
+use crate::commit::touched::Touched;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind};
+use crate::ownership::apply_check::update_agents;
+
+/// Hosts whose owner vouches are read at once.
+const PAGE: u64 = 100;
+
+/// Stores a domain's owner vouch, or that it has none any more, and updates the domain's agents for it.
+pub(crate) async fn follow_owner_vouch(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    row: &domain::Model,
+) -> Result<(), AppError> {
+    write.domain_update(row).await?;
+    let state = row.state()?;
+    update_agents(context, write, ledger, row, state).await
+}
+
+/// Removes the owner vouch from the row of a domain, with its event; the caller stores the row. Returns whether there was
+/// one.
+pub(crate) async fn remove_owner_vouch(
+    on: &impl Handle,
+    ledger: &mut Ledger<'_>,
+    row: &mut domain::Model,
+    actor: &str,
+    reason: &str,
+) -> Result<bool, AppError> {
+    let Some(owner) = row.vouched_owner else {
+        return Ok(false);
+    };
+    let account = accounts::accounts_by_ids(on, &[owner]).await?.pop();
+    let data = json!({"account": account.map(|account| account.name), "reason": reason});
+    ledger.event(EventKind::DomainOwnerVouchEnded, &row.name, actor, data);
+    row.clear_owner_vouch();
+    Ok(true)
+}
+
+/// Whether an account exists and may be used.
+pub(crate) async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool, AppError> {
+    let found = accounts::accounts_by_ids(on, &[account]).await?;
+    Ok(found.iter().any(|account| account.may_be_used()))
+}
+
+/// Why the owner vouch of a domain ends; `None` while it stays, and for a domain without one.
+async fn end_reason(
+    on: &impl Handle,
+    row: &domain::Model,
+    now: Timestamp,
+) -> Result<Option<String>, AppError> {
+    let Some(owner) = row.vouched_owner else {
+        return Ok(None);
+    };
+    if row.vouched_owner_at(now).is_none() {
+        return Ok(Some("it has expired".to_owned()));
+    }
+    if !is_usable(on, owner).await? {
+        return Ok(Some("its account may not be used".to_owned()));
+    }
+    let proved = owner_vouches::domain_that_proves(on, &row.name).await?;
+    Ok(proved.map(|proved| format!("{proved} is proved")))
+}
+
+/// Ends the owner vouches of hosts that a proof of another domain supersedes. The caller has locked them, and has written
+/// what it did to their agents before.
+pub(crate) async fn end_superseded(
+    context: &Context,
+    write: &Write,
+    hosts: &[domain::Model],
+) -> Result<Touched, AppError> {
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    for host in hosts {
+        end_due(context, write, &mut ledger, host.clone()).await?;
+    }
+    ledger.write(write).await
+}
+
+/// Ends the owner vouch of a domain if it is due to end.
+async fn end_due(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    mut row: domain::Model,
+) -> Result<(), AppError> {
+    let now = ledger.now();
+    if let Some(reason) = end_reason(write, &row, now).await? {
+        remove_owner_vouch(write, ledger, &mut row, SYSTEM, &reason).await?;
+        follow_owner_vouch(context, write, ledger, &row).await?;
+    }
+    Ok(())
+}
+
+/// Ends every owner vouch that has expired, whose account may not be used, or whose host is proved. An expired one permits
+/// nothing before this: it is what is shown and found that follows here.
+///
+/// # Errors
+/// Where the database fails; the next pass ends the rest.
+pub async fn end_owner_vouches(context: &Context) -> Result<(), AppError> {
+    let mut after = 0;
+    loop {
+        let page = owner_vouches::domains_vouched(&context.store, after, PAGE).await?;
+        for row in &page {
+            after = row.id;
+            let due = end_reason(&context.store, row, context.now()).await?;
+            if due.is_some() {
+                end_of(context, row).await?;
+            }
+        }
+        if (page.len() as u64) < PAGE {
+            return Ok(());
+        }
+    }
+}
+
+async fn end_of(context: &Context, seen: &domain::Model) -> Result<(), AppError> {
+    let write = context.store.write().await?;
+    // Another process may have ended it, or the domain.
+    let row = match domain_locked(&write, seen).await {
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
+        row => row?,
+    };
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    end_due(context, &write, &mut ledger, row).await?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    searchable(context, &[&touched]).await;
+    Ok(())
+}

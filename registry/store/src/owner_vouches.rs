@@ -1,0 +1,91 @@
+//! Owner vouches: the hosts that have one, and the proofs that end it.
+
+use sea_orm::sea_query::{Condition, Query};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+
+use super::entity::{domain, proof};
+use super::{Handle, StoreError};
+
+/// A page of the live domains with an owner vouch, in force or not, that come after `after` in the order of their keys.
+pub async fn domains_vouched(
+    on: &impl Handle,
+    after: i64,
+    limit: u64,
+) -> Result<Vec<domain::Model>, StoreError> {
+    Ok(domain::Entity::find()
+        .filter(domain::Column::VouchedOwner.is_not_null())
+        .filter(domain::Column::DeletedAt.is_null())
+        .filter(domain::Column::Id.gt(after))
+        .order_by_asc(domain::Column::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
+}
+
+/// The keys of the live domains with an owner vouch that a proof of the domain `name` may end: the same host name, and
+/// hosts below it or below one of its parents.
+pub async fn hosts_vouched_near(on: &impl Handle, name: &str) -> Result<Vec<i64>, StoreError> {
+    let vouched: Vec<(i64, String)> = domain::Entity::find()
+        .select_only()
+        .columns([domain::Column::Id, domain::Column::Name])
+        .filter(domain::Column::VouchedOwner.is_not_null())
+        .filter(domain::Column::DeletedAt.is_null())
+        .into_tuple()
+        .all(on.connection())
+        .await?;
+    // Top-level domains have no owner here.
+    let parents: Vec<&str> = zones(name).filter(|zone| zone.contains('.')).collect();
+    let is_near =
+        |other: &str| zones(host(other)).any(|zone| zone == name || parents.contains(&zone));
+    Ok(vouched
+        .into_iter()
+        .filter(|(_, other)| is_near(other))
+        .map(|(id, _)| id)
+        .collect())
+}
+
+/// The first live domain by name whose owner has proved this host name: on port 443, or by a record for all hosts below a
+/// name that it is, or is below.
+pub async fn domain_that_proves(
+    on: &impl Handle,
+    name: &str,
+) -> Result<Option<String>, StoreError> {
+    let host = host(name);
+    let reaching = Query::select()
+        .column(proof::Column::DomainId)
+        .from(proof::Entity)
+        .and_where(proof::Column::EndedAt.is_null())
+        .and_where(proof::Column::AccountId.is_not_null())
+        .and_where(proof::Column::Zone.is_in(zones(host)))
+        .take();
+    let same = Condition::all()
+        .add(domain::Column::Name.eq(host))
+        .add(domain::Column::Scheme.eq("https"));
+    let proves = Condition::any()
+        .add(same)
+        .add(domain::Column::Id.in_subquery(reaching));
+    Ok(domain::Entity::find()
+        .select_only()
+        .column(domain::Column::Name)
+        .filter(domain::Column::OwnerId.is_not_null())
+        .filter(domain::Column::DeletedAt.is_null())
+        .filter(proves)
+        .order_by_asc(domain::Column::Name)
+        .into_tuple()
+        .one(on.connection())
+        .await?)
+}
+
+/// A domain's name without its port.
+fn host(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => name,
+    }
+}
+
+/// A host and the names above it.
+fn zones(host: &str) -> impl Iterator<Item = &str> {
+    let above = host.match_indices('.').map(|(dot, _)| &host[dot + 1..]);
+    std::iter::once(host).chain(above)
+}

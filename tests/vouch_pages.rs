@@ -1,0 +1,68 @@
+//! The page of a host that cannot be proved: an admin vouches for its owner there, and ends that.
+
+use serde_json::json;
+
+use crate::policy_pages::{Session, assert_shows};
+use crate::support::cards::card;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::setup::{ADMIN, Setup};
+
+#[tokio::test]
+async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
+    let agent = served.publish(&origin.url("/a.json")).await;
+    let page = format!("/domains/{}", origin.address());
+    let form = format!("{page}/owner-vouch");
+    let token = served.token("acme", "publisher").await;
+    let acme = Session::in_with(&served, &token).await;
+    let admin = Session::in_with(&served, ADMIN).await;
+    assert!(!acme.get(&page).await.1.contains("vouch-for-owner"));
+    assert_shows(&admin.get(&page).await, 200, &["id=\"vouch-for-owner\""]);
+
+    let fields = [
+        ("account", "acme"),
+        ("reason", "<b>ticket 7</b>"),
+        ("days", "30"),
+    ];
+    let unconfirmed = admin.post(&form, &fields).await;
+    assert_shows(&unconfirmed, 400, &["Tick the box"]);
+    let confirmed = [&fields[..], &[("confirmed", "yes")]].concat();
+    assert_eq!(acme.post(&form, &confirmed).await.0, 403);
+    for days in ["", "0", "366", "soon", "-1"] {
+        let other = [("days", days), fields[0], fields[1], ("confirmed", "yes")];
+        let refused = admin.post(&form, &other).await;
+        assert_shows(&refused, 400, &["1 to 365 days"]);
+    }
+    assert_eq!(admin.post(&form, &confirmed).await.0, 303);
+    let words = [
+        "Owner: <b><bdi>acme</bdi></b>, vouched for by an admin",
+        "This proves nothing of the domain",
+        "&#60;b&#62;ticket 7",
+        "End the vouch for the owner",
+    ];
+    assert_shows(&admin.get(&page).await, 200, &words);
+    let own = acme.get(&page).await;
+    assert_shows(&own, 200, &words[..3]);
+    assert!(!own.1.contains(words[3]), "{}", own.1);
+    let shown = served.get(&page).await.text();
+    assert!(
+        shown.contains("vouched for by an admin") && !shown.contains("acme"),
+        "{shown}"
+    );
+    let sponsored = served
+        .request(reqwest::Method::PATCH, &format!("/v1/agents/{agent}"))
+        .bearer_auth(&token)
+        .json(&json!({"sponsor": "acme"}));
+    assert_eq!(sponsored.send().await.unwrap().status(), 200);
+
+    let end = format!("{form}/end");
+    let sure = [("confirmed", "yes")];
+    assert_eq!(acme.post(&end, &sure).await.0, 403);
+    assert_shows(&admin.post(&end, &[]).await, 400, &["Tick the box"]);
+    assert_eq!(admin.post(&end, &sure).await.0, 303);
+    assert_eq!(admin.post(&end, &sure).await.0, 404);
+    let after = admin.get(&page).await;
+    assert!(!after.1.contains("vouched for by an admin"), "{}", after.1);
+}
