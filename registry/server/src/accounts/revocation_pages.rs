@@ -75,10 +75,14 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
         Some(used) => format!("It was last used {}.", used.distance),
         None => "It was not used yet.".to_owned(),
     };
+    // The beginning of a token that an operator chose is not kept.
+    let prefix = match token.prefix.as_str() {
+        "" => String::new(),
+        prefix => format!(" ({prefix}…)"),
+    };
     let of = format!(
-        "The token {} ({}…) of the account {}, with the scopes {}: whoever uses it is refused. Its secret cannot be restored. {used}",
+        "The token {}{prefix} of the account {}, with the scopes {}: whoever uses it is refused. Its secret cannot be restored. {used}",
         token.name,
-        token.prefix,
         token.account,
         scopes.join(", ")
     );

@@ -284,6 +284,9 @@ impl GlassPart {
 /// The state of what a review decides, and what is served now, in a sentence.
 fn outcome(review: &Review) -> String {
     let (subject, served) = (review.subject(), review.served_clause());
+    if review.state == ReviewState::Open {
+        return sentence(&format!("{subject} waits for a decision{served}"));
+    }
     sentence(&format!("{subject} is {}{served}", review.state))
 }
 
