@@ -1,8 +1,7 @@
 //! Policies of registering and admitting, waivers, dry runs and previews, on both databases.
 
 use a2a_registry_api::{
-    AccountPatch, AgentPatch, GroupMembers, NewAccount, NewPolicies, NewPolicy, NewWaiver,
-    Registration,
+    AccountPatch, AgentPatch, GroupMembers, NewAccount, NewWaiver, Registration,
 };
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::groups::group_put;
@@ -13,13 +12,13 @@ use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::policies::job::round;
-use a2a_registry_server::policies::sets::policies_put;
 use a2a_registry_server::policies::waivers::{WaiverQuery, waiver_end, waiver_grant, waiver_list};
 use a2a_registry_server::precondition::Precondition;
 use a2a_registry_server::search::policy_switch::follow_newest;
 use time::Duration;
 use uuid::Uuid;
 
+pub(crate) use crate::policies::policies;
 use crate::policies::{caller as account, signed_in};
 use crate::support::both_databases;
 use crate::support::stage::{self, OriginAnswer, Stage};
@@ -52,24 +51,9 @@ pub(crate) fn card(name: &str, skill: &str) -> Vec<u8> {
     card.to_string().into_bytes()
 }
 
-pub(crate) fn policies(texts: &[(&str, &str)]) -> NewPolicies {
-    let one = |(id, text): &(&str, &str)| NewPolicy {
-        id: (*id).to_owned(),
-        text: (*text).to_owned(),
-    };
-    NewPolicies {
-        policies: texts.iter().map(one).collect(),
-        reason: "a test".into(),
-        ..NewPolicies::default()
-    }
-}
-
 /// Makes a set, and has it decide and act on what is there.
 pub(crate) async fn put(stage: &Stage, texts: &[(&str, &str)]) {
-    let any = Precondition::default();
-    policies_put(&stage.app, &stage.admin, &policies(texts), &any)
-        .await
-        .unwrap();
+    crate::policies::put(stage, texts).await;
     follow(stage).await;
 }
 
@@ -486,10 +470,7 @@ async fn one_agent_that_cannot_be_settled_stops_no_other(url: &str) {
     stage
         .refuse_changes("agents", "domain", "a.agents-test.com")
         .await;
-    let (any, set) = (Precondition::default(), policies(&[OPEN, NO_PAYMENTS]));
-    policies_put(&stage.app, &stage.admin, &set, &any)
-        .await
-        .unwrap();
+    crate::policies::put(&stage, &[OPEN, NO_PAYMENTS]).await;
     assert!(follow_newest(&stage.app, || false).await.unwrap());
     assert!(round(&stage.app, || false).await.is_err());
     assert!(stage.holds(agents[0]).await.is_empty());
@@ -588,15 +569,7 @@ async fn replicas_hold_an_agent_once(url: &str) {
         .await
         .id;
     let other = stage.beside().await;
-    let any = Precondition::default();
-    policies_put(
-        &stage.app,
-        &stage.admin,
-        &policies(&[OPEN, NO_PAYMENTS]),
-        &any,
-    )
-    .await
-    .unwrap();
+    crate::policies::put(&stage, &[OPEN, NO_PAYMENTS]).await;
     // A replica that has not heard of the set yet admits nothing that it forbids.
     let late = other
         .publish("late.agents-test.com", &card("Late", "pay"))

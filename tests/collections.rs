@@ -25,7 +25,6 @@ use a2a_registry_server::collections::acts::{
 use a2a_registry_server::error::{AppError, ErrorKind};
 use a2a_registry_server::identity::account_of;
 use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::providers::{Entry, Holder};
 use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_server::search::{lookup, search, suggest};
 use a2a_registry_store::accounts::account_by_name;
@@ -36,6 +35,7 @@ use a2a_registry_store::groups::group_by_name;
 use futures::future::join_all;
 use uuid::Uuid;
 
+use crate::people::holder;
 use crate::support::both_databases;
 use crate::support::stage::{Stage, card};
 
@@ -651,17 +651,8 @@ async fn a_collection_is_made_once_by_whoever_is_faster(url: &str) {
 async fn an_audience_outlives_the_last_member_of_its_group(url: &str) {
     let stage = Stage::new(url).await;
     let issuer = "https://login.example";
-    let come = async |groups: &[&str], issued_at: i64| {
-        let holder = Holder {
-            issuer: issuer.into(),
-            subject: "1".into(),
-            issued_at,
-            entry: Ok(Entry {
-                account_name: "ann@corp".into(),
-                groups: Some(groups.iter().map(ToString::to_string).collect()),
-                roles: [Role::Reader].into_iter().collect(),
-            }),
-        };
+    let come = async |groups: &[&str], after: i64| {
+        let holder = holder("1", groups, after);
         account_of(&stage.app, &holder).await.unwrap();
     };
     let kept = async || {

@@ -64,7 +64,7 @@ pub(crate) fn policies(texts: &[(&str, &str)]) -> NewPolicies {
 }
 
 /// Makes a set as somebody does who has seen its preview, whatever it hides.
-async fn put(stage: &Stage, texts: &[(&str, &str)]) -> u64 {
+pub(crate) async fn put(stage: &Stage, texts: &[(&str, &str)]) -> u64 {
     let mut new = policies(texts);
     new.allow_no_permit = true;
     let preview = policies_preview(&stage.app, &stage.admin, &new).await;
