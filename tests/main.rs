@@ -57,6 +57,7 @@ mod pages;
 mod paging;
 mod people;
 mod policies;
+mod policy_apply;
 mod policy_pages;
 mod policy_trials;
 mod pressure;

@@ -14,6 +14,7 @@ mod peers;
 mod people;
 mod personal;
 mod policies;
+mod served;
 
 pub use agent::*;
 pub use collections::*;
@@ -32,3 +33,4 @@ pub use policies::{
     PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicySetEntry,
     PolicyView, PreviewedAgent, Waiver, WaiverList,
 };
+pub use served::ServedCard;

@@ -241,6 +241,13 @@ fn source_line(source: &SourceView, whole: bool) -> String {
     if let Some(uptime) = source.uptime() {
         line.push_str(&format!("; {uptime}"));
     }
+    line.push_str(&caching_line(source));
+    line
+}
+
+/// What the server of a source says of caching, as the end of its line.
+fn caching_line(source: &SourceView) -> String {
+    let mut line = String::new();
     let validators: Vec<&str> = source
         .validators
         .iter()

@@ -146,10 +146,7 @@ impl Index {
         place: usize,
         request: &SearchRequest,
     ) -> Result<FetchedHits, IndexError> {
-        if places.len() > MAX_FETCH {
-            let (what, limit) = ("ids", MAX_FETCH);
-            return Err(IndexError::TooMany { what, limit });
-        }
+        check_count(places)?;
         let inner = &*self.0;
         let prepared = inner.prepare(&SearchRequest {
             meaning: None,
@@ -199,10 +196,17 @@ impl Index {
                 break;
             }
         }
-        Ok(FetchedHits {
-            hits: page.hits,
-            places: read,
-        })
+        let (hits, places) = (page.hits, read);
+        Ok(FetchedHits { hits, places })
+    }
+}
+
+/// Refuses more places than one call may read.
+const fn check_count(places: &[FrozenPlace]) -> Result<(), IndexError> {
+    let (what, limit) = ("ids", MAX_FETCH);
+    match places.len() > MAX_FETCH {
+        true => Err(IndexError::TooMany { what, limit }),
+        false => Ok(()),
     }
 }
 

@@ -73,14 +73,7 @@ pub async fn source_withdraw(
         return Ok(());
     };
     let mut ending = registered.ending(account.id, &[id]);
-    let approved = registered
-        .sources
-        .iter()
-        .filter(|source| ending.contains(&source.id))
-        .find_map(|source| {
-            let mut all = registered.agents.iter();
-            all.find(|agent| source.agent_id == Some(agent.id) && is_approved(agent))
-        });
+    let approved = approved_agent_of(&registered, &ending);
     let is_seen = match approved {
         Some(agent) => sees(context, caller, agent).await?,
         None => false,
@@ -90,13 +83,7 @@ pub async fn source_withdraw(
         ending.clear();
     }
     if let Some(agent) = approved.filter(|_| is_seen) {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!(
-                "This source gives the card of the approved agent {}; retire the agent first, or have another account register the source.",
-                agent.id
-            ),
-        ));
+        return Err(still_needed(agent));
     }
     let withdrawal = Withdrawal {
         by: account,
@@ -104,6 +91,27 @@ pub async fn source_withdraw(
         ending,
     };
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
+}
+
+fn still_needed(agent: &agent::Model) -> AppError {
+    AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "This source gives the card of the approved agent {}; retire the agent first, or have another account register the source.",
+            agent.id
+        ),
+    )
+}
+
+/// The first approved agent whose card one of these sources gives.
+fn approved_agent_of<'a>(registered: &'a DomainSources, ids: &[i64]) -> Option<&'a agent::Model> {
+    let mut sources = registered.sources.iter();
+    sources.find_map(|source| {
+        let gives = |agent: &&agent::Model| {
+            ids.contains(&source.id) && source.agent_id == Some(agent.id) && is_approved(agent)
+        };
+        registered.agents.iter().find(gives)
+    })
 }
 
 /// Whether a caller sees an agent.

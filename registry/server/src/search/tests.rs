@@ -103,7 +103,12 @@ fn doors() -> Vec<(&'static str, TestRequest)> {
             "lookup",
             TestRequest::get().uri("/v1/agents:lookup?url=travel.example"),
         ),
-        ("page", TestRequest::get().uri("/?q=flights")),
+        (
+            "page",
+            TestRequest::get()
+                .uri("/?q=flights")
+                .insert_header(("accept", "text/html")),
+        ),
         (
             "ARD search",
             post(

@@ -63,7 +63,9 @@ impl Registry {
                 None => self.ask(request).await,
             }
         };
-        let (answer, statements) = statements_of(answer).await;
+        let (answer, mut statements) = statements_of(answer).await;
+        // A page reads several things at once.
+        statements.sort_unstable();
         let body = String::from_utf8_lossy(&answer.body).into_owned();
         (answer.status.as_u16(), statements, body)
     }

@@ -91,7 +91,9 @@ async fn a_token_that_is_refused_is_counted_at_every_door() {
 async fn try_sign_in(registry: &Registry, token: &str, host: &str) -> TestResponse {
     let fields = [("token", token), ("form_token", &form_token(BEFORE))];
     let cookie = ("cookie", format!("__Host-a2a_form={BEFORE}"));
-    let request = form("/sign-in", &fields).insert_header(cookie);
+    let request = form("/sign-in", &fields)
+        .insert_header(cookie)
+        .insert_header(("accept", "text/html"));
     registry.ask(request.insert_header(("host", host))).await
 }
 

@@ -338,7 +338,10 @@ async fn sessions_are_listed_revoked_and_bounded() {
         let caller = crate::authentication::authenticate(context, &own)
             .await
             .unwrap();
-        let client = crate::accounts::sessions::SessionClient::default();
+        let client = crate::accounts::sessions::SessionClient {
+            user_agent: "curl",
+            address: None,
+        };
         let begun = crate::accounts::sessions::session_begin(context, &caller, &client).await;
         secrets.push(begun.unwrap());
     }

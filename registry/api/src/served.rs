@@ -1,0 +1,49 @@
+//! The card that an agent serves after a decision, and how answers say it.
+
+use a2a_registry_domain::review::ReviewKind;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::governance::Review;
+use crate::limits;
+
+/// The card that an agent serves now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ServedCard {
+    /// Digest of the approved content; null before the first approval.
+    #[schema(value_type = Option<limits::Digest>)]
+    pub digest: Option<String>,
+    /// Whether the agent is listed with it: not while it is on hold, and not once it is retired.
+    pub listed: bool,
+}
+
+impl Review {
+    /// What the review decides, as the subject of a sentence.
+    pub fn subject(&self) -> String {
+        let what = match (self.kind.known(), &self.previous) {
+            (Some(ReviewKind::Admission), None) => "the first card of",
+            (Some(ReviewKind::Admission), Some(_)) => "the changed card of",
+            (Some(ReviewKind::Report), _) => "the report of",
+            (Some(ReviewKind::Recertification), _) => "the recertification of",
+            (Some(ReviewKind::BreakGlass), _) => "the break-glass approval of",
+            (None, _) => "the review of",
+        };
+        format!("{what} {}", self.name)
+    }
+
+    /// What is served now, as the end of a sentence; empty where a registry of an older version does not tell.
+    pub fn served_clause(&self) -> String {
+        let Some(served) = &self.served else {
+            return String::new();
+        };
+        match &served.digest {
+            None => "; no card of the agent is served".to_owned(),
+            Some(_) if !served.listed => "; the agent's approved card is not listed".to_owned(),
+            Some(digest) if *digest == self.digest => "; this card is served".to_owned(),
+            Some(digest) if Some(digest) == self.previous.as_ref() => {
+                format!("; the card approved before stays listed ({digest})")
+            }
+            Some(digest) => format!("; another approved card is served ({digest})"),
+        }
+    }
+}
