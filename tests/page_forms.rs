@@ -51,8 +51,8 @@ async fn state(served: &ServingRegistry, review: &str) -> String {
     review["state"].as_str().unwrap().to_owned()
 }
 
-/// Enter in the reason of a decision sends nothing, in one review and in the form for many; Enter in a form with one button
-/// presses it.
+/// Enter in the reason of a decision, or at the box of a review, decides nothing, in one review and in the form for many;
+/// Enter in a form with one button presses it.
 async fn enter_decides_nothing(with_script: bool) {
     let served = Setup::new().start().await;
     let origin = Origin::start();

@@ -1,7 +1,8 @@
 //! Forms of pages: what Enter in a field does, and what one click does.
 //!
 //! A browser that is told Enter in a field presses the first submit button of the form. With several buttons nobody has
-//! said which one was meant, so the first one must change nothing, or be disabled, which sends nothing.
+//! said which one was meant, so the first one must change nothing: it shows something, or has an empty value, which is
+//! answered with 204. A disabled one does not help: Enter at a box presses the next one.
 
 use std::fs;
 
@@ -54,11 +55,6 @@ impl<'a> Tag<'a> {
         value.split_once('"').map(|(value, _)| value)
     }
 
-    fn is_set(&self, name: &str) -> bool {
-        let mut words = self.attributes.split_whitespace();
-        words.any(|word| word == name)
-    }
-
     /// Whether a person types or chooses something in it.
     fn is_field(&self) -> bool {
         match self.name {
@@ -103,7 +99,7 @@ fn markup(template: &str) -> String {
             out.push_str(&markup(&template_text(file.trim_matches('"'))));
         }
         if directive.starts_with("call m::no_default(") {
-            out.push_str("<button type=\"submit\" disabled hidden>");
+            out.push_str("<button type=\"submit\" value=\"\" hidden>");
         }
         rest = &rest[end + 2..];
     }
@@ -147,9 +143,11 @@ fn fault(file: &str, all: &[Tag<'_>], begin: usize, end: usize) -> Option<String
     let elsewhere = all.iter().filter(outside).filter(|tag| tag.is_submit());
     let own: Vec<&Tag<'_>> = inside.iter().filter(|tag| tag.is_submit()).collect();
     let presses_nothing = |tag: &&Tag<'_>| {
-        let value = tag.get("value").unwrap_or_default();
-        let is_harmless = |(of, begins): &(&str, &str)| *of == file && value.starts_with(begins);
-        tag.is_set("disabled") || HARMLESS.iter().any(is_harmless)
+        let value = tag.get("value");
+        let is_harmless = |(of, begins): &(&str, &str)| {
+            *of == file && value.is_some_and(|value| value.starts_with(begins))
+        };
+        value == Some("") || HARMLESS.iter().any(is_harmless)
     };
     if inside.iter().any(Tag::is_field) {
         let count = elsewhere.clone().count() + own.len();
@@ -186,10 +184,12 @@ fn forms_that_act_by_accident_are_found() {
     let reject = "<button type=\"submit\" name=\"act\" value=\"reject\">R</button>";
     let field = "<input id=\"reason\" name=\"reason\" type=\"text\" required>";
     let id = "<input type=\"hidden\" name=\"id\" value=\"{{ id }}\">";
-    let guard = "{% call m::no_default() %}{% endcall %}";
+    let guard = "{% call m::no_default(\"act\") %}{% endcall %}";
+    let disabled = "<button type=\"submit\" disabled hidden>";
     for (inside, bad) in [
         (format!("{field}{approve}{reject}"), true),
         (format!("{guard}{field}{approve}{reject}"), false),
+        (format!("{disabled}{field}{approve}{reject}"), true),
         (format!("{field}{approve}"), false),
         (format!("{id}{reject}"), true),
         // A branch counts like what is always there.

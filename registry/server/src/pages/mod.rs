@@ -38,6 +38,12 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
     }
 }
 
+/// The answer to a form that asks for nothing, as Enter in a field sends it: the browser stays on the page, with what was
+/// typed.
+pub(crate) fn stay() -> HttpResponse {
+    HttpResponse::NoContent().finish()
+}
+
 /// Logs the internal text of a failure, because no problem document is made that would log it.
 pub(crate) fn log(problem: &Problem) {
     let Some(internal) = problem.internal() else {

@@ -21,6 +21,7 @@ use crate::http::query;
 use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
+use crate::pages::stay;
 use crate::pages::text::{self, LINE};
 use crate::pages::trust::Badge;
 use crate::paging::PageRequest;
@@ -144,6 +145,9 @@ pub(crate) async fn decide(
     form: FormOf<Approve, DecideForm>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
+    if form.fields.verdict.is_empty() {
+        return Ok(stay());
+    }
     let decided = decided(&context, &form.visitor.caller, &form.fields).await;
     let (results, problem, status) = match decided {
         Ok(results) => (results, None, StatusCode::OK),

@@ -28,6 +28,7 @@ use crate::http::visitor::PageOf;
 use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
+use crate::pages::stay;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::pages::trust::Badge;
 use crate::precondition::Precondition;
@@ -141,6 +142,9 @@ pub(crate) async fn submit(
     ReviewId(id): ReviewId,
     form: FormOf<Register, ReviewForm>,
 ) -> Result<HttpResponse, Problem> {
+    if form.fields.act.is_empty() {
+        return Ok(stay());
+    }
     let id = act(&context, &form.visitor.caller, id, form.fields).await?;
     Ok(HttpResponse::SeeOther()
         .insert_header((LOCATION, format!("/reviews/{id}")))
