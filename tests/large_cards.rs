@@ -67,7 +67,7 @@ async fn a_large_card_makes_no_large_list(url: &str) {
         })
         .await;
     assert_eq!(made, AGENTS);
-    stage.index_equals_database().await;
+    stage.settle().await;
     let anyone = Caller::default();
     for (words, first) in [(None, "s0"), (Some("zebra"), "s0"), (Some("w217"), "s217")] {
         let query = SearchQuery {
