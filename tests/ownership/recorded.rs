@@ -66,6 +66,7 @@ async fn whatever_a_stranger_adds_is_recorded(url_of_database: &str) {
     }
     // The owner's cards are approved by a rule, except for those with an error.
     let answer = |source: &source::Model| match source.url.rsplit('/').next() {
+        _ if source.kind.as_str() != "url" => OriginAnswer::Card(card("Travel", "Books flights")),
         Some("missing.json") => OriginAnswer::Fails(AttemptOutcome::NotFound),
         Some("rejected.json" | "waiting.json") => {
             let broken = format!(r#"{{"name": "Broken {}", "skills": []}}"#, source.url);
@@ -229,9 +230,10 @@ async fn the_end_of_a_hidden_agent_does_not_show(url_of_database: &str) {
     register(&stage.app, &owner, &at("/hidden.json"))
         .await
         .unwrap();
-    let answer = |source: &source::Model| match source.url.ends_with("/missing.json") {
-        true => OriginAnswer::Fails(AttemptOutcome::NotFound),
-        false => OriginAnswer::Card(card(&source.url, "Is the owner's")),
+    let answer = |source: &source::Model| match source.url.rsplit('/').next() {
+        Some("missing.json") => OriginAnswer::Fails(AttemptOutcome::NotFound),
+        Some("hidden.json") => OriginAnswer::Card(card("Hidden", "Is the owner's")),
+        _ => OriginAnswer::Card(card("Travel", "Books flights")),
     };
     stage.advance(Duration::hours(8));
     stage.visit(answer).await;
