@@ -38,6 +38,7 @@ const HOMES: [Home; 17] = [
         &[
             "crawler/src/fetch",
             "registry/cli/src/client.rs",
+            "registry/cli/src/fetch.rs",
             "registry/a2a/src",
         ],
         FETCHING,
