@@ -520,30 +520,23 @@ async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
             })
         })
         .await;
-    let reason_of = async |id: uuid::Uuid| {
+    let reason_of = async |name: &str| {
         let view = setup.domain_view(&owner).await;
         let reason = view
             .not_listed
             .into_iter()
-            .find(|reason| reason.contains(&id.to_string()));
+            .find(|reason| reason.contains(name));
         reason.unwrap()
     };
-    let (_, nominated) = setup.source_of("/nominated.json").await;
-    let broken = setup
-        .domain_view(&owner)
-        .await
-        .agents
-        .into_iter()
-        .find(|id| *id != nominated)
-        .unwrap();
-    let before = reason_of(broken).await;
+    let before = reason_of("Broken").await;
     assert!(
         before.contains("nobody has proved") && before.contains("severity error"),
         "{before}"
     );
     setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
-    let (broken, nominated) = (reason_of(broken).await, reason_of(nominated).await);
+    let broken = reason_of("Broken").await;
+    let nominated = reason_of("Nominated").await;
     assert!(
         broken.contains("severity error") && !broken.contains("proof"),
         "{broken}"
