@@ -173,6 +173,10 @@ fn million(output: &Output) -> Vec<Row> {
 }
 
 /// The program while nobody asks it for anything.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "memory at rest is measured after a time without requests"
+)]
 fn idle(binary: &Path) -> Vec<Row> {
     let (mut first, mut again) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
@@ -276,7 +280,7 @@ fn rate(value: f64) -> String {
     let digits = format!("{value:.0}");
     let first = digits.len() % 3;
     let mut text = digits[..first].to_owned();
-    for group in digits[first..].as_bytes().chunks(3) {
+    for group in digits.as_bytes()[first..].chunks(3) {
         if !text.is_empty() {
             text.push(' ');
         }

@@ -176,13 +176,11 @@ mod tests {
         CallerKey::Network(Some(IpAddr::from([192, 0, 2, last])))
     }
 
+    /// A request for a turn.
+    type Request = std::pin::Pin<Box<dyn Future<Output = Result<Turn, NoTurn>>>>;
+
     /// Requests that wait, each with the caller that it is of.
-    struct Waiting(
-        Vec<(
-            u8,
-            std::pin::Pin<Box<dyn Future<Output = Result<Turn, NoTurn>>>>,
-        )>,
-    );
+    struct Waiting(Vec<(u8, Request)>);
 
     impl Waiting {
         /// Another request of that caller; the reason if it may not even wait.
