@@ -20,8 +20,8 @@ const NOBODY: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001);
 /// A URN in the form of one, and one that no agent has.
 const URN: &str = "urn:air:agents.example.com:agents:hidden";
 const NO_URN: &str = "urn:air:agents.example.com:agents:nobody";
-/// The addresses of an agent.
-const OF_AGENT: [(&str, &str); 17] = [
+/// The addresses of an agent, without that of reports: a caller may send only so many, so a later one is refused earlier.
+const OF_AGENT: [(&str, &str); 16] = [
     ("GET", "/v1/agents/{}"),
     ("GET", "/v1/agents/{}/card"),
     ("GET", "/v1/agents/{}/card?as=0.3"),
@@ -37,7 +37,6 @@ const OF_AGENT: [(&str, &str); 17] = [
     ("GET", "/agents/{}/diff?from=sha256:00&to=sha256:01"),
     ("POST", "/v1/agents/{}:deprecate"),
     ("POST", "/v1/agents/{}:retire"),
-    ("POST", "/v1/agents/{}:report"),
     ("PATCH", "/v1/agents/{}"),
 ];
 
