@@ -68,10 +68,11 @@ struct KnownOfAgents {
 }
 
 impl KnownOfAgents {
-    /// The agent as sentences name it: by its name, as a text of strangers, and by its id where no card is known.
+    /// The agent as sentences name it: by its name, as a text of strangers, with its id, by which clients know whose
+    /// sentence it is; by the id alone where no card is known.
     fn name(&self, agent: Uuid) -> String {
         match self.names.get(&agent) {
-            Some(name) => format!("Agent {}", text::quoted(name, LINE)),
+            Some(name) => format!("Agent {} ({agent})", text::quoted(name, LINE)),
             None => format!("Agent {agent}"),
         }
     }

@@ -330,13 +330,24 @@ impl DomainPage {
                 crate::pages::quote::shell(&view.domain)
             ),
             challenges: first(&view.challenges, |one| ChallengeView::new(one, now)),
-            not_listed: first(&view.not_listed, |reason| text::line(reason, BLOCK)),
+            not_listed: first(&view.not_listed, |reason| {
+                text::line(&without_ids(reason, &view.agents), BLOCK)
+            }),
             checks: first(&view.checks, |check| CheckView::new(check, now)),
             sources,
             absent: first(&absent, |source| SourceView::new(source, now)),
             more_agents: view.agents.len().saturating_sub(LIST),
             agents: first(&view.agents, |id| AgentView::new(&id.to_string(), &names)),
         }
+    }
+}
+
+/// A sentence without the ids that follow the names of these agents, which people do not read.
+fn without_ids(sentence: &str, agents: &[Uuid]) -> String {
+    let mut ids = agents.iter().map(|id| format!(" ({id})"));
+    match ids.find(|id| sentence.contains(id)) {
+        Some(id) => sentence.replacen(&id, "", 1),
+        None => sentence.to_owned(),
     }
 }
 

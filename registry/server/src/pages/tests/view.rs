@@ -176,11 +176,17 @@ fn no_backtick_of_a_sentence_is_left_on_the_page_of_a_domain() {
     let mut view = samples::domain("x");
     view.challenges.clear();
     view.no_challenge = Some("An admin vouches: `a2a-registry domain vouch x`.".to_owned());
-    view.not_listed = vec!["Remove the record (`policy=none`).".to_owned()];
+    let waits = format!(
+        "Agent \"Echo\" ({}) waits for its approval.",
+        view.agents[0]
+    );
+    view.not_listed = vec!["Remove the record (`policy=none`).".to_owned(), waits];
     let html = DomainPage::new(frame("domain"), &view, Vec::new(), None, NOW)
         .render()
         .unwrap();
     assert!(!html.contains('`'), "{html}");
+    let named = "Agent \"Echo\" waits for its approval.";
+    assert!(split(&html).text.contains(named), "{html}");
     for code in ["a2a-registry domain vouch x", "policy=none"] {
         assert!(
             html.contains(&format!("<code>{code}</code>")),
