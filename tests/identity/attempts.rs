@@ -93,9 +93,7 @@ async fn ten_thousand_attempts_from_many_addresses_leave_a_waiting_one_alone() {
             .header(COOKIE, &cookie);
         form(request, &fields).send().await.unwrap().status()
     };
-    let begun = stream::iter(0..FLOOD)
-        .map(|number| begin(number))
-        .buffer_unordered(32);
+    let begun = stream::iter(0..FLOOD).map(begin).buffer_unordered(32);
     let begun: Vec<_> = begun
         .filter(|status| std::future::ready(*status == 200))
         .collect()
