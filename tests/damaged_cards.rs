@@ -84,7 +84,7 @@ async fn failures(stage: &Stage, agent: Uuid, digest: &str) -> Vec<Option<ErrorK
 
 /// The versions that events report as damaged.
 async fn reported(stage: &Stage) -> Vec<String> {
-    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
         .await
         .unwrap();
     events

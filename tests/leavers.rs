@@ -95,7 +95,7 @@ impl Credentials {
 
 /// The kinds of the events about accounts, oldest first.
 async fn kinds(stage: &Stage) -> Vec<String> {
-    let events = events_after(&stage.app, &stage.admin, 0, 1_000)
+    let events = events_after(&stage.app, &stage.admin, &mut 0, 1_000)
         .await
         .unwrap();
     let kinds = events.iter().map(|event| event.kind.to_string());

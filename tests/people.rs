@@ -268,7 +268,9 @@ async fn events_about_people_tell_what_the_reader_may_read(url: &str) {
         let listed = event_list(&stage.app, &reader, None, &PageRequest::default())
             .await
             .unwrap();
-        let streamed = events_after(&stage.app, &reader, 0, 100).await.unwrap();
+        let streamed = events_after(&stage.app, &reader, &mut 0, 100)
+            .await
+            .unwrap();
         for events in [&listed.events, &streamed] {
             let changed = events.iter().find(|event| event.subject == "secret");
             let told = &changed.unwrap().data;

@@ -4,6 +4,8 @@ use a2a_registry_api::{CreatedToken, NewToken};
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_server::config::Config;
+use a2a_registry_server::identity::account_of;
+use a2a_registry_server::providers::{EntryRefusal, Holder};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use time::Duration;
@@ -12,12 +14,14 @@ use uuid::Uuid;
 use super::served::{Served, V1, events, message};
 use super::tasks::{first, rows};
 use crate::collections::account;
+use crate::people::holder;
 use crate::support::both_databases;
 use crate::support::database::Database;
 
 both_databases!(
     a_stream_without_events_says_that_it_is_there,
     a_token_that_is_revoked_gets_nothing_more,
+    whom_the_identity_provider_lets_in_no_more_gets_nothing_more,
     a_stream_of_a_task_that_asks_back_ends_with_it
 );
 
@@ -76,6 +80,39 @@ async fn a_token_that_is_revoked_gets_nothing_more(url: &str) {
     let [revoked, kept] = <[Response; 2]>::try_from(open).unwrap();
     assert_eq!(events(revoked).await, Vec::<Value>::new());
     assert_eq!(events(kept).await.len(), 2);
+}
+
+/// Neither somebody whom newer claims do not let in, nor somebody about whom there were none for long.
+async fn whom_the_identity_provider_lets_in_no_more_gets_nothing_more(url: &str) {
+    let served = Served::with(url, |config| config.identity.max_absence = 1).await;
+    let app = &served.stage.app;
+    for is_refused in [true, false] {
+        let subject = if is_refused { "1" } else { "2" };
+        let ann = account_of(app, &holder(subject, &[], 0)).await.unwrap();
+        let made = made(&served, &ann.name).await;
+        if !is_refused {
+            served
+                .stage
+                .advance(Duration::days(1) - Duration::seconds(1));
+        }
+        let id = served.foreign_task(Some(ann.id)).await;
+        let mut stream = subscribe(&served, Some(&made.secret), id).await;
+        first(&mut stream).await;
+        if is_refused {
+            let left = Holder {
+                entry: Err(EntryRefusal {
+                    text: "not let in".into(),
+                    ends_access: true,
+                }),
+                ..holder(subject, &[], 1)
+            };
+            account_of(app, &left).await.unwrap_err();
+        } else {
+            served.stage.advance(Duration::seconds(1));
+        }
+        assert!(served.finish(id).await);
+        assert_eq!(events(stream).await, Vec::<Value>::new());
+    }
 }
 
 async fn a_stream_of_a_task_that_asks_back_ends_with_it(url: &str) {

@@ -54,7 +54,8 @@ async fn somebody_in_two_hundred_groups_comes_in_with_those_that_are_selected() 
     let names: Vec<&str> = groups
         .map(|group| group["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names.len(), 12, "{names:?}");
+    // `leads`, `other-19`, and `other-190` to `other-197`; she is no robot.
+    assert_eq!(names.len(), 10, "{names:?}");
     assert!(names.contains(&"leads") && names.contains(&"other-197"));
     served.stop().await;
 }

@@ -19,7 +19,7 @@ use crate::support::stage::{Stage, card};
 
 async fn derived(stage: &Stage) -> usize {
     stage.settle().await;
-    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
         .await
         .unwrap();
     events

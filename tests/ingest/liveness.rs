@@ -178,7 +178,7 @@ async fn the_better_source_counts(url: &str) {
         assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
     }
     stage.settle().await;
-    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
         .await
         .unwrap();
     let flaps = events
@@ -265,7 +265,7 @@ async fn repeated_requests_for_a_visit_are_one_event(url: &str) {
         .await;
     stage.advance(Duration::minutes(2));
     let request_events = async || {
-        let events = events_after(&stage.app, &stage.admin, 0, 1000)
+        let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
             .await
             .unwrap();
         events

@@ -111,7 +111,7 @@ async fn temporarily_unreachable_keys_revoke_no_verdict(url: &str) {
     );
     assert_eq!(stage.versions(agent.id).await.len(), 1);
     assert_eq!(stage.reviews(agent.id).await.len(), 1);
-    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
         .await
         .unwrap();
     let matching = events.iter().filter(|event| {
@@ -311,7 +311,7 @@ async fn keys_on_another_host_need_a_person(url: &str) {
             .await
             .contains(&"signature.foreign_keys".to_owned())
     );
-    let events = events_after(&stage.app, &stage.admin, 0, 1000)
+    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
         .await
         .unwrap();
     let matching: Vec<_> = events

@@ -59,7 +59,7 @@ async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) 
             .unwrap();
         if comes_before {
             let admin = stage.admin.account.as_ref().unwrap();
-            let events = events_after(&stage.app, &stage.admin, 0, 1000).await;
+            let events = events_after(&stage.app, &stage.admin, &mut 0, 1000).await;
             let opened = |event: &&Event| event.kind == EventKind::ReviewOpened;
             let opened = events.unwrap().iter().rfind(opened).cloned();
             assert_eq!(

@@ -152,7 +152,7 @@ async fn a_wholly_changed_fingerprint_ends_the_generation(url: &str) {
     assert_eq!(now.urn, agent.urn, "a name is never given to another agent");
     assert_eq!(setup.stage.served(agent.id).await, None);
     setup.stage.index_equals_database().await;
-    let events = events_after(&setup.stage.app, &setup.stage.admin, 0, 1000)
+    let events = events_after(&setup.stage.app, &setup.stage.admin, &mut 0, 1000)
         .await
         .unwrap();
     // Nobody asked for the review: the end of the generation opened it.

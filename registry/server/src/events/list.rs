@@ -48,27 +48,27 @@ pub async fn event_list(
     })
 }
 
-/// At most `limit` events after `seq`, oldest first, for a stream.
+/// At most `limit` events after `position`, oldest first, for a stream. The position moves to the last event that was read,
+/// shown or not, so that none is read twice.
 ///
 /// # Errors
 /// `Forbidden` without [`Permission::ReadEvents`].
 pub async fn events_after(
     context: &Context,
     caller: &Caller,
-    seq: i64,
+    position: &mut i64,
     limit: u32,
 ) -> Result<Vec<Event>, AppError> {
     caller.demand(Permission::ReadEvents)?;
-    let mut after = seq;
     loop {
-        let rows = events::events_after(&context.store, after, u64::from(limit)).await?;
+        let rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
         let Some(last) = rows.last() else {
             return Ok(Vec::new());
         };
-        after = last.seq;
+        *position = last.seq;
         let shown = rows.into_iter().filter_map(|row| view(caller, row));
         let shown: Vec<Event> = shown.collect();
-        // This build can show none of these, so it continues with the events after them.
+        // None of these is for this caller or known to this build, so it continues with the events after them.
         if !shown.is_empty() {
             return Ok(shown);
         }

@@ -215,14 +215,14 @@ impl Feed {
         // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
         self.signal.borrow_and_update();
         loop {
-            let events = events_after(&self.context, &self.caller, self.position, BATCH).await;
+            let position = &mut self.position;
+            let events = events_after(&self.context, &self.caller, position, BATCH).await;
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;
             // After reading and before sending: what is read while a token ends is not sent any more.
             self.authenticate_again().await?;
-            if let Some(last) = events.last() {
-                self.position = last.seq;
+            if !events.is_empty() {
                 return Some(Bytes::from(events.iter().map(frame).collect::<String>()));
             }
             if !self.something_happens().await? {

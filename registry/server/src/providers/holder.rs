@@ -99,8 +99,7 @@ fn entry(
     completeness: Completeness,
 ) -> Result<Entry, EntryRefusal> {
     check_required(config, claims, completeness)?;
-    let claim = claims.get(&config.groups_claim);
-    let groups = match claim {
+    let groups = match claim(claims, &config.groups_claim) {
         None if is_elsewhere(claims, &config.groups_claim) => {
             return Err(refusal(GROUPS_ELSEWHERE, false));
         }
@@ -136,12 +135,12 @@ fn check_required(
                     (`require`).";
         return Err(refusal(text, false));
     };
-    let claim = claims.get(&require.claim);
+    let claim = claim(claims, &require.claim);
     let values = texts(claim);
     if values.iter().any(|value| require.values.contains(value)) {
         return Ok(());
     }
-    let is_absent = claim.is_none_or(Value::is_null);
+    let is_absent = claim.is_none();
     if is_absent && is_elsewhere(claims, &require.claim) {
         return Err(refusal(GROUPS_ELSEWHERE, false));
     }
@@ -151,6 +150,11 @@ fn check_required(
         text,
         !is_absent || completeness == Completeness::Whole,
     ))
+}
+
+/// A claim, unless it is null: a null says no more than a claim that is left out (OpenID Connect Core 5.3.2).
+pub(super) fn claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    claims.get(name).filter(|value| !value.is_null())
 }
 
 fn refusal(text: impl Into<String>, ends_access: bool) -> EntryRefusal {
@@ -200,7 +204,7 @@ fn is_elsewhere(claims: &Map<String, Value>, name: &str) -> bool {
 /// to it.
 fn groups(config: &ProviderConfig, claim: Option<&Value>) -> Result<Vec<String>, EntryRefusal> {
     let named = match claim {
-        None | Some(Value::Null) => 0,
+        None => 0,
         Some(Value::Array(several)) => several.len(),
         Some(_) => 1,
     };

@@ -236,6 +236,12 @@ fn claims_end_access_only_where_they_say_enough() {
         let found = holder::holder("corp", &config(), &null, NOW, of).unwrap();
         assert_eq!(found.entry.unwrap_err().ends_access, wanted, "{of:?}");
     }
+    // Nor is a null beside the mark that the groups are elsewhere an empty list of them.
+    null.insert("hasgroups".into(), true.into());
+    for of in [Whole, WithoutUserinfo, AccessToken] {
+        let found = holder::holder("corp", &config(), &null, NOW, of).unwrap();
+        assert!(!found.entry.unwrap_err().ends_access, "{of:?}");
+    }
     // Groups that are too many, where another claim lets the person in.
     let by_kind = ProviderConfig {
         require: Some(RequireConfig {
@@ -266,6 +272,34 @@ fn claims_end_access_only_where_they_say_enough() {
         ..config()
     };
     assert_eq!(ends_access(&nobody, json!({}), Whole), Some(false));
+}
+
+/// A null takes no groups from anybody: an access token with it says nothing about them, and where they are kept elsewhere
+/// nobody enters without them.
+#[test]
+fn a_claim_that_is_null_is_as_one_that_is_left_out() {
+    let by_kind = ProviderConfig {
+        require: Some(RequireConfig {
+            claim: "kind".into(),
+            values: vec!["employee".into()],
+        }),
+        ..config()
+    };
+    let entry = |more: Value, of: Completeness| {
+        let mut claims = claims(json!({"kind": "employee"}));
+        claims.insert("groups".into(), Value::Null);
+        claims.extend(more.as_object().unwrap().clone());
+        let found = holder::holder("corp", &by_kind, &claims, NOW, of);
+        found.unwrap().entry
+    };
+    let silent = entry(json!({}), Completeness::AccessToken).unwrap();
+    assert_eq!(silent.groups, None);
+    let whole = entry(json!({}), Completeness::Whole).unwrap();
+    assert_eq!(whole.groups, Some(Vec::new()));
+    for of in [Completeness::AccessToken, Completeness::Whole] {
+        let elsewhere = entry(json!({"hasgroups": true}), of).unwrap_err();
+        assert!(!elsewhere.ends_access, "{of:?}");
+    }
 }
 
 /// Entra sends up to 200 groups, of which few matter.

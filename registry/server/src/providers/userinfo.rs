@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::error::AppError;
 use crate::providers::Provider;
+use crate::providers::holder::claim;
 use crate::providers::refused::{Refused, refused};
 
 /// Bytes of the answer.
@@ -17,7 +18,7 @@ impl Provider {
     pub(super) fn lacks_claims(&self, claims: &Map<String, Value>) -> bool {
         let required = self.config.require.as_ref().map(|require| &require.claim);
         let mut needed = required.into_iter().chain([&self.config.groups_claim]);
-        needed.any(|name| !claims.contains_key(name))
+        needed.any(|name| claim(claims, name).is_none())
     }
 
     /// Adds what the provider tells of the same subject; what the identity token says counts.
@@ -51,7 +52,9 @@ impl Provider {
             return Err(refused("sign-in", Refused::Subject));
         }
         for (name, value) in told {
-            claims.entry(name).or_insert(value);
+            if claim(claims, &name).is_none() {
+                claims.insert(name, value);
+            }
         }
         Ok(())
     }

@@ -16,8 +16,10 @@ use tokio_util::sync::CancellationToken;
 use crate::accounts::people::account_patch;
 use crate::accounts::tokens::{token_create, token_revoke};
 use crate::domains::register;
+use crate::identity::account_of;
 use crate::metrics::Metrics;
 use crate::precondition::Precondition;
+use crate::providers::{Entry, EntryRefusal, Holder};
 use crate::tests::{ADMIN, Registry, bearer};
 
 /// Timeout of every wait, longer than any step takes: only a failing test reaches it.
@@ -151,19 +153,52 @@ enum End {
     Disabled,
     /// Its account may no longer read events.
     Demoted,
+    /// Newer claims of the identity provider do not let its account in.
+    Left,
+    /// The identity provider has not confirmed its account for too long.
+    Absent,
+}
+
+/// The claims about a curator, who is let in or is not.
+fn watcher(issued_at: i64, is_let_in: bool) -> Holder {
+    let refusal = EntryRefusal {
+        text: "not let in".into(),
+        ends_access: true,
+    };
+    let entry = Entry {
+        account_name: "watcher".into(),
+        groups: None,
+        roles: [Role::Curator].into_iter().collect(),
+    };
+    Holder {
+        issuer: "https://login.example".into(),
+        subject: "1".into(),
+        issued_at,
+        entry: is_let_in.then_some(entry).ok_or(refusal),
+    }
 }
 
 /// A stream ends with its token, and sends no event after that, be it busy or idle.
 async fn a_stream_ends_with_its_token(end: End, busy: bool) {
     let clock = Arc::new(MovedClock(Mutex::new(SystemClock.now())));
-    let registry = Registry::by(clock.clone(), |_| {}).await;
+    let registry = Registry::by(clock.clone(), |config| {
+        config.identity.max_absence = 2;
+    })
+    .await;
     let served = serve(&registry);
     let admin = registry.admin().await;
+    let issued_at = clock.now().unix_timestamp();
+    account_of(registry.context(), &watcher(issued_at, true))
+        .await
+        .unwrap();
+    let days = match end {
+        End::Absent => 3,
+        _ => 1,
+    };
     let new = NewToken {
         account: "watcher".into(),
-        role: Some(Role::Curator),
         name: "stream".into(),
-        expires_in_days: Some(1),
+        expires_in_days: Some(days),
         ..NewToken::default()
     };
     let token = token_create(registry.context(), &admin, &new)
@@ -189,6 +224,11 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
             changed.unwrap();
         }
         End::Expired => *clock.0.lock().unwrap() += Duration::from_secs(24 * 3600),
+        End::Absent => *clock.0.lock().unwrap() += Duration::from_secs(2 * 24 * 3600),
+        End::Left => {
+            let left = watcher(issued_at + 1, false);
+            account_of(registry.context(), &left).await.unwrap_err();
+        }
     }
     // On an idle stream no event triggers the check, so the stream itself has to notice.
     let write = async {
@@ -220,6 +260,8 @@ async fn a_busy_stream_ends_with_its_token() {
     a_stream_ends_with_its_token(End::Expired, true).await;
     a_stream_ends_with_its_token(End::Disabled, true).await;
     a_stream_ends_with_its_token(End::Demoted, true).await;
+    a_stream_ends_with_its_token(End::Left, true).await;
+    a_stream_ends_with_its_token(End::Absent, true).await;
 }
 
 #[actix_web::test]
@@ -228,6 +270,8 @@ async fn a_silent_stream_ends_with_its_token() {
     a_stream_ends_with_its_token(End::Expired, false).await;
     a_stream_ends_with_its_token(End::Disabled, false).await;
     a_stream_ends_with_its_token(End::Demoted, false).await;
+    a_stream_ends_with_its_token(End::Left, false).await;
+    a_stream_ends_with_its_token(End::Absent, false).await;
 }
 
 /// A clock that stands still until it is moved.

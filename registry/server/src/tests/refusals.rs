@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 use crate::accounts::refusals::write_refusals;
 use crate::accounts::tokens::token_create;
+use crate::authentication::authenticate;
+use crate::events::list::events_after;
 use crate::http::visitor::form_token;
 use crate::metrics::ProcessGauges;
 use crate::openapi::operations::all as operations;
@@ -192,6 +194,12 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
         .map(|event| event["data"]["count"].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), 60);
     assert_eq!(newer[20]["subject"], "other networks");
+    // A stream of somebody who may not read them reads them once, however many there are.
+    let reader = authenticate(registry.context(), &curator).await.unwrap();
+    let last = newer[20]["seq"].as_i64().unwrap();
+    let mut position = newer[0]["seq"].as_i64().unwrap() - 1;
+    let shown = events_after(registry.context(), &reader, &mut position, 5).await;
+    assert_eq!((shown.unwrap().len(), position), (0, last));
 }
 
 #[actix_web::test]
