@@ -47,6 +47,7 @@ both_databases!(
     a_vouch_ends_when_a_parent_is_proved_for_its_subdomains,
     a_domain_that_can_be_proved_gets_no_vouched_owner,
     a_vouch_is_for_one_scheme_host_and_port,
+    one_vouch_that_cannot_be_ended_keeps_no_other,
     a_group_of_the_same_name_owns_nothing,
     one_account_is_vouched_for_at_a_time,
     whatever_ends_a_domains_owner_ends_the_vouch,
@@ -449,6 +450,44 @@ async fn a_vouch_is_for_one_scheme_host_and_port(url: &str) {
     let versions = setup.stage.versions(over_tls.id).await;
     let level = versions.last().unwrap().standing.known();
     assert_eq!(level, Some(CoverageLevel::Nomination));
+    // Nor does an act on the whole domain reach what is served over TLS.
+    let refused = domain_delete(app, &bert, "10.0.0.3").await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Forbidden, "{refused:?}");
+    let out = DomainPatch {
+        contact: None,
+        opt_out: Some(true),
+    };
+    let refused = domain_patch(app, &bert, "10.0.0.3", &out).await;
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::Forbidden);
+    assert!(setup.stage.served(over_tls.id).await.is_some());
+    domain_delete(app, &setup.stage.admin, "10.0.0.3")
+        .await
+        .unwrap();
+}
+
+/// A vouch that cannot be ended at present keeps none of the others.
+async fn one_vouch_that_cannot_be_ended_keeps_no_other(url: &str) {
+    let setup = OwnershipSetup::everywhere(url).await;
+    setup.listed_at("acme", CARD).await;
+    let other = "stays.agents-test.com:8443";
+    setup
+        .listed_at("other", &format!("https://{other}/card.json"))
+        .await;
+    setup.vouch(HOST, "acme").await.unwrap();
+    setup.vouch(other, "other").await.unwrap();
+    setup.stage.advance(Duration::days(181));
+    setup.stage.refuse_changes("domains", "name", HOST).await;
+    let app = &setup.stage.app;
+    end_owner_vouches(app).await.unwrap_err();
+    let expired = "it has expired".to_owned();
+    assert_eq!(
+        setup.ends().await,
+        [(other.to_owned(), expired.clone())],
+        "the first one stays for the next pass"
+    );
+    setup.stage.allow_changes("domains").await;
+    end_owner_vouches(app).await.unwrap();
+    assert_eq!(setup.ends().await[1..], [(HOST.to_owned(), expired)]);
 }
 
 async fn a_group_of_the_same_name_owns_nothing(url: &str) {

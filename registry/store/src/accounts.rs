@@ -60,11 +60,14 @@ pub async fn accounts_by_names(
 }
 
 /// The names of accounts that are one of these names, which are in lower case, but for case and blanks around it.
-pub async fn accounts_called(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, StoreError> {
+pub async fn account_names_among(
+    on: &impl Handle,
+    names: &[&str],
+) -> Result<Vec<String>, StoreError> {
     Ok(account::Entity::find()
         .select_only()
         .column(account::Column::Name)
-        .filter(called(account::Column::Name, names))
+        .filter(is_among(account::Column::Name, names))
         .order_by_asc(account::Column::Name)
         .into_tuple()
         .all(on.connection())
@@ -72,7 +75,7 @@ pub async fn accounts_called(on: &impl Handle, names: &[&str]) -> Result<Vec<Str
 }
 
 /// Whether the text of a column is one of these in lower case, but for case and blanks around it.
-pub(super) fn called(column: impl ColumnTrait, names: &[&str]) -> Expr {
+pub(super) fn is_among(column: impl ColumnTrait, names: &[&str]) -> Expr {
     let trimmed = Func::cust("trim").arg(Expr::col(column));
     sea_orm::ExprTrait::is_in(Func::lower(trimmed), names.iter().copied())
 }

@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::accounts::called;
+use super::accounts::is_among;
 use super::entity::{account_group, agent, collection, group_member};
 use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
@@ -55,7 +55,7 @@ pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreErr
 }
 
 /// The names of groups of that origin that are one of these names, which are in lower case, but for case and blanks around it.
-pub async fn groups_called(
+pub async fn group_names_among(
     on: &impl Handle,
     origin: &str,
     names: &[&str],
@@ -64,7 +64,7 @@ pub async fn groups_called(
         .select_only()
         .column(account_group::Column::Name)
         .filter(account_group::Column::Origin.eq(origin))
-        .filter(called(account_group::Column::Name, names))
+        .filter(is_among(account_group::Column::Name, names))
         .order_by_asc(account_group::Column::Name)
         .into_tuple()
         .all(on.connection())

@@ -7,7 +7,7 @@ use super::entity::{domain, proof};
 use super::{Handle, StoreError};
 
 /// A page of the live domains with an owner vouch, in force or not, that come after `after` in the order of their keys.
-pub async fn domains_vouched(
+pub async fn domains_with_owner_vouch(
     on: &impl Handle,
     after: i64,
     limit: u64,
@@ -24,7 +24,10 @@ pub async fn domains_vouched(
 
 /// The keys of the live domains with an owner vouch that a proof of the domain `name` may end: the same host name, and
 /// hosts below it or below one of its parents.
-pub async fn hosts_vouched_near(on: &impl Handle, name: &str) -> Result<Vec<i64>, StoreError> {
+pub async fn hosts_with_owner_vouch_near(
+    on: &impl Handle,
+    name: &str,
+) -> Result<Vec<i64>, StoreError> {
     let vouched: Vec<(i64, String)> = domain::Entity::find()
         .select_only()
         .columns([domain::Column::Id, domain::Column::Name])
@@ -46,10 +49,7 @@ pub async fn hosts_vouched_near(on: &impl Handle, name: &str) -> Result<Vec<i64>
 
 /// The first live domain by name whose owner has proved this host name: on port 443, or by a record for all hosts below a
 /// name that it is, or is below.
-pub async fn domain_that_proves(
-    on: &impl Handle,
-    name: &str,
-) -> Result<Option<String>, StoreError> {
+pub async fn proving_domain(on: &impl Handle, name: &str) -> Result<Option<String>, StoreError> {
     let host = host(name);
     let reaching = Query::select()
         .column(proof::Column::DomainId)

@@ -61,7 +61,7 @@ impl SignInAttempt {
 }
 
 /// An attempt that was begun.
-pub(super) struct Departure {
+pub(super) struct NewAttempt {
     /// The address to send the browser to.
     pub url: Url,
     /// The cookies to set and to clear.
@@ -78,7 +78,7 @@ pub struct AnsweredAttempt {
 }
 
 /// Somebody who has signed in with a provider.
-pub(super) struct Arrival {
+pub(super) struct ProviderSignIn {
     pub holder: Holder,
     pub attempt: AnsweredAttempt,
     /// The path to go to.
@@ -91,7 +91,7 @@ fn cookie_name(state: &str) -> Option<String> {
 }
 
 /// The attempt that a cookie holds, if the registry has sealed it.
-fn opened(context: &Context, sealed: &str) -> Option<SignInAttempt> {
+fn open_attempt(context: &Context, sealed: &str) -> Option<SignInAttempt> {
     let text = context.sealer.open(PURPOSE, sealed)?;
     serde_json::from_slice(&text).ok()
 }
@@ -105,7 +105,7 @@ pub(super) async fn attempt_begin(
     provider: &Provider,
     request: &HttpRequest,
     next: &str,
-) -> Result<Departure, AppError> {
+) -> Result<NewAttempt, AppError> {
     let now = context.now().0;
     let attempt = SignInAttempt {
         state: session_secret(context),
@@ -130,20 +130,20 @@ pub(super) async fn attempt_begin(
     let set = cookie_name(&attempt.state)
         .and_then(|name| cookies::set_for(&name, &sealed, seconds))
         .into_iter();
-    let cleared = superfluous(context, request, now);
+    let cleared = attempts_to_clear(context, request, now);
     let cleared = cleared.iter().filter_map(|name| cookies::clear(name));
-    Ok(Departure {
+    Ok(NewAttempt {
         url,
         cookies: set.chain(cleared).collect(),
     })
 }
 
 /// The names of the cookies that make way for another attempt: the oldest beyond the bound, and all that are no good.
-fn superfluous(context: &Context, request: &HttpRequest, now: i64) -> Vec<String> {
+fn attempts_to_clear(context: &Context, request: &HttpRequest, now: i64) -> Vec<String> {
     let mut waiting = Vec::new();
     let mut names = Vec::new();
     for (name, sealed) in cookies::attempts(request) {
-        match opened(context, &sealed) {
+        match open_attempt(context, &sealed) {
             Some(attempt) if !attempt.has_expired(now) => waiting.push((attempt.begun_at, name)),
             _ => names.push(name),
         }
@@ -155,7 +155,7 @@ fn superfluous(context: &Context, request: &HttpRequest, now: i64) -> Vec<String
 }
 
 /// `Set-Cookie` that removes the attempt that an answer is about.
-pub(super) fn attempt_cleared(state: &str) -> Option<HeaderValue> {
+pub(super) fn clear_attempt(state: &str) -> Option<HeaderValue> {
     cookies::clear(&cookie_name(state)?)
 }
 
@@ -175,7 +175,7 @@ pub(super) async fn attempt_of(
     let name = cookie_name(&answer.state).ok_or_else(no_attempt)?;
     let mut known = cookies::attempts(request).into_iter();
     let sealed = known.find(|(own, _)| *own == name);
-    let attempt = sealed.and_then(|(_, sealed)| opened(context, &sealed));
+    let attempt = sealed.and_then(|(_, sealed)| open_attempt(context, &sealed));
     let attempt = attempt.filter(|own| {
         own.state == answer.state
             && own.issuer == provider.issuer()
@@ -198,14 +198,14 @@ pub(super) async fn attempt_finish(
     provider: &Arc<Provider>,
     attempt: OwnAttempt,
     answer: &CodeAnswer,
-) -> Result<Arrival, AppError> {
+) -> Result<ProviderSignIn, AppError> {
     let OwnAttempt(attempt) = attempt;
     let back = redirect_uri(&context.config().public_url(), provider);
     let holder = provider
         .signed_in(&attempt.shared(), answer, &back)
         .await
         .map_err(|error| error.refused_by_provider(RefusalReason::ProviderAnswer))?;
-    Ok(Arrival {
+    Ok(ProviderSignIn {
         holder,
         attempt: AnsweredAttempt {
             state: hash(&attempt.state),
@@ -342,7 +342,7 @@ mod tests {
                 .map(|own| cookie(&own.state, &sealed(&registry, &own)));
             all.collect::<Vec<String>>().join("; ")
         };
-        let makes_way = |cookies: &str| superfluous(context, &with(cookies), context.now().0);
+        let makes_way = |cookies: &str| attempts_to_clear(context, &with(cookies), context.now().0);
         let name = |number: i64| cookie_name(&own(number).state).unwrap();
         assert_eq!(makes_way(""), [""; 0]);
         assert_eq!(makes_way(&cookies(0..4)), [""; 0]);

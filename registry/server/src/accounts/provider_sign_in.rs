@@ -7,7 +7,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::accounts::attempts::{
-    Departure, attempt_begin, attempt_cleared, attempt_finish, attempt_of,
+    NewAttempt, attempt_begin, attempt_finish, attempt_of, clear_attempt,
 };
 use crate::accounts::sessions::{SessionClient, session_begin_with_provider, session_end};
 use crate::accounts::sign_in::{SignInProblem, form, local, refuse_connection};
@@ -79,7 +79,7 @@ async fn begun(
     if let Some(address) = client_address(request, &context.config().server.trusted_proxies) {
         state.sign_ins.admit_address(address)?;
     }
-    let Departure { url, cookies } = attempt_begin(context, provider, request, next).await?;
+    let NewAttempt { url, cookies } = attempt_begin(context, provider, request, next).await?;
     let page = DeparturePage {
         frame: Frame::new(context.config(), "sign-in"),
         title: text::line(provider.title(), LINE),
@@ -111,7 +111,7 @@ pub(crate) async fn finish(
                 .finish();
             // The cookie of the form stays: another tab may show the form.
             let set = cookies::set(cookies::SESSION, &secret);
-            for cookie in set.into_iter().chain(attempt_cleared(&answer.state)) {
+            for cookie in set.into_iter().chain(clear_attempt(&answer.state)) {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
             response

@@ -30,8 +30,8 @@ pub(crate) const RESERVED_NAME: &str = "its name has a meaning of its own, so po
 /// # Errors
 /// Where the database fails.
 pub(crate) async fn reserved_name_holders(on: &impl Handle) -> Result<Vec<String>, StoreError> {
-    let accounts = accounts::accounts_called(on, &RESERVED_NAMES).await?;
-    let groups = groups::groups_called(on, ADMIN_ORIGIN, &RESERVED_NAMES).await?;
+    let accounts = accounts::account_names_among(on, &RESERVED_NAMES).await?;
+    let groups = groups::group_names_among(on, ADMIN_ORIGIN, &RESERVED_NAMES).await?;
     let accounts = accounts.into_iter().filter(|name| name != ADMIN);
     let accounts = accounts.map(|name| format!("the account {name}"));
     let groups = groups.into_iter().map(|name| format!("the group {name}"));

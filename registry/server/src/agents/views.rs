@@ -27,7 +27,7 @@ use crate::audience::{groups_in, named_by_id};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::keeper_under;
+use crate::ownership::keeper_at;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::signatures::KeyBinding;
 use crate::visibility::{Openness, is_listed, visible_to};
@@ -398,7 +398,7 @@ pub(crate) async fn keeper_of(
     let rows = domains::domains_by_ids(&context.store, &domain).await?;
     let marks = ownership::owner_marks_of(&context.store, &domain).await?;
     Ok(rows.first().map_or(agent.owner_id, |row| {
-        keeper_under(agent, row, &marks, context.now())
+        keeper_at(agent, row, &marks, context.now())
     }))
 }
 

@@ -49,6 +49,6 @@ async fn followers_of(
     seen: &domain::Model,
 ) -> Result<Vec<i64>, AppError> {
     let mut ids = coverage::domains_answered_by(write, origin).await?;
-    ids.extend(owner_vouches::hosts_vouched_near(write, &seen.name).await?);
+    ids.extend(owner_vouches::hosts_with_owner_vouch_near(write, &seen.name).await?);
     Ok(ids)
 }

@@ -20,7 +20,7 @@ use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
-use crate::ownership::authorization::require_owner_or_curator;
+use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain};
 use crate::ownership::challenges::new_challenge;
 use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
 
@@ -40,6 +40,9 @@ pub async fn domain_patch(
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     // Another account may have proved it since.
     let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
+    if patch.opt_out == Some(true) {
+        require_whole_domain(&write, caller, &row, context.now()).await?;
+    }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     if let Some(contact) = contact {
         row.contact = contact;

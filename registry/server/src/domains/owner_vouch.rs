@@ -109,7 +109,7 @@ async fn refuse_proved(write: &Write, row: &domain::Model) -> Result<(), AppErro
             "{name} can be proved, and then nobody is vouched for as its owner: the account places a record or a file and runs \
              `a2a-registry domain verify {name}`."
         )
-    } else if let Some(proved) = owner_vouches::domain_that_proves(write, name).await? {
+    } else if let Some(proved) = owner_vouches::proving_domain(write, name).await? {
         format!(
             "{proved} is proved and stands for the host name of {name}, so nobody is vouched for as its owner: its cards can \
              be published on port 443, over https, and registered there."

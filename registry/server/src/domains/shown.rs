@@ -20,7 +20,7 @@ use crate::domains::rows::DomainRows;
 use crate::domains::visible_part::{Disclosure, VisiblePart, recorded};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
-use crate::ownership::{keeper_under, owner_marks, why_no_challenge};
+use crate::ownership::{keeper_at, owner_marks, why_no_challenge};
 use crate::sources::source_name;
 
 /// A domain, with the part of its fields, sources and agents that the caller sees.
@@ -228,7 +228,7 @@ impl<'a> ShownDomain<'a> {
         let waiting: Vec<agent::Model> = self.agents().cloned().collect();
         // The reason of a hold is shown to the owner and curators only.
         let now = self.context.now();
-        let keeper = |agent: &agent::Model| keeper_under(agent, self.row, &known.marks, now);
+        let keeper = |agent: &agent::Model| keeper_at(agent, self.row, &known.marks, now);
         let disclosure = |agent: &&agent::Model| part.sees_all || self.caller.is(keeper(agent));
         let disclosure: Vec<Uuid> = waiting
             .iter()

@@ -23,7 +23,7 @@ use crate::domains::registered::{DomainSources, is_approved, lies_there};
 use crate::entry_rows::{end_entries_from, end_entries_of};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_redirects;
-use crate::ownership::authorization::require_owner_or_curator;
+use crate::ownership::authorization::require_whole_domain;
 use crate::ownership::dispute::is_caller_party;
 use crate::ownership::{disputed, is_disputed};
 use crate::sources::source_name;
@@ -153,7 +153,7 @@ pub async fn domain_delete(
     let is_proved = registered.is_proved && (is_first || is_party);
     let has_none = own.is_empty() && ended.is_empty();
     if may_delete || is_proved || (has_none && !is_first) {
-        require_owner_or_curator(&write, caller, &row, context.now()).await?;
+        require_whole_domain(&write, caller, &row, context.now()).await?;
         return end_domain(context, write, &row, &followers, &account.name).await;
     }
     let ending = registered.ending(account.id, &own);

@@ -21,10 +21,10 @@ const LINES: u64 = 60;
 
 /// The refusals since they were last taken.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<Unwritten>);
+pub(crate) struct Refusals(Mutex<MinuteCounts>);
 
 #[derive(Debug, Default)]
-struct Unwritten {
+struct MinuteCounts {
     since: Option<Timestamp>,
     networks: HashMap<IpNet, RefusalCount>,
     /// Those of further networks, and of clients without an address.
@@ -135,7 +135,7 @@ impl Refusals {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Unwritten> {
+    fn lock(&self) -> MutexGuard<'_, MinuteCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,12 @@
 //! Who may change a domain: its owner, proved or vouched for, and curators.
 
 use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::Handle;
-use a2a_registry_store::entity::domain;
+use a2a_registry_store::entity::{domain, source};
+use a2a_registry_store::{Handle, domains};
 
+use crate::admission::coverage::origin_of;
 use crate::caller::{Account, Caller};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::dispute::{disputed, is_caller_party, is_disputed};
@@ -40,4 +42,37 @@ pub(crate) async fn require_owner_or_curator<'a>(
         )
     };
     Err(AppError::new(ErrorKind::Forbidden, needed))
+}
+
+/// As [`require_owner_or_curator`], for an act on everything that a domain has. Plain HTTP and HTTPS on their usual ports are
+/// one domain, and an owner vouch is for one of the two: while cards at the other one are registered, the act is not its
+/// owner's.
+///
+/// # Errors
+/// The same, and `Forbidden` for the owner that an admin vouches for while the domain has cards at another origin.
+pub(crate) async fn require_whole_domain<'a>(
+    on: &impl Handle,
+    caller: &'a Caller,
+    row: &domain::Model,
+    now: Timestamp,
+) -> Result<&'a Account, AppError> {
+    let account = require_owner_or_curator(on, caller, row, now).await?;
+    if caller.may(Permission::Curate) || row.vouched_owner_at(now).is_none() {
+        return Ok(account);
+    }
+    let origin = format!("{}://{}", row.scheme, row.name);
+    let sources = domains::sources_of(on, &[row.id]).await?;
+    let is_elsewhere =
+        |one: &source::Model| one.kind == SourceKind::Url && origin_of(&one.url) != origin;
+    if !sources.iter().any(is_elsewhere) {
+        return Ok(account);
+    }
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!(
+            "An admin vouches for the owner of {origin}, and the domain {} has cards at another origin too. Retire the agents \
+             of {origin} and withdraw their card URLs one by one, or ask a curator.",
+            row.name
+        ),
+    ))
 }

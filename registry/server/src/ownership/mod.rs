@@ -43,7 +43,7 @@ fn first_of_unowned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -
 
 /// The account whose own an agent of this domain is at this time. The agent's row keeps an owner that an admin vouches for
 /// until a job has seen that the vouch has expired.
-pub(crate) fn keeper_under(
+pub(crate) fn keeper_at(
     agent: &agent::Model,
     row: &domain::Model,
     marks: &[entity::owner_marks::Model],

@@ -53,7 +53,7 @@ pub(crate) async fn remove_owner_vouch(
 }
 
 /// Whether an account exists and may be used.
-pub(crate) async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool, AppError> {
+async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool, AppError> {
     let found = accounts::accounts_by_ids(on, &[account]).await?;
     Ok(found.iter().any(|account| account.may_be_used()))
 }
@@ -73,7 +73,7 @@ async fn end_reason(
     if !is_usable(on, owner).await? {
         return Ok(Some("its account may not be used".to_owned()));
     }
-    let proved = owner_vouches::domain_that_proves(on, &row.name).await?;
+    let proved = owner_vouches::proving_domain(on, &row.name).await?;
     Ok(proved.map(|proved| format!("{proved} is proved")))
 }
 
@@ -86,13 +86,13 @@ pub(crate) async fn end_superseded(
 ) -> Result<Touched, AppError> {
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     for host in hosts {
-        end_due(context, write, &mut ledger, host.clone()).await?;
+        end_if_due(context, write, &mut ledger, host.clone()).await?;
     }
     ledger.write(write).await
 }
 
 /// Ends the owner vouch of a domain if it is due to end.
-async fn end_due(
+async fn end_if_due(
     context: &Context,
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -110,25 +110,41 @@ async fn end_due(
 /// nothing before this: it is what is shown and found that follows here.
 ///
 /// # Errors
-/// Where the database fails; the next pass ends the rest.
+/// Where the database fails as a whole; else the first failure of those that failed, after the others.
 pub async fn end_owner_vouches(context: &Context) -> Result<(), AppError> {
-    let mut after = 0;
+    let (mut after, mut failed) = (0, Ok(()));
     loop {
-        let page = owner_vouches::domains_vouched(&context.store, after, PAGE).await?;
+        let page = owner_vouches::domains_with_owner_vouch(&context.store, after, PAGE).await?;
+        let Some(last) = page.last() else {
+            return failed;
+        };
+        after = last.id;
         for row in &page {
-            after = row.id;
-            let due = end_reason(&context.store, row, context.now()).await?;
-            if due.is_some() {
-                end_of(context, row).await?;
+            match check_owner_vouch(context, row).await {
+                Err(error) if error.is_of_database() => return Err(error),
+                Err(error) => {
+                    let text = error.for_log();
+                    tracing::error!(
+                        error = text,
+                        domain = row.name,
+                        "an owner vouch could not be ended"
+                    );
+                    failed = failed.and(Err(error));
+                }
+                Ok(()) => {}
             }
-        }
-        if (page.len() as u64) < PAGE {
-            return Ok(());
         }
     }
 }
 
-async fn end_of(context: &Context, seen: &domain::Model) -> Result<(), AppError> {
+/// Ends the owner vouch of this domain if it is due to end, in a transaction of its own.
+async fn check_owner_vouch(context: &Context, seen: &domain::Model) -> Result<(), AppError> {
+    if end_reason(&context.store, seen, context.now())
+        .await?
+        .is_none()
+    {
+        return Ok(());
+    }
     let write = context.store.write().await?;
     // Another process may have ended it, or the domain.
     let row = match domain_locked(&write, seen).await {
@@ -136,7 +152,7 @@ async fn end_of(context: &Context, seen: &domain::Model) -> Result<(), AppError>
         row => row?,
     };
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    end_due(context, &write, &mut ledger, row).await?;
+    end_if_due(context, &write, &mut ledger, row).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
     after_write(context, &touched);

@@ -18,7 +18,7 @@ use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::ownership::keeper_under;
+use crate::ownership::keeper_at;
 use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
 use crate::visibility::is_listed;
@@ -62,7 +62,7 @@ pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<U
     let now = context.now();
     let own = found.into_iter().filter(|agent| {
         let row = rows.iter().find(|row| row.id == agent.domain_id);
-        let keeper = row.map_or(agent.owner_id, |row| keeper_under(agent, row, &marks, now));
+        let keeper = row.map_or(agent.owner_id, |row| keeper_at(agent, row, &marks, now));
         keeper == Some(account)
     });
     Ok(own.map(|agent| agent.id).collect())
