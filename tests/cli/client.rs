@@ -302,8 +302,8 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
         "acme (vouched for by an admin until ",
     );
     let end = ["domain", "vouch", &domain, "--end-owner"];
-    assert_printed(&served.run(&end).await, "Nobody is vouched for");
-    assert_ended(&served.run(&end).await, 1, "Nobody is vouched for");
+    assert_printed(&served.run(&end).await, "The owner vouch of");
+    assert_ended(&served.run(&end).await, 1, "has no owner vouch");
     let beyond = [&owner[..], &["--expires", "30", "--json"]].concat();
     assert_printed(&served.run(&beyond).await, "\"owner_vouch\"");
     let recrawl = ["domain", "recrawl", "--full", &domain];

@@ -41,9 +41,7 @@ pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> R
         return if console.json {
             console.json(&serde_json::json!({"domain": domain, "owner_vouch": null}))
         } else {
-            console.line(&format!(
-                "Nobody is vouched for as owner of {domain} any more"
-            ))
+            console.line(&format!("The owner vouch of {domain} has ended"))
         };
     }
     let reason = arguments.reason.clone().unwrap_or_default();

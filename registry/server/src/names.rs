@@ -50,7 +50,7 @@ pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<(), AppError> 
     }
     Err(AppError::new(
         ErrorKind::Conflict,
-        format!("The name {name} has a meaning of its own in this registry. Choose another one."),
+        format!("The name {name} is reserved in this registry. Choose another one."),
     ))
 }
 

@@ -23,7 +23,7 @@ pub(crate) async fn prepare_accounts(context: &Context) -> Result<(), StoreError
 }
 
 /// What is wrong with an account or a group that has a reserved name.
-pub(crate) const RESERVED_NAME: &str = "its name has a meaning of its own, so policies that use the name are not about it; make another one in its place";
+pub(crate) const RESERVED_NAME: &str = "its name is reserved, so policies that use the name do not apply to it; create another one in its place";
 
 /// The accounts and groups that an earlier version has given a reserved name.
 ///

@@ -80,7 +80,7 @@ pub async fn owner_vouch_end(
     let reason = "an admin ended it";
     if !remove_owner_vouch(&write, &mut ledger, &mut row, &admin.name, reason).await? {
         return Err(AppError::not_found(format!(
-            "Nobody is vouched for as owner of {}.",
+            "{} has no owner vouch.",
             row.name
         )));
     }

@@ -69,17 +69,17 @@ pub(crate) async fn set(
     DomainRef(domain): DomainRef,
     form: FormOf<Administer, SetForm>,
 ) -> Result<HttpResponse, Problem> {
-    let asked = form.fields;
-    if asked.confirmed.is_empty() {
+    let fields = form.fields;
+    if fields.confirmed.is_empty() {
         let detail =
             "Tick the box to confirm that the account may act as owner, and send the form again.";
         return Err(AppError::invalid("/confirmed", detail).into());
     }
     let vouch = NewOwnerVouch {
-        account: asked.account.trim().to_owned(),
-        reason: asked.reason,
+        account: fields.account.trim().to_owned(),
+        reason: fields.reason,
         // No number is no number of days.
-        expires_in_days: Some(asked.days.trim().parse().unwrap_or(0)),
+        expires_in_days: Some(fields.days.trim().parse().unwrap_or(0)),
     };
     owner_vouch_set(&context, &form.visitor.caller, &domain, &vouch).await?;
     Ok(back(&domain))
