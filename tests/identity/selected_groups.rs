@@ -125,10 +125,19 @@ async fn a_group_that_something_names_is_not_left_out(url: &str) {
     served.stop().await;
     let refused = selecting.refused().await;
     assert!(refused.contains(&format!("the agent {agent}")), "{refused}");
-    // Where nothing names it any more, nothing may name it again.
+    // Where nothing names it any more, or an agent alone that is retired for good, nothing may name it again.
     let served = of("").start().await;
     let public = json!({"visibility": "public"});
     assert_eq!(send(&served, Method::PATCH, &path, &public).await.0, 200);
+    served.stop().await;
+    let served = selecting.start().await;
+    served.stop().await;
+    let served = of("").start().await;
+    assert_eq!(send(&served, Method::PATCH, &path, &audience).await.0, 200);
+    let reason = json!({"reason": "a test"});
+    let retire = format!("{path}:retire");
+    let (status, answer) = send(&served, Method::POST, &retire, &reason).await;
+    assert_eq!(status, 200, "{answer}");
     served.stop().await;
     let served = selecting.start().await;
     let (status, problem) = send(&served, Method::PUT, "/v1/policies", &with).await;

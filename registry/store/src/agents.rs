@@ -229,7 +229,7 @@ pub async fn agents_walk(
     Ok(query.all(on.connection()).await?)
 }
 
-/// The audiences of agents with ids above `after`, by id, each with the agent: `limit` of them.
+/// The audiences of agents that are not retired, with ids above `after`, by id, each with the agent: `limit` of them.
 pub async fn agent_audiences(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -239,6 +239,7 @@ pub async fn agent_audiences(
         .select_only()
         .columns([agent::Column::Id, agent::Column::Audience])
         .filter(agent::Column::Audience.is_not_null())
+        .filter(agent::Column::RetiredAt.is_null())
         .order_by_asc(agent::Column::Id)
         .limit(limit);
     if let Some(after) = after {
