@@ -35,7 +35,7 @@ const MAX_GROUPS: u64 = 10_000;
 pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::Model, AppError> {
     let entry = match &holder.entry {
         Ok(entry) => entry,
-        Err(refusal) => return Err(refuse(context, holder, refusal).await?),
+        Err(refusal) => return Err(refuse_holder(context, holder, refusal).await?),
     };
     let store = &context.store;
     if let Some(known) = identities::identity_of(store, &holder.issuer, &holder.subject).await?
@@ -43,7 +43,7 @@ pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::M
             .await?
             .pop()
     {
-        check_newer(&known, &account, holder)?;
+        refuse_outdated_claims(&known, &account, holder)?;
         if account.disabled_at.is_some() || holder.issued_at < known.claims_at {
             return Ok(account);
         }
@@ -56,7 +56,7 @@ pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::M
 }
 
 /// Refuses a token where claims issued no earlier have ended the access of the account.
-fn check_newer(
+fn refuse_outdated_claims(
     known: &identity::Model,
     account: &account::Model,
     holder: &Holder,
@@ -111,7 +111,7 @@ async fn brought_up_to_date(
 
 /// The refusal of a holder whom the claims do not let in. It ends the access of the account, if there is one, where the claims
 /// say enough for that and are newer than those applied last.
-async fn refuse(
+async fn refuse_holder(
     context: &Context,
     holder: &Holder,
     refusal: &EntryRefusal,
@@ -263,7 +263,7 @@ async fn changed(
     entry: &Entry,
 ) -> Result<account::Model, AppError> {
     let mut account = account_by_id(write, known.account_id).await?;
-    check_newer(&known, &account, holder)?;
+    refuse_outdated_claims(&known, &account, holder)?;
     // A token of before says nothing new, and a disabled account stays as it is.
     if account.disabled_at.is_some() || holder.issued_at < known.claims_at {
         return Ok(account);
