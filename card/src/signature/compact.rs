@@ -11,8 +11,8 @@ use super::key_set::{Key, KeySet};
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
-/// Size of the largest token that is read: 16 KiB.
-pub const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// Size of the largest token that is read: 64 KiB, so that one with 200 groups of long names fits.
+pub const MAX_TOKEN_BYTES: usize = 64 << 10;
 
 /// Why a token is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +202,24 @@ mod tests {
             let none = KeySet::default();
             assert_eq!(read.verified(&none), Err(TokenFault::KeyUnknown));
         }
+    }
+
+    /// Identity providers send up to 200 groups, and a name of the longest that count has 200 bytes.
+    #[test]
+    fn a_token_with_two_hundred_long_groups_is_read() {
+        let [key, _] = keys();
+        let groups: Vec<String> = (0..200).map(|number| format!("{number:0>200}")).collect();
+        let claims = json!({"sub": "ann", "groups": groups});
+        let random = SystemRandom::new();
+        let token = key.sign_claims(&claims, "JWT", "one", &random).unwrap();
+        let read = SignedClaims::read(&token).unwrap();
+        assert_eq!(
+            read.verified(&set(&key, "one")).unwrap()["groups"],
+            json!(groups)
+        );
+        let claims = json!({"sub": "a".repeat(MAX_TOKEN_BYTES)});
+        let token = key.sign_claims(&claims, "JWT", "one", &random).unwrap();
+        assert_eq!(fault(&token), TokenFault::Refused(SignatureFault::NotJws));
     }
 
     #[test]
