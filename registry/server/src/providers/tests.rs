@@ -17,6 +17,7 @@ use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
+use url::Url;
 
 use super::holder::{Completeness, MAX_GROUP_NAME, MAX_GROUPS};
 use super::id_token::Expected;
@@ -480,6 +481,8 @@ impl Site {
             App::new().default_service(web::to(move |request: actix_web::HttpRequest| {
                 let answer = if away.load(Ordering::SeqCst) {
                     HttpResponse::ServiceUnavailable().finish()
+                } else if request.path() == "/userinfo" {
+                    HttpResponse::Ok().json(json!({"sub": "ann", "groups": ["leads"], "kind": 1}))
                 } else if request.path() == "/keys" {
                     let keys = keys.lock().unwrap();
                     let sets = keys.iter().map(|(kid, key)| key.public_jwks(kid));
@@ -550,6 +553,31 @@ async fn outcome(provider: &Arc<Provider>, token: &str) -> Result<String, ErrorK
     let held = provider.access_token_holder(token).await;
     held.map(|holder| holder.subject)
         .map_err(|error| error.kind)
+}
+
+/// A claim that the identity token has as null is not there: userinfo is asked for it, as for one that is left out.
+#[actix_web::test]
+async fn userinfo_adds_what_is_missing_or_null_and_nothing_else() {
+    let site = Site::start().await;
+    let provider = site.provider();
+    let endpoint = Url::parse(&format!("{}/userinfo", site.issuer)).unwrap();
+    let full = claims(json!({"kind": 0}));
+    let left_out = claims(json!({"kind": 0, "groups": null}));
+    let mut null = full.clone();
+    null.insert("groups".into(), Value::Null);
+    for (mut told, lacks, groups) in [
+        (full, false, "staff"),
+        (left_out, true, "leads"),
+        (null, true, "leads"),
+    ] {
+        assert_eq!(provider.lacks_claims(&told), lacks, "{told:?}");
+        let added = provider.add_userinfo(&mut told, &endpoint, "token").await;
+        added.unwrap();
+        assert_eq!(
+            (&told["groups"], &told["kind"]),
+            (&json!([groups]), &json!(0))
+        );
+    }
 }
 
 #[actix_web::test]
