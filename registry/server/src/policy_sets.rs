@@ -196,7 +196,7 @@ impl CompiledSets {
         let key = key.map_err(|error| AppError::internal(error.to_string()))?;
         let key = digest(&SHA256, &key).as_ref().to_vec();
         if let Some(set) = self.find(&key) {
-            return Ok(Ok(set.numbered(number)));
+            return Ok(Ok(set.with_number(number)));
         }
         let compile = move || {
             let _permit = permit;

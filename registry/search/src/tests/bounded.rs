@@ -134,7 +134,7 @@ fn skilled(number: u64, skills: usize) -> Document {
     let skills = (0..skills).map(|place| SkillText {
         id: "same".to_owned(),
         name: format!("skill number w{place}"),
-        shown: format!("{{\"at\":{place},\"text\":\"a\\n,\\n\\\"b\"}}"),
+        rendered: format!("{{\"at\":{place},\"text\":\"a\\n,\\n\\\"b\"}}"),
         ..SkillText::default()
     });
     Document {

@@ -240,7 +240,7 @@ fn limit_response<B: MessageBody + 'static>(
         None => {
             let problem = Problem::new(
                 &problem_kinds::TOO_MANY_REQUESTS,
-                "Too many bytes of earlier responses wait to be read by this address; read them first, then try again.",
+                "Your address has too many unread bytes of earlier responses. Read those first, then try again.",
             );
             let refusal = ServiceResponse::from_err(problem.retry_after(RETRY_AFTER), request);
             refusal.map_into_right_body()
